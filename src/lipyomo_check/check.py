@@ -18,6 +18,7 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.network import compare_network
 from lipyomo_check.reading import after_first_line, entry, lines, read
 from lipyomo_check.smooth.proof import check_tree
+from lipyomo_check.smooth.slopes import check_slopes
 from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import Statement, read_statement
 from lipyomo_check.tree import Tree
@@ -124,24 +125,30 @@ def check_proof(
         raise ProofError("what the upper end rests on is not said in words")
     if statement.smooth:
         check_smooth_witness(statement, entry(first, "witness"))
+    else:
+        check_witness(statement, entry(first, "witness"))
+    if statement.smooth and (statement.domain.is_bounded or basis is not None):
         payload = after_first_line(data)
         if basis is not None and payload:
             raise ProofError("the file goes on after its last case")
         nodes = 0 if basis is not None else check_tree(statement, payload, progress, strict)
         return Verdict(statement, basis is None, basis or "", nodes, about)
-    check_witness(statement, entry(first, "witness"))
-    tree = Tree(statement, workers)
-    if basis is None and workers > 1:
-        if executor is not None:
-            _check_together(tree, found, data, progress, executor, _check_share)
-        else:
-            with ThreadPoolExecutor(workers - 1) as threads:
-                _check_together(tree, found, data, progress, threads, _check_apart)
-    elif basis is None:
-        tree.check(found, progress)
+    if statement.smooth:
+        nodes = check_slopes(statement, found)
+    else:
+        tree = Tree(statement, workers)
+        if basis is None and workers > 1:
+            if executor is not None:
+                _check_together(tree, found, data, progress, executor, _check_share)
+            else:
+                with ThreadPoolExecutor(workers - 1) as threads:
+                    _check_together(tree, found, data, progress, threads, _check_apart)
+        elif basis is None:
+            tree.check(found, progress)
+        nodes = tree.nodes
     if next(found, None) is not None:
         raise ProofError("the file goes on after its last case")
-    return Verdict(statement, basis is None, basis or "", tree.nodes, about)
+    return Verdict(statement, basis is None, basis or "", nodes, about)
 
 
 def _check_together(

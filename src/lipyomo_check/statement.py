@@ -17,7 +17,9 @@ import itertools
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
@@ -28,10 +30,23 @@ from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, who
 FORMAT = "lipyomo-proof-4"
 DIRECTED_FORMAT = "lipyomo-proof-5"
 """The same with directions, which readers of the other one do not know."""
-SMOOTH_FORMAT = "lipyomo-proof-6"
+SMOOTH_FORMAT = "lipyomo-proof-7"
 """That of networks with smooth units."""
-FIRST_SMOOTH_FORMAT = "lipyomo-proof-smooth-1"
-"""An earlier one: no Euclidean norms, and no half-spaces of the domain in bounds."""
+
+
+class Edition(Enum):
+    """What bounds of smooth networks' boxes know, in the order in which their formats came."""
+
+    BOXES = "lipyomo-proof-smooth-1"
+    """Boxes alone, and no Euclidean norms."""
+
+    DOMAINS = "lipyomo-proof-6"
+    """Half-spaces of the domain as well."""
+
+    PLANES = SMOOTH_FORMAT
+    """Planes above products, parabolas above chords, and the half-spaces of split boxes."""
+
+
 TOGETHER = 512
 """Most bounds, or boxes, that are checked at once: a file may state many.  The order in which
 a file has the cases of smooth networks follows from it."""
@@ -131,6 +146,11 @@ class Domain:
         self.moving = [j for j, (low, high) in enumerate(self.sides) if low != high]
         self.rows = dyadic([*row, end] for row, end in zip(self.A, self.b, strict=True))
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the box is finite."""
+        return all(map(isfinite, [*self.box.lower, *self.box.upper]))
+
 
 @dataclass
 class Statement:
@@ -140,8 +160,7 @@ class Statement:
     the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
     those of all outputs) as integers.  `hidden` are all layers but the last.  `directions` are the
     rows of T, or None for all inputs that move, and `columns` the numbers of single directions: of
-    these inputs, or of the columns of T.  `smooth` says of which format the proof is, and
-    `first_smooth` whether it is of the first one of smooth networks.
+    these inputs, or of the columns of T.  `edition` is None where no unit is smooth.
     """
 
     layers: list[Layer]
@@ -152,9 +171,13 @@ class Statement:
     lower: float
     upper: float
     onnx: str | None
-    smooth: bool = False
+    edition: Edition | None = None
     directions: list[list[float]] | None = None
-    first_smooth: bool = False
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the proof is of a format of networks with smooth units."""
+        return self.edition is not None
 
     def __post_init__(self) -> None:
         self.inputs, self.hidden = self.layers[0].inputs, self.layers[:-1]
@@ -201,11 +224,13 @@ class Statement:
 
 def read_statement(record: Any) -> Statement:
     """The statement of a proof's first line."""
-    of_smooth = (SMOOTH_FORMAT, FIRST_SMOOTH_FORMAT)
-    if entry(record, "format") not in (FORMAT, DIRECTED_FORMAT, *of_smooth):
+    editions = {edition.value: edition for edition in Edition}
+    given = entry(record, "format")
+    if not isinstance(given, str) or given not in (FORMAT, DIRECTED_FORMAT, *editions):
         raise ProofError(f"the first line is not that of the format '{FORMAT}'")
-    smooth = record["format"] in of_smooth
-    layers = [_layer(item, smooth) for item in listed(entry(record, "network"), "the network")]
+    edition = editions.get(given)
+    items = listed(entry(record, "network"), "the network")
+    layers = [_layer(item, edition is not None) for item in items]
     if not layers:
         raise ProofError("the network has no layers")
     for first, second in itertools.pairwise(layers):
@@ -226,8 +251,7 @@ def read_statement(record: Any) -> Statement:
         raise ProofError("the digest of the ONNX file is not a string")
     directions = _directions(record, domain, layers[0].inputs)
     ends = lower, upper, onnx
-    kind = smooth, directions, record["format"] == FIRST_SMOOTH_FORMAT
-    return Statement(layers, domain, input_norm, name, vertices, *ends, *kind)
+    return Statement(layers, domain, input_norm, name, vertices, *ends, edition, directions)
 
 
 def _directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None:

@@ -227,7 +227,7 @@ LIES: dict[str, bytes] = {
 
 
 SMOOTH: dict[str, Any] = {
-    "format": "lipyomo-proof-6",
+    "format": "lipyomo-proof-7",
     "network": [
         {"inputs": 1, "weight": [[1.0], [1.0]], "bias": [0.0, 0.5], "left": [0.0] * 2}
         | {"right": [1.0] * 2, "curves": [["tanh", [0]]]},
@@ -237,7 +237,7 @@ SMOOTH: dict[str, Any] = {
     "input_norm": "linf",
     "output_norm": "linf",
     "lower": 3.0,
-    "upper": 3.01,
+    "upper": 3.0001,
     "onnx": None,
     "witness": {"x": [0.0], "functional": [1.0]},
     "basis": None,
@@ -286,11 +286,13 @@ def smooth_lies() -> dict[str, bytes]:
             lower=0.0,
         ),
         "smooth: too large": packed(network=[weights, SMOOTH["network"][1]], lower=0.0),
-        "smooth: no box": packed(domain=SMOOTH["domain"] | {"upper": ["inf"]}),
+        "smooth: cases of an unbounded domain": packed(
+            b'[["split", 0]]\n', domain=SMOOTH["domain"] | {"upper": ["inf"]}
+        ),
         "smooth: Euclidean": packed(input_norm="l2", format="lipyomo-proof-smooth-1"),
         "smooth: outside": packed(witness=SMOOTH["witness"] | {"x": [2.0]}),
         "smooth: no interior": packed(domain=row, witness=SMOOTH["witness"] | {"inside": [0.9]}),
-        "smooth: not attained": packed(lower=3.001),
+        "smooth: not attained": packed(lower=3.00005),
         "smooth: at a jump": packed(witness=SMOOTH["witness"] | {"x": [-0.5]}, lower=1.0),
         "smooth: ends at once": packed(bytes(1)),
         "smooth: ends before": packed(payload[:-1]),

@@ -215,7 +215,7 @@ def test_goals_hold_at_sampled_points(names: list[str], single: bool) -> None:
             v_high[:, 1:] = v_low[:, 1:] = np.where(width > 1, v_low, v_high)[:, 1:]
             anywhere = np.full((count, breaks), np.inf)
             ends = (low[:, :0], low[:, :0]) if single else (v_low, v_high)
-            boxes = Boxes(low, high, *ends, -anywhere, anywhere)
+            boxes = Boxes.whole(low, high, *ends, -anywhere, anywhere)
             target = rng.integers(0, 1 if output == "l2" else 2, count)
             points = [low + rng.random((count, 3)) * (high - low) for _ in range(20)]
             jacobians = np.stack(
@@ -249,16 +249,56 @@ OLD = (
 )
 
 
-def test_the_first_format_is_still_read(tmp_path: Path) -> None:
-    """A file that was written before bounds took half-spaces of the domain."""
+SIXTH = {
+    "tanh and ELU units on a polytope": (
+        "H4sIAAAAAAAA/71TWYgcVRQ91QkyuGAwwUAQlBLzk5pKLd1VXe2HBsSVSCDi1mljZ6baKa2panuxE4eJI+iIOooK"
+        "GoyKKAoxRjH5SAYyyCT5StxAgqJRHDQGXIILaBCTlOe9VzMTjN9296t33711zznv3tsjeiNtDdc7ekWPo+amdDjt"
+        "b7bStNHv6YaehJ1e2rpPr1RH9ChpdjttveIYei+M7hliRrXab5uWwYdfM6r9lukallmiaZslWnatZugbojqTVJCP"
+        "Iv1FuuOwIQAspueLzlYOK0DzRe9At/VAKDCqeqeeDOlG1SJwVQ/jLm3bcGq12qgxL9A9U6Bj2oJRaPSERtt0DOVz"
+        "xdFRqmwRL/2HXEdq/h/1WqafC7LM8hmCKGVehf1v9tooz4PpcD1K9MqIHqe9sCVukXdHvN1tNqVvXucqwTd7FEyS"
+        "piSsehzrlaQbx6OGkrk+4ZDIEUkanIu02znbmbOWzSCwvLJteUXbdjxvjloFAsvyXD9wi1ZAnCTZqIhYg6iThO22"
+        "0L9RdaAYeJ7veL5n++WiX3bESLmlsu+XrcB1PafoCbGNbjLQidKkHs9VJkra0WCoQJjve15Qcgjmekw2znIGbAfv"
+        "3I7a+aXPXYgFC6DxcxlWAgX+CnITRkErLBrYDWjiKx6Y3syXrhJRaAXhKGAGawBrCZBM0XsOX2Rg8sRvwAsfARvo"
+        "W20INAHMSN/JlauBN66g62rgQhcYpvnWJwJQQ59I5/7N2FYf+OBlYMdBgODocEWLgZ1303gx1yQzJHQf+rKZfd8B"
+        "lywjYQ1Y9ZLKwbPA0G20q7RvAp66lPuE0E8iIUleTJrcfjl1wcPkmQSOUfzTfO3jCAgvB7bcCwyeT8cYsJ03uLUH"
+        "PMHj3gT4XMCpirBksoiz55xFQ5b9uv49YM15wH7ivnYtsO4d5j1DaY8D22zaS7keAa7hNsN1O9fR34ErXwEe2gWc"
+        "/hs49BxwmP7Fdckp6KA4NdkzWRcVmvVp2akxnVX48Q8qJeX3PwDdRbzlAQZZjeUp8OYXtO8A7vyL1drDFtNeej/w"
+        "LdtYktWW2KrlBTkNsu6KTWxZNrb9MzZyLfWvYIluAe5i6OA0bZJxbFB+Fdh9lM2nfQNU42MPeJcXvZ493vv1rHKJ"
+        "r80Nopavgohlp1c8D9z8KM+bgd4+Ygi8CTVQn77OnTHcCHx5HBi/CHifl3uSY7RsIh8bpVzBFySl6pqWnTz8E+uw"
+        "A7iYdb6OoT9PAGvZ4nHa4wv5aLKHHN6vWMxNy4FJng+M5/+HXCbyeqmRArKZXUeAx6jkbV57K0u7fx3w4THg+M/A"
+        "FOVPPQi4LPNkkufmn3lz+tAW4MgedfgHo8Xk1ckGAAA="
+    ),
+    "Euclidean norms": (
+        "H4sIAAAAAAAA/12RvW4UMRDHfatUeQxLdF7L9vpzq6ThCehWK7SEPbJiz17tBxd0ujegoKDhJZCo6CJRkUdAlBTU"
+        "SHmBjO8sjsSS7fF/NDM/z+zwOoybZsYl7rvhfdiEfBhDWOcaE+zbeRvGt7isdrjzwzJPuBQEb9vuzTVEVBWnnOSC"
+        "8ppUOaMFyTktjraItqlrgl91DYRVjDKSp0OA3LfrOclpgzimxByUtEG9WsZ3bcxR4bnx15hUDBJXuO0XsDkRdV3v"
+        "yQmx+B8RMGSsqSKQjHCcWpJg5SNADbI8oZ0AnmDVe9Beh03TeVzucB+27QjePLrzY8QyDAftlOMSXrFYupq+x6Vf"
+        "+n5PjtwvPcwhTkFA48MyP5VSFUuVYs5yJaRzTmjxr5aljmtrhDZSGltoC2m8vzlWgY50s2+nKQLfRFhGjXHWOV6Y"
+        "ohBa6kOXJLOKW+WUkUobrgF1vfiruQu+6VMYs05Yo5kSyjjmyEFTwjLmFNOWa6dgHPDFqZvSH88zlGVoBevj71/P"
+        "EDpbIZSdZT/vPqEXf+6/3SIEwuG4eI5W4PmLPnz+evvjy3eU1gO2k18XqAIAAA=="
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [(OLD, "lipyomo-proof-smooth-1"), *((file, "lipyomo-proof-6") for file in SIXTH.values())],
+    ids=["boxes alone", *SIXTH],
+)
+def test_earlier_formats_are_still_read(file: str, name: str, tmp_path: Path) -> None:
+    """Files that were written before bounds took half-spaces of the domain, and planes."""
     path = tmp_path / "a.proof"
-    path.write_bytes(base64.b64decode(OLD))
+    path.write_bytes(base64.b64decode(file))
     assert check_proof(path).upper_proved
     assert check_proof(path, strict=True).upper_proved
     first, payload = _parts(path)
-    assert first["format"] == "lipyomo-proof-smooth-1"
-    _write(path, first | {"format": "lipyomo-proof-6"}, payload)
-    with pytest.raises(ProofError):  # other boxes are closed in this one
+    assert first["format"] == name
+    for wrong in (first | {"upper": first["lower"] * (1 - 1e-6), "lower": 0.0}, first):
+        _write(path, wrong | {"format": "lipyomo-proof-7"}, payload)
+        with pytest.raises(ProofError):  # other boxes are closed in this one
+            check_proof(path)
+    _write(path, first | {"upper": first["lower"] * (1 - 1e-6), "lower": 0.0}, payload)
+    with pytest.raises(ProofError):
         check_proof(path)
 
 
@@ -322,6 +362,13 @@ def test_balls_and_faces_need_few_boxes(tmp_path: Path) -> None:
         path = tmp_path / f"{k}.proof"
         proved(path, LipschitzProblem(network, domain), gap=1e-6)
         assert check_proof(path).nodes < 5000  # 700,000 on the first domain without its tangents
+
+
+def test_trees_are_about_as_large_as_those_of_the_search(tmp_path: Path) -> None:
+    problem = LipschitzProblem(random_network([4, 8, 8, 1], ["tanh"], 1), Box(-1, 1, 4))
+    path = tmp_path / "a.proof"
+    result = proved(path, problem, gap=1e-6)
+    assert check_proof(path).nodes <= 2 * (2 * result.nodes + 1)  # it counts boxes that are split
 
 
 def test_witnesses_at_jumps_and_outside_are_refused(tmp_path: Path) -> None:
@@ -389,11 +436,15 @@ def test_shorter_and_longer_files_are_refused(tmp_path: Path) -> None:
         check_proof(path)
 
 
+@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize(
     "names", [["tanh"], ["gelu", "relu", "elu"], ["hard_swish", "relu"], ["cos"]]
 )
-def test_bounds_hold_at_sampled_points(names: list[str]) -> None:
-    """Of wide boxes, of ones smaller than rounding, within phases; affine functions as well."""
+def test_bounds_hold_at_sampled_points(names: list[str], plain: bool) -> None:
+    """Of wide boxes, of ones smaller than rounding, within phases and half-spaces, some empty.
+
+    Affine functions hold as well.
+    """
     rng = np.random.default_rng(7)
     kinds = [two_slopes(0.0, 1.0) if name == "relu" else kind_of(name) for name in names]
     levels = []
@@ -404,8 +455,8 @@ def test_bounds_hold_at_sampled_points(names: list[str]) -> None:
         sizes = np.abs(weight)
         bias = rng.standard_normal(units)
         levels.append(Level(weight, sizes, bias, groups, weight, sizes))
-    chain = Chain(levels, rng.standard_normal((2, 5)), 10.0)
-    functional = rng.standard_normal(2)
+    chain = Chain(levels, rng.standard_normal((2, 5)), 10.0, plain=plain)
+    functional, less = rng.standard_normal(2), 0
     for width in (4.0, 0.5, 1e-2, 1e-5, 1e-9, 0.0):
         count = 40
         centre = rng.uniform(-2, 2, (count, 3))
@@ -413,13 +464,19 @@ def test_bounds_hold_at_sampled_points(names: list[str]) -> None:
         v_low, v_high = np.sort(rng.choice([-1.0, 1.0], (2, count, 3)), axis=0)
         side = rng.choice([-1, 0, 1], (count, len(chain.broken)))
         z_low, z_high = np.where(side > 0, 0.0, -np.inf), np.where(side < 0, 0.0, np.inf)
-        boxes = Boxes(low, high, v_low, v_high, z_low, z_high)
+        boxes = Boxes.whole(low, high, v_low, v_high, z_low, z_high)
+        whole = chain.bound(np.tile(functional, (count, 1)), boxes)
+        rise = rng.standard_normal((count, 3)) * rng.choice([0.0, 1e-3, 1.0], (count, 3))
+        least = (rise * (centre + rng.uniform(-0.6, 0.6, (count, 3)) * width)).sum(axis=1)
+        least[: count // 4] = -np.inf
+        boxes = boxes._replace(rise=rise, least=least)
         found = chain.bound(np.tile(functional, (count, 1)), boxes)
+        less += int((found.upper < whole.upper).sum())
         for _ in range(60):
             x = low + rng.choice([0.0, 1.0, rng.random()], low.shape) * (high - low)
             x = np.clip(x, low, high)
             v = np.where(rng.random(low.shape) < 0.5, v_low, v_high)
-            h, t, inside = x, v, np.isfinite(found.upper)
+            h, t, inside = x, v, (rise * x).sum(axis=1) > least + 1e-12
             for i, level in enumerate(levels):
                 z, u = h @ level.weight.T + level.bias, t @ level.weight.T
                 for n, (layer, k) in enumerate(chain.broken):
@@ -438,6 +495,7 @@ def test_bounds_hold_at_sampled_points(names: list[str]) -> None:
             room = 1e-11 * (1 + np.abs(truth))
             assert (truth <= found.upper + room)[inside].all()
             assert (truth <= plane + room)[inside].all()
+    assert less > 0
 
 
 def _statement(
@@ -446,7 +504,7 @@ def _statement(
     from lipyomo.proofs.records import domain_record, layer_record, output_norm_record
 
     return {
-        "format": "lipyomo-proof-6",
+        "format": "lipyomo-proof-7",
         "network": [layer_record(layer) for layer in problem.network.layers],
         "domain": domain_record(problem.domain),
         "input_norm": problem.input_norm,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from flint import arb, arb_series, ctx, fmpq
@@ -136,6 +138,36 @@ def test_bounds_of_derivatives(name: str) -> None:
             todo += [(low, centre), (centre, high)]
 
 
+INNER = {"silu", "swish(1.702)", "mish", "gelu", "gelu(tanh)"}
+"""Kinds whose steepest slopes are at numbers that are not known exactly."""
+
+
+@pytest.mark.parametrize("name", [*NAMES, "elu(-0.5)", "selu(1.5, -2.0)"])
+def test_ranges_of_slopes(name: str) -> None:
+    """Proved in Arb (up to 1e-9 where an end is a limit, or the slope at 0), and not too large."""
+    kind, found = kind_of(name), list[float]()
+    room = 0.0 if name in INNER else 1e-9
+    low, high = kind.slopes[0] - room, kind.slopes[1] + room
+    ends = sorted(kind.breaks)
+    todo = list(zip([-40.0, *ends], [*ends, 40.0], strict=True))
+    with ctx.workprec(100):
+        while todo:
+            start, end = todo.pop()
+            centre, radius = (start + end) / 2, (end - start) / 2
+            sides = sides_of(kind, centre)
+            near, over = derivatives_at(name, arb(centre), sides, 3), arb(np.inf)
+            with suppress(ValueError):  # a denominator's ball holds zero
+                over = abs(derivatives_at(name, arb(centre, radius), sides, 4)[3])
+            reach = abs(near[2]) * radius + over * radius**2
+            found += [float(derivatives_at(name, arb(z), sides, 2)[1]) for z in (start, end)]
+            if near[1] - reach >= arb(low) and near[1] + reach <= arb(high):
+                continue
+            assert radius > 1e-7, f"{near[1]} at {centre}"
+            todo += [(start, centre), (centre, end)]
+    assert min(found) <= kind.slopes[0] + 1e-3
+    assert max(found) >= kind.slopes[1] - 1e-3
+
+
 def test_elementary_functions() -> None:
     rng = np.random.default_rng(1)
     with ctx.workprec(200):
@@ -171,8 +203,10 @@ def test_lines_hold_and_are_tight(name: str) -> None:
         high[5:8] = np.maximum(low[5:8], 0.0)
         A, c = rng.standard_normal((2, count)) * np.array([[1.0], [3.0]])
         A[10:13], c[13:16] = 0.0, 0.0
-        found = Samples.of(kind, low, high)
-        s, least, most = found.lines(A, c)
+        s, least, most = Samples.of(kind, low, high).lines(A, c)
+        _, plain_least, plain_most = Samples.of(kind, low, high, plain=True).lines(A, c)
+        assert (plain_least <= least).all()
+        assert (most <= plain_most).all()
         t = np.linspace(0, 1, 101)[1:-1, None] * (high - low) + low
         value, slope, _, _ = kind.derivatives(t, tuple(t > b for b in kind.breaks))
         inside = A * value + c * slope - s * t
@@ -201,6 +235,7 @@ def test_unknown_kinds_are_refused() -> None:
         "elu(nan)",
         "elu(0.0)",
         "elu(1e9)",
+        "celu(-3.0)",
         "selu",
         "selu(1.0)",
         "tanh(2.0)",

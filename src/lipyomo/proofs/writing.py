@@ -29,6 +29,7 @@ from lipyomo.proofs.records import (
     output_norm_record,
 )
 from lipyomo.proofs.replay import replay
+from lipyomo.proofs.slopes import slope_steps
 from lipyomo.result import EXACT_TOLERANCE, Result
 from lipyomo.run import PROVED, Clock
 from lipyomo_check.errors import ProofError as CheckError
@@ -198,7 +199,9 @@ def write_proof(
         cases = 0
         if first["basis"] is None:
             progress = progress or _quiet
-            if problem.network.smooth:
+            if problem.network.smooth and not problem.domain.is_bounded:
+                cases, first = _write_slopes(stream, first, problem, result, clock)
+            elif problem.network.smooth:
                 cases, first = _write_boxes(stream, first, result, clock, progress)
             else:
                 recording = Recording.of(problem, read_statement(first), clock, PARAMS)
@@ -250,6 +253,23 @@ def _write_boxes(
     except (UnfinishedError, CheckError) as reason:
         _empty(stream)
         return 0, _open(first, result, str(reason))
+
+
+def _write_slopes(
+    stream: BinaryIO,
+    first: dict[str, Any],
+    problem: LipschitzProblem,
+    result: Result,
+    clock: Clock,
+) -> tuple[int, dict[str, Any]]:
+    """The same for the steps of an unbounded domain, which may prove a looser upper end."""
+    found = slope_steps(problem, read_statement(first), clock)
+    if found is None:
+        return 0, _open(first, result, "its multipliers were not found in time")
+    upper, steps = found
+    first = first | {"upper": upper}
+    _write(stream, first, iter([steps]), lambda: None)
+    return 1, first
 
 
 def _empty(stream: BinaryIO) -> None:

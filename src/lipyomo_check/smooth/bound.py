@@ -8,8 +8,19 @@ affine lower and upper functions of (x, v), found by going backwards through the
     sigma'(z) u  =   d u + m (sigma'(z) - d) + (sigma'(z) - d)(u - m)
 
 with d and m in the middle of the ranges of sigma' and u; sigma'(z) has lines as well, and the last
-product is at most the product of the two radii.  The objective goes backwards as a whole: of a unit
-with coefficients A of sigma(z) and B of sigma'(z) u it needs lines of ``A sigma + (B m) sigma'``.
+product is at most the product of the two radii.
+
+The objective goes backwards as a whole.  Of a unit with coefficients A of sigma(z) and B of
+sigma'(z) u it needs a plane: for any s and r,
+
+    A sigma(z) + B sigma'(z) u <= s z + B r u + most,
+    most = max over both ends e of u's range of (sup (A sigma + B e sigma' - s z) - B e r),
+
+since the left-hand side is affine in u.  s is the chord's slope for u = m, and r such that both
+ends give the same, within the range of sigma' (in earlier formats d, and nothing below).
+
+A box may come with a half-space outside of which nothing counts: where its parent's function is at
+most the upper end.  Ranges of pre-activations are those over both together (`halfspaces.narrowed`).
 
 Rounding.  Coefficients of an affine function may be any numbers, if what their rounding changes
 is added: where they multiply a unit's z (or u), whose terms have absolute values that add up to at
@@ -41,6 +52,8 @@ from lipyomo_check.smooth.halfspaces import (
     HalfSpaces,
     Multiple,
     confined,
+    inherited,
+    narrowed,
     with_multiples,
 )
 from lipyomo_check.smooth.kinds import Kind
@@ -77,7 +90,8 @@ class Boxes(NamedTuple):
     """Boxes of points, shape (N, d), and directions, shape (N, k), and phases, shape (N, K).
 
     The points of a box are those at which the pre-activation of each of the chain's units with
-    breaks lies in [z_low, z_high].
+    breaks lies in [z_low, z_high].  Of these, such as have ``rise . x < least`` do not count; rise
+    has the shape (N, d), least (N,).
     """
 
     low: Array
@@ -86,6 +100,15 @@ class Boxes(NamedTuple):
     v_high: Array
     z_low: Array
     z_high: Array
+    rise: Array
+    least: Array
+
+    @classmethod
+    def whole(
+        cls, low: Array, high: Array, v_low: Array, v_high: Array, z_low: Array, z_high: Array
+    ) -> Boxes:
+        """Boxes all of whose points count."""
+        return cls(low, high, v_low, v_high, z_low, z_high, 0.0 * low, np.full(len(low), -np.inf))
 
 
 class Relaxed(NamedTuple):
@@ -132,18 +155,21 @@ class Bounded:
         Coefficients of an affine upper function, whose maximum on the box `upper` is (or less).
     multiples : tuple of Multiple
         What it has of each half-space.
+    planes : tuple of (ndarray, ndarray)
+        s and r of the units of each layer, shape (N, n).
     layers : tuple of Relaxed
     rows : tuple of (Rows, Rows)
         Of each layer's pre-activations and tangents.
     gaps : tuple of (ndarray, ndarray)
-        What each unit adds to the distance between the objective and its bound: by the lines of
-        ``A sigma + c sigma'`` and by the product of radii.
+        What each unit adds to the distance between the objective and its bound, on average: half
+        of that between lines of ``A sigma + c sigma'``, and the product of radii.
     """
 
     upper: Array
     x: Array
     v: Array
     multiples: tuple[Multiple, ...]
+    planes: tuple[tuple[Array, Array], ...]
     layers: tuple[Relaxed, ...]
     rows: tuple[tuple[Rows, Rows], ...]
     gaps: tuple[tuple[Array, Array], ...]
@@ -163,6 +189,8 @@ class Chain:
         Whose half-spaces count, as well as the boxes.
     euclidean : bool, optional
         Whether Jacobians are to be enclosed (`euclid`).
+    plain : bool, optional
+        Whether bounds are those of earlier formats.
 
     Attributes
     ----------
@@ -184,9 +212,10 @@ class Chain:
         largest: float,
         domain: Domain | None = None,
         euclidean: bool = False,
+        plain: bool = False,
     ) -> None:
         self.levels, self.head = tuple(levels), head
-        self.domain, self.euclidean = domain, euclidean
+        self.domain, self.euclidean, self.plain = domain, euclidean, plain
         self.broken = tuple(
             (i, int(k))
             for i, level in enumerate(levels)
@@ -226,6 +255,7 @@ class Chain:
         centre, reach = _middle(boxes.low, boxes.high)
         v_centre, v_reach = _middle(boxes.v_low, boxes.v_high)
         span = _Span(centre, reach, v_centre, v_reach)
+        space = inherited(boxes.rise, boxes.least, centre, reach)
         layers: list[Relaxed] = []
         rows: list[tuple[Rows, Rows]] = []
         for i, level in enumerate(self.levels):
@@ -236,10 +266,11 @@ class Chain:
                 z = _both(z, self._values(level, h))
                 u = _both(u, self._tangents(level, t))
             rows.append(both)
-            z = self._in_phase(i, z, boxes)
+            ends = both[0].low, both[0].high
+            z = self._in_phase(i, _both(z, narrowed(both[0].x, ends, space, reach)), boxes)
             terms = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
             inner = i + 1 < len(self.levels) or self.euclidean
-            layers.append(_relaxed(level, z, u, terms, inner))
+            layers.append(_relaxed(level, z, u, terms, inner, self.plain))
         return self._objective(functionals, layers, rows, span, boxes)
 
     def _in_phase(self, i: int, z: tuple[Array, Array], boxes: Boxes) -> tuple[Array, Array]:
@@ -369,18 +400,21 @@ class Chain:
             outer = np.abs(span.v_centre) + span.v_reach
         mass = mass + (np.abs(functionals) @ np.abs(self.head) * outer).sum(axis=1)
         gaps: list[tuple[Array, Array]] = []
+        planes: list[tuple[Array, Array]] = []
         for layer, level in zip(reversed(layers), reversed(self.levels), strict=True):
-            C = B * layer.m
-            s, low, high = _lines(layer.samples, A, C)
-            product = np.abs(B) * layer.d_reach * layer.m_reach
-            known = C * layer.d
-            terms = high - known + product + s * level.bias
-            constant = constant + terms.sum(axis=1)
-            sizes = np.abs(high) + np.abs(known) + product + np.abs(s) * layer.size
-            sizes = sizes + np.abs(C) * (np.abs(layer.d) + layer.d_reach)
-            mass = mass + (sizes + np.abs(B * layer.d) * layer.tangent_size).sum(axis=1)
-            gaps.append((high - low, product))
-            A, B = s @ level.weight, (B * layer.d) @ level.tangents
+            C, half = B * layer.m, B * layer.m_reach
+            s, ends, ranges = _of_ends(layer.samples, A, C, half)
+            rate = layer.d if self.plain else _meeting(layer, half, ranges)
+            both = list(zip(ends, ranges, strict=True))
+            most = np.maximum(*(high - end * rate for end, (_, high) in both))
+            constant = constant + (most + s * level.bias).sum(axis=1)
+            sizes = np.maximum(*(np.abs(high) for _, high in ranges)) + np.abs(s) * layer.size
+            sizes = sizes + (np.abs(C) + np.abs(half)) * (np.abs(layer.d) + layer.d_reach)
+            mass = mass + (sizes + np.abs(B * rate) * layer.tangent_size).sum(axis=1)
+            lines = sum((high - low for low, high in ranges), np.zeros_like(C))
+            gaps.append((lines / 4.0, np.abs(half) * layer.d_reach))
+            planes.append((s, rate))
+            A, B = s @ level.weight, (B * rate) @ level.tangents
         upper = constant
         for row, middle, reach in (
             (A, span.centre, span.reach),
@@ -396,8 +430,8 @@ class Chain:
         upper = above.upper
         for layer in layers:
             upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
-        found = tuple(layers), tuple(rows), tuple(reversed(gaps))
-        return Bounded(upper, above.x, B, above.multiples, *found)
+        units = tuple(reversed(planes)), tuple(layers), tuple(rows), tuple(reversed(gaps))
+        return Bounded(upper, above.x, B, above.multiples, *units)
 
     def _by_phases(
         self,
@@ -471,12 +505,13 @@ def _relaxed(
     u: tuple[Array, Array],
     terms: tuple[Array, Array],
     inner: bool,
+    plain: bool,
 ) -> Relaxed:
     """The units of a layer whose pre-activations and tangents are bounded."""
     low, high = z
     top = np.maximum(low, high)  # no point is left of boxes in which they are in this order
     samples = tuple(
-        (group, Samples.of(group.kind, low[:, group.units], top[:, group.units]))
+        (group, Samples.of(group.kind, low[:, group.units], top[:, group.units], plain))
         for group in level.groups
     )
     m, m_reach = _widened(*u)
@@ -517,14 +552,30 @@ def _by_group(
     return found
 
 
-def _lines(samples: tuple[tuple[Group, Samples], ...], A: Array, C: Array) -> tuple[Array, ...]:
-    """Lines of ``A sigma + C sigma'`` of a layer's units."""
-    whole = samples[0][0].units.size == A.shape[1]
+def _of_ends(
+    samples: tuple[tuple[Group, Samples], ...], A: Array, C: Array, half: Array
+) -> tuple[Array, tuple[Array, Array], tuple[tuple[Array, Array], tuple[Array, Array]]]:
+    """The slope s for C, both ends, ``C -+ half``, and ranges of ``A sigma + end sigma' - s z``."""
+    ends = C - half, C + half
 
     def of(group: Group, one: Samples) -> tuple[Array, ...]:
-        return one.lines(A, C) if whole else one.lines(A[:, group.units], C[:, group.units])
+        k = group.units if len(samples) > 1 else slice(None)
+        s = one.chord(A[:, k], C[:, k])
+        first, second = (one.extremes(A[:, k], end[:, k], s) for end in ends)
+        return s, *first, *second
 
-    return _by_group(samples, A.shape, of)
+    s, low, high, other_low, other_high = _by_group(samples, A.shape, of)
+    return s, ends, ((low, high), (other_low, other_high))
+
+
+def _meeting(
+    layer: Relaxed, half: Array, ranges: tuple[tuple[Array, Array], tuple[Array, Array]]
+) -> Array:
+    """The r for which both ends give the same, or the nearest one in the range of sigma'."""
+    rise = ranges[1][1] - ranges[0][1]
+    rate = np.divide(rise, 2.0 * half, out=layer.d.copy(), where=half != 0.0)
+    rate = np.where(np.isfinite(rate), rate, layer.d)
+    return np.clip(rate, layer.d - layer.d_reach, layer.d + layer.d_reach)
 
 
 def _widened(low: Array, high: Array) -> tuple[Array, Array]:

@@ -2,7 +2,8 @@
 
 Where ``g(x) = level + a . (x - centre) >= 0`` holds, any multiple of g may be added to an upper
 function: it stays one, and the least maximum over the box is found among multiples.  Half-spaces
-are phases of units (`bound`), the rows of the domain, and tangents of its ball.
+are phases of units (`bound`), the rows of the domain, and tangents of its ball.  One more is what a
+box inherits; of that, ranges of pre-activations have multiples as well.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.statement import Domain
 
 UNDERFLOW = 1e-220
@@ -97,6 +98,42 @@ def normals(
         return np.where(gap >= 0, 1.0, -1.0), np.ones(len(gap))
     gap = gap / np.maximum(np.abs(gap).max(axis=1, keepdims=True), 1e-300)
     return gap, np.sqrt((gap * gap).sum(axis=1))
+
+
+def inherited(rise: Array, least: Array, centre: Array, reach: Array) -> HalfSpaces:
+    """``rise . x >= least``, for those of the boxes that it cuts through."""
+    level = (rise * centre).sum(axis=1) - least
+    which = np.flatnonzero(level < (np.abs(rise) * reach).sum(axis=1))
+    size = (np.abs(rise) * np.abs(centre)).sum(axis=1) + np.abs(least)
+    return HalfSpaces(which, rise[which], level[which], size[which])
+
+
+def narrowed(
+    x: Array, ends: tuple[Array, Array], space: HalfSpaces, reach: Array
+) -> tuple[Array, Array]:
+    """Ends (N, n) of ranges within a half-space, of functions with coefficients x (N, n, d).
+
+    The given ends are those over the whole boxes.  Any multiples are sound.  If entries of x and of
+    a are like random numbers, those of x turn first whose ratio to a is large, and the number of
+    ratios falls like an exponential; so the logarithm of the share that is left gives good ones.
+    """
+    which, a, level, level_size = space
+    if not which.size:
+        return ends
+    reach = reach[which]
+    scaled, a = x[which] * reach[:, None], a * reach
+    size, turn = np.abs(scaled).sum(axis=2), np.abs(a).sum(axis=1)
+    some = np.where(turn > 0, turn, 1.0)
+    left = np.clip(0.5 + 0.5 * level / some, ULP, 1.0)
+    mu = size * (-np.log(left) / some)[:, None]
+    mass = size + mu * (level_size + turn)[:, None] + np.maximum(*map(np.abs, ends))[which]
+    room = (a.shape[1] + 16) * 2.0**-50 * mass + mu * UNDERFLOW
+    multiples = mu[:, :, None] * a[:, None]
+    found = ends[0].copy(), ends[1].copy()
+    for end, sign in zip(found, (-1.0, 1.0), strict=True):
+        over = np.abs(scaled + sign * multiples).sum(axis=2) + mu * level[:, None] + room
+        end[which] -= sign * np.fmax(size - over, 0.0)
+    return found
 
 
 def best_multiple(x: Array, a: Array, level: Array, reach: Array) -> Array:

@@ -48,12 +48,15 @@ class Kind:
     breaks : tuple of float, optional
     scale : tuple of float, optional
         What errors of sigma and of its derivatives are multiples of.
+    slopes : tuple of float, optional
+        The least and the largest slope, or what lies beyond them (the tests prove it in Arb).
     """
 
     derivatives: Derivatives
     bounds: tuple[float, float, float]
     breaks: tuple[float, ...] = ()
     scale: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    slopes: tuple[float, float] = (0.0, 1.0)
 
 
 def _tanh(z: Array, right: tuple[Bools, ...]) -> Four:
@@ -182,7 +185,7 @@ def _stretched(base: Kind, beta: float) -> Kind:
     bounds = [b * p * (1.0 + 1e-15) for b, p in zip(base.bounds, powers, strict=True)]
     breaks = tuple(b / beta for b in base.breaks)
     scale = (1.0 + 1.0 / abs(beta), 1.0, powers[0], powers[1])
-    return Kind(derivatives, (bounds[0], bounds[1], bounds[2]), breaks, scale)
+    return Kind(derivatives, (bounds[0], bounds[1], bounds[2]), breaks, scale, base.slopes)
 
 
 def _scaled(base: Kind, factor: float) -> Kind:
@@ -195,25 +198,27 @@ def _scaled(base: Kind, factor: float) -> Kind:
     size = abs(factor) * (1.0 + 1e-15)
     bounds = [size * b for b in base.bounds]
     a, b, c, d = (size * s for s in base.scale)
-    return Kind(derivatives, (bounds[0], bounds[1], bounds[2]), base.breaks, (a, b, c, d))
+    low, high = sorted(factor * s for s in base.slopes)
+    slopes = float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))
+    return Kind(derivatives, (bounds[0], bounds[1], bounds[2]), base.breaks, (a, b, c, d), slopes)
 
 
 PLAIN: dict[str, Kind] = {
     "tanh": Kind(_tanh, (0.79, 2.05, 4.2)),
-    "sigmoid": Kind(_sigmoid, (0.099, 0.129, 0.132)),
-    "mish": Kind(_mish, (0.66, 0.61, 1.14)),
-    "gelu": Kind(_gelu, (0.82, 0.8, 1.65)),
-    "gelu(tanh)": Kind(_gelu_tanh, (0.82, 0.8, 1.65)),
-    "erf": Kind(_erf, (0.99, 2.32, 4.52)),
-    "sin": Kind(_sin, (1.0, 1.0, 1.0)),
-    "cos": Kind(_cos, (1.0, 1.0, 1.0)),
+    "sigmoid": Kind(_sigmoid, (0.099, 0.129, 0.132), slopes=(0.0, 0.25)),
+    "mish": Kind(_mish, (0.66, 0.61, 1.14), slopes=(-0.1125261226, 1.0884981615)),
+    "gelu": Kind(_gelu, (0.82, 0.8, 1.65), slopes=(-0.1289041454, 1.1289041454)),
+    "gelu(tanh)": Kind(_gelu_tanh, (0.82, 0.8, 1.65), slopes=(-0.1289930689, 1.1289930689)),
+    "erf": Kind(_erf, (0.99, 2.32, 4.52), slopes=(0.0, 1.1283791671)),
+    "sin": Kind(_sin, (1.0, 1.0, 1.0), slopes=(-1.0, 1.0)),
+    "cos": Kind(_cos, (1.0, 1.0, 1.0), slopes=(-1.0, 1.0)),
     "softsign": Kind(_softsign, (2.0, 6.0, 24.0), (0.0,)),
-    "hard_swish": Kind(_hard_swish, (0.34, 0.0, 0.0), (-3.0, 3.0)),
+    "hard_swish": Kind(_hard_swish, (0.34, 0.0, 0.0), (-3.0, 3.0), slopes=(-0.5, 1.5)),
 }
 """Kinds without parameters."""
 
 _SOFTPLUS = Kind(_softplus, (0.257, 0.099, 0.129))
-_SILU = Kind(_silu, (0.515, 0.32, 0.515))
+_SILU = Kind(_silu, (0.515, 0.32, 0.515), slopes=(-0.0998393203, 1.0998393203))
 
 LARGEST = 1e6
 """Of a parameter, and of its inverse."""
@@ -249,7 +254,8 @@ def parameters_of(name: str) -> tuple[str, tuple[float, ...]]:
         numbers = tuple(map(float, rest[:-1].split(", "))) if opened else (1.0,)
     except ValueError:
         numbers = ()
-    if len(numbers) != count or not all(1.0 / LARGEST <= abs(v) <= LARGEST for v in numbers):
+    fine = all(1.0 / LARGEST <= abs(v) <= LARGEST for v in numbers)
+    if len(numbers) != count or not fine or (word == "celu" and numbers[0] < 0.0):  # that grows
         raise ProofError(f"a parameter of the kind {name!r} is too large, too small or no number")
     return word, numbers
 
@@ -258,15 +264,17 @@ def elu_kind(alpha: float) -> Kind:
     """ELU with any alpha."""
     size = abs(alpha) * (1.0 + 1e-15)
     scale = 1.0 + size
-    return Kind(partial(_elu, alpha), (size, size, size), (0.0,), (scale, scale, scale, scale))
+    slopes = min(alpha, 0.0), max(alpha, 1.0)
+    return Kind(partial(_elu, alpha), (size, size, size), (0.0,), (scale,) * 4, slopes)
 
 
 def two_slopes(left: float, right: float) -> Kind:
     """A piecewise-linear unit; one without a break if the slopes are equal."""
-    size = 1.0 + max(abs(left), abs(right))
+    size, ends = 1.0 + max(abs(left), abs(right)), (min(left, right), max(left, right))
+    scale, nothing = (size, size, 1.0, 1.0), (0.0, 0.0, 0.0)
     if left == right:
-        return Kind(partial(_line, left), (0.0, 0.0, 0.0), (), (size, size, 1.0, 1.0))
-    return Kind(partial(_two_slope, left, right), (0.0, 0.0, 0.0), (0.0,), (size, size, 1.0, 1.0))
+        return Kind(partial(_line, left), nothing, (), scale, ends)
+    return Kind(partial(_two_slope, left, right), nothing, (0.0,), scale, ends)
 
 
 _WITH_PARAMETERS: dict[str, Callable[..., Kind]] = {

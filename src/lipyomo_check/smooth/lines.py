@@ -1,12 +1,15 @@
 """Lines below and above ``A sigma + c sigma'`` on intervals, for many units of a kind at once.
 
 An interval is divided into pieces (at the kind's breaks and between them).  On a piece of width h a
-function G differs from its chord by at most ``h^2 / 8`` times what bounds its second derivative on
-that side, so with G = A sigma + c sigma' - s z
+function G lies at most a parabola above its chord, whose height is ``h^2 / 8`` times what bounds
+its second derivative on that side.  So with G = A sigma + c sigma' - s z it is at most the largest
+value of chord and parabola together:
 
-    G <= max(G(start), G(end)) + h^2 / 8 max(0, sup(-G'')),    G'' = A sigma'' + c sigma''',
+    G <= max(G(start), G(end)) + height max(0, 1 - |G(start) - G(end)| / (4 height))^2,
+    height = h^2 / 8 max(0, sup(-G'')),    G'' = A sigma'' + c sigma''',
 
-and likewise below.  sigma'' and sigma''' on a piece follow from their values in its middle and the
+and likewise below.  (That is a maximum of means of both ends, so what these err by is all that it
+errs by for them.)  sigma'' and sigma''' on a piece follow from their values in its middle and the
 kind's bounds of the next derivatives.  The slope s may be any number.  At a break values are those
 from the inside of the piece, so an interval that ends at a break knows one side of it only.
 """
@@ -26,6 +29,9 @@ PIECES = 4
 
 CHORD = 1e-3
 """From this width on s is a chord's slope, else the middle's: rounding would spoil it."""
+
+TINY = float(np.finfo(np.float64).tiny)
+"""Instead of zero, where that would divide."""
 
 ROOM = 16.0 * ULP
 """Of the bound of a derivative: more than what is lost where enclosures of it are computed with."""
@@ -52,6 +58,8 @@ class Samples:
         Whether each piece lies right of each break.
     size : tuple of ndarray
         Largest absolute values of ends, values and slopes, (*intervals).
+    plain : bool
+        Whether bounds have all of a parabola's height, as those of earlier formats.
     """
 
     kind: Kind
@@ -64,9 +72,10 @@ class Samples:
     middle: tuple[Array, Array]
     right: tuple[Bools, ...]
     size: tuple[Array, Array, Array]
+    plain: bool = False
 
     @classmethod
-    def of(cls, kind: Kind, low: Array, high: Array) -> Samples:
+    def of(cls, kind: Kind, low: Array, high: Array, plain: bool = False) -> Samples:
         """Sample the intervals [low, high]."""
         ends = _knots(kind, low, high)
         start, end = ends[:-1], ends[1:]
@@ -95,16 +104,21 @@ class Samples:
             (one[inner], two[inner]),
             right,
             (np.maximum(np.abs(low), np.abs(high)), *sizes),
+            plain,
         )
 
     def lines(self, A: Array | float, c: Array | float) -> tuple[Array, Array, Array]:
         """(s, low, high): ``s z + low <= A sigma(z) + c sigma'(z) <= s z + high``."""
+        s = self.chord(A, c)
+        return s, *self.extremes(A, c, s)
+
+    def chord(self, A: Array | float, c: Array | float) -> Array:
+        """The slope of ``A sigma + c sigma'`` from end to end, or in the middle."""
         width = self.ends[-1] - self.ends[0]
         rise = A * (self.values[-1] - self.values[0]) + c * (self.slopes[-1] - self.slopes[0])
         slope = A * self.middle[0] + c * self.middle[1]
         wide = width > CHORD
-        s = np.where(wide, rise / np.where(wide, width, 1.0), slope)
-        return s, *self.extremes(A, c, s)
+        return np.where(wide, rise / np.where(wide, width, 1.0), slope)
 
     def extremes(
         self, A: Array | float, c: Array | float, s: Array | float = 0.0
@@ -119,9 +133,23 @@ class Samples:
         starts, ends = at[:-1:step], at[1::step]
         bend = _sum((A, self.second[0]), (c, self.third[0]))
         spread = _sum((size_A, self.second[1]), (size_c, self.third[1]))
-        below = np.minimum(starts, ends) - self.share * np.maximum(spread + bend, 0.0)
-        above = np.maximum(starts, ends) + self.share * np.maximum(spread - bend, 0.0)
+        heights = [self.share * np.maximum(spread + side, 0.0) for side in (bend, -bend)]
+        if not self.plain:
+            apart = 0.25 * np.abs(starts - ends)
+            heights = [_beyond(apart, height) for height in heights]
+        below, above = np.minimum(starts, ends) - heights[0], np.maximum(starts, ends) + heights[1]
         return below.min(axis=0) - room, above.max(axis=0) + room
+
+
+def _beyond(apart: Array, height: Array) -> Array:
+    """How far a chord and a parabola together go beyond both ends, which are ``4 apart`` apart.
+
+    That is ``height (1 - q)^2`` with ``q = apart / height``, or nothing.  These operations err by
+    less than ``5 u / (1 - q)`` of it, u being 2^-53.  But the height is too large by ``10 u`` of it
+    at least (`Samples.share` is), which adds ``10 u (1 + q) / (1 - q)``.
+    """
+    left = 1.0 - apart / np.maximum(np.maximum(apart, height), TINY)
+    return np.asarray(height * (left * left))
 
 
 def _sum(*terms: tuple[Array | float | np.float64, Array]) -> Array:

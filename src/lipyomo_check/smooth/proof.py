@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -93,14 +94,14 @@ class _Strict:
             if code:
                 inner += 1
                 cuts = step.cuts[inner]
-                if not cuts.any():
+                if self._question.chain.plain and not cuts.any():
                     continue
             elif self._outside(self._question.domain, one.boxes):
                 continue
-            found, layers = self._chain.bound(one.functionals[0], one.boxes, one.bounded.multiples)
+            found, layers = self._chain.bound(one.functionals[0], one.boxes, one.bounded)
             if not found.x:  # no point
                 continue
-            left = list(_left(found, one, cuts))
+            left = list(_left(found, one, cuts, self._question.chain.plain))
             if not self._are_small(left, one, layers):
                 raise ProofError("ball arithmetic does not confirm a bound")
 
@@ -130,8 +131,8 @@ class _Strict:
         return bool(sum((abs(g) ** power for g in gaps), arb(0)) > arb(radius) ** power)
 
 
-def _left(found: Affine, one: Taken, cuts: Bytes | None) -> Iterator[arb]:
-    """What has to be small enough: a bound, or bounds of parts that are cut off.
+def _left(found: Affine, one: Taken, cuts: Bytes | None, plain: bool) -> Iterator[arb]:
+    """What has to be small enough: a bound, or bounds of what is cut off or does not count.
 
     Which parts these are the signs in float64 say.
     """
@@ -154,6 +155,15 @@ def _left(found: Affine, one: Taken, cuts: Bytes | None) -> Iterator[arb]:
         if gone and low < high:
             slope = found.v[j] if v[j] > 0 else -found.v[j]
             yield found.upper - slope.max(arb(0)) * (arb(high) - arb(low))
+    least = float(one.least[0])
+    if plain or not isfinite(least):
+        return
+    outside = found.upper + least  # the function is x . X and the rest of it; here x . X < least
+    ends = box.low[0].tolist(), box.high[0].tolist()
+    for slope, X, low, high in zip(found.x, x.tolist(), *ends, strict=True):
+        rest = slope - X
+        outside += (rest * low).max(rest * high) - (slope * low).max(slope * high)
+    yield outside
 
 
 def _units(layer: Layer) -> list[Unit]:

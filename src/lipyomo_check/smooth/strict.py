@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat, ctx
 
-from lipyomo_check.smooth.bound import Boxes, Chain
+from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.definitions import Sides, derivatives_at, line_at
-from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import Multiple
 from lipyomo_check.smooth.kinds import Kind
 from lipyomo_check.smooth.lines import CHORD, Samples
@@ -97,13 +97,11 @@ class StrictChain:
         self.biases = [list(map(arb, level.bias.tolist())) for level in chain.levels]
         self.head = _matrix(chain.head)
 
-    def bound(
-        self, functional: Array, box: Boxes, multiples: Sequence[Multiple]
-    ) -> tuple[Affine, list[Known]]:
+    def bound(self, functional: Array, box: Boxes, known: Bounded) -> tuple[Affine, list[Known]]:
         """Bound ``w . J(x) v`` on one box; minus infinity if it has no point in its phases.
 
-        The multiples of half-spaces are those that float64 found.  The layers are those of a box
-        that has points.
+        Slopes of the objective's planes and multiples of half-spaces are those that float64 found.
+        The layers are those of a box that has points.
         """
         with ctx.workprec(BITS):
             x, v = _ranges(box.low[0], box.high[0]), _ranges(box.v_low[0], box.v_high[0])
@@ -117,14 +115,15 @@ class StrictChain:
                     rows, own = self._back(layers, i, True, x, v)
                     z, u = own, _meet(natural[1], self._back(layers, i, False, x, v)[1])
                 outer = z
-                ends = self._in_phase(i, _meet(natural[0], z), box)
+                ends = self._in_phase(i, _meet(natural[0], _narrowed(rows, z, box, x)), box)
                 if ends is None:
                     return Affine(arb(-math.inf), [], []), []
                 layers.append(self._layer(i, ends, u, rows, outer))
                 h, t = _outputs(layers[-1], ends), _products(layers[-1].d, u)
-            found = self._objective(functional, layers, x, v)
-            spaces = (*self._of_phases(layers, x, box), *self._of_domain(x, multiples[-2:]))
-            for one, space in zip(multiples, spaces, strict=True):
+            found = self._objective(functional, layers, known, x, v)
+            last = known.multiples[-2:]
+            spaces = (*self._of_phases(layers, x, box), *self._of_domain(x, last))
+            for one, space in zip(known.multiples, spaces, strict=True):
                 if one.mu is not None and one.mu[0] > 0.0:
                     found = _with_multiple(found, arb(float(one.mu[0])), *space(), x[1])
             return found, layers
@@ -147,11 +146,27 @@ class StrictChain:
         inner = i + 1 < len(self.weights) or self.chain.euclidean  # else nothing goes back there
         for A, c in ((one, nothing), *(((nothing, one),) if inner else ())):
             chosen = [_chord(own, A, c) for own in pieces]
-            found = [_extremes(own, A, c, s) for own, s in zip(pieces, chosen, strict=True)]
+            found = [self._extremes(own, A, c, s) for own, s in zip(pieces, chosen, strict=True)]
             slopes.append(chosen)
             rests.append(_split(found))
-        d = _split(_extremes(own, nothing, one, nothing) for own in pieces)
+        d = _split(self._extremes(own, nothing, one, nothing) for own in pieces)
         return Known(pieces, slopes, rests, d, u, rows, z)
+
+    def _extremes(self, pieces: list[Piece], A: arb, c: arb, s: arb) -> Range:
+        """Middle and radius of what holds ``A sigma(z) + c sigma'(z) - s z`` on all pieces."""
+        low, high = arb(math.inf), arb(-math.inf)
+        for piece in pieces:
+            sides = zip(piece.ends, piece.values, piece.slopes, strict=True)
+            start, end = (A * value + c * slope - s * arb(z) for z, value, slope in sides)
+            bend = A * piece.second[0] + c * piece.third[0]
+            spread = abs(A) * piece.second[1] + abs(c) * piece.third[1]
+            heights = [piece.share * (spread + side).max(arb(0)) for side in (bend, -bend)]
+            if not self.chain.plain:
+                heights = [_beyond(abs(start - end) / 4, height) for height in heights]
+            low = low.min(start.min(end) - heights[0])
+            high = high.max(start.max(end) + heights[1])
+        middle = arb(float((low + high) / 2))
+        return middle, (high - middle).max(middle - low)
 
     def _back(
         self, layers: list[Known], last: int, values: bool, x: Ranges, v: Ranges
@@ -199,23 +214,22 @@ class StrictChain:
             radius = _plus(radius, _times(_sizes(rows), signal[1]))
         return A, (middle, radius)
 
-    def _objective(self, functional: Array, layers: list[Known], x: Ranges, v: Ranges) -> Affine:
+    def _objective(
+        self, functional: Array, layers: list[Known], known: Bounded, x: Ranges, v: Ranges
+    ) -> Affine:
         """Go backwards with ``w . W_last`` as a whole."""
         B = (arb_mat([functional.tolist()]) * self.head).entries()
         A = [arb(0)] * len(B)
         total = arb(0)
         for i in range(len(layers) - 1, -1, -1):
             layer = layers[i]
-            slopes = []
-            for k, pieces in enumerate(layer.pieces):
-                m, d = layer.u[0][k], layer.d[0][k]
-                C = B[k] * m
-                s = _chord(pieces, A[k], C)
-                middle, reach = _extremes(pieces, A[k], C, s)
-                total += middle + reach - C * d + s * self.biases[i][k]
-                total += abs(B[k]) * layer.d[1][k] * layer.u[1][k]
-                slopes.append(s)
-            B = [b * d for b, d in zip(B, layer.d[0], strict=True)]
+            slopes, rates = (list(map(arb, side[0].tolist())) for side in known.planes[i])
+            for k, (pieces, s, rate) in enumerate(zip(layer.pieces, slopes, rates, strict=True)):
+                m, m_reach = layer.u[0][k], layer.u[1][k]
+                ends = B[k] * (m - m_reach), B[k] * (m + m_reach)
+                tops = [sum(self._extremes(pieces, A[k], end, s)) - end * rate for end in ends]
+                total += tops[0].max(tops[1]) + s * self.biases[i][k]
+            B = [b * rate for b, rate in zip(B, rates, strict=True)]
             A = (arb_mat([slopes]) * self.weights[i]).entries()
             B = (arb_mat([B]) * self.tangents[i]).entries()
         return Affine(total + _most(A, x) + _most(B, v), A, B)
@@ -309,18 +323,32 @@ def _chord(pieces: list[Piece], A: arb, c: arb) -> arb:
     return arb(found if math.isfinite(found) else 0.0)
 
 
-def _extremes(pieces: list[Piece], A: arb, c: arb, s: arb) -> Range:
-    """Middle and radius of what holds ``A sigma(z) + c sigma'(z) - s z`` on all pieces."""
-    low, high = arb(math.inf), arb(-math.inf)
-    for piece in pieces:
-        sides = zip(piece.ends, piece.values, piece.slopes, strict=True)
-        start, end = (A * value + c * slope - s * arb(z) for z, value, slope in sides)
-        bend = A * piece.second[0] + c * piece.third[0]
-        spread = abs(A) * piece.second[1] + abs(c) * piece.third[1]
-        low = low.min(start.min(end) - piece.share * (spread + bend).max(arb(0)))
-        high = high.max(start.max(end) + piece.share * (spread - bend).max(arb(0)))
-    middle = arb(float((low + high) / 2))
-    return middle, (high - middle).max(middle - low)
+def _beyond(apart: arb, height: arb) -> arb:
+    """How far a chord and a parabola together go beyond both ends, as in `lines`."""
+    return height * (1 - apart / height).max(arb(0)) ** 2 if height > 0 else height
+
+
+def _narrowed(rows: arb_mat, z: Ranges, box: Boxes, x: Ranges) -> Ranges:
+    """Ranges of functions with coefficients `rows` within a box's half-space, as `narrowed`."""
+    least, a = float(box.least[0]), list(map(arb, box.rise[0].tolist()))
+    if not math.isfinite(least):
+        return z
+    level = sum((b * m for b, m in zip(a, x[0], strict=True)), arb(-least))
+    turn = _size(a, x[1])
+    if not (level < turn and turn > 0):
+        return z
+    left = min(max(0.5 + 0.5 * float(level) / float(turn), ULP), 1.0)
+    found = []
+    for row, middle, radius in zip(rows.tolist(), *z, strict=True):
+        size = _size(row, x[1])
+        mu = arb(-math.log(left)) * float(size) / float(turn)
+        low, high = middle - radius, middle + radius
+        for sign in (-1, 1):
+            turned = [b + sign * mu * c for b, c in zip(row, a, strict=True)]
+            gain = (size - mu * level - _size(turned, x[1])).max(arb(0))
+            low, high = (low + gain, high) if sign < 0 else (low, high - gain)
+        found.append(((low + high) / 2, (high - low) / 2))
+    return _split(found)
 
 
 def _within(middle: arb, radius: arb, bound: arb) -> Range:

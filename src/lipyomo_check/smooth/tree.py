@@ -8,7 +8,8 @@ function that comes with it; what is left is split in two.
 Cases wait on a stack; the last ones are taken together, as many as `bound.Chain.most`.  So a reader
 and a writer meet them in the same order, and the file names no box (`steps` has what it says).
 
-A case also ends where its box lies outside of the domain.
+What a split leaves inherits the half-space outside of which its affine function is at most U.  A
+case also ends where its box lies outside of the domain.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, ldexp
+from math import ldexp
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +28,9 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
-from lipyomo_check.smooth.kinds import kind_of, two_slopes
+from lipyomo_check.smooth.kinds import ERROR, kind_of, two_slopes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step
-from lipyomo_check.statement import Domain, Layer, Statement, rational
+from lipyomo_check.statement import Domain, Edition, Layer, Statement, rational
 
 
 class Cases(NamedTuple):
@@ -81,13 +82,30 @@ class Taken:
     goals: Goals
     may_end: npt.NDArray[np.bool_]
 
+    @property
+    def least(self) -> Array:
+        """What ``x . X`` is where affine functions ``x . X + ...`` are not below the goals, (N,).
+
+        It is rounded down, further than what arithmetic that is more precise may find, and minus
+        infinity if bounds are not finite.
+        """
+        x, low, high = self.bounded.x, self.cases.boxes.low, self.cases.boxes.high
+        bound, most = self.bounded.upper, self.goals.most
+        with np.errstate(invalid="ignore", over="ignore"):
+            top = np.maximum(x * low, x * high).sum(axis=1)
+            size = (np.abs(x) * np.maximum(np.abs(low), np.abs(high))).sum(axis=1)
+            room = (x.shape[1] + 16) * ERROR * (np.abs(bound) + np.abs(most) + size)
+            found = (most - bound) + top - room
+        return np.where(np.isfinite(found), found, -np.inf)
+
     def part(self, which: slice) -> Taken:
         """Some of them, without what was found in layers on the way."""
         frame, bounded = self.frame, self.bounded
         if frame is not None and frame.y is not None:
             frame = frame._replace(y=frame.y[which])
         multiples = tuple(one.part(which) for one in bounded.multiples)
-        ends = bounded.upper[which], bounded.x[which], bounded.v[which], multiples
+        planes = tuple((s[which], r[which]) for s, r in bounded.planes)
+        ends = bounded.upper[which], bounded.x[which], bounded.v[which], multiples, planes
         return Taken(
             self.cases.part(which),
             self.functionals[which],
@@ -147,17 +165,16 @@ class Question:
         """
         domain, box = statement.domain, statement.domain.box
         low, high = np.array(box.lower), np.array(box.upper)
-        if not all(isfinite(v) for v in (*box.lower, *box.upper)):
-            raise ProofError("the domain has no finite box")
         single, vertices = statement.input_norm == "l2", statement.vertices
         euclidean = single or vertices is None
-        if euclidean and statement.first_smooth:
+        edition = statement.edition
+        if euclidean and edition is Edition.BOXES:
             raise ProofError("there is no proof of this format for Euclidean norms")
         largest = float(np.maximum(np.abs(low), np.abs(high)).max())
         levels = levels_of(statement)
-        confining = None if statement.first_smooth else domain
+        confining = None if edition is Edition.BOXES else domain
         head = np.array(statement.layers[-1].rows)
-        chain = Chain(levels, head, largest, confining, euclidean)
+        chain = Chain(levels, head, largest, confining, euclidean, edition is not Edition.PLANES)
         functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
         directions = np.eye(len(low))[domain.moving]
         if statement.directions is not None:
@@ -171,7 +188,7 @@ class Question:
         count = targets * len(directions)
         v = np.tile(directions, (targets, 1))
         anywhere = np.full((count, len(chain.broken)), np.inf)
-        boxes = Boxes(
+        boxes = Boxes.whole(
             np.tile(low, (count, 1)), np.tile(high, (count, 1)), -v, v, -anywhere, anywhere
         )
         if vertices is None and not single:  # v and -v are of the same norm
@@ -185,7 +202,7 @@ class Question:
             for b in group.kind.breaks
         ]
         first = Cases(boxes, target)
-        twins = [[] for _ in breaks] if statement.first_smooth else _twins(chain, breaks)
+        twins = _twins(chain, breaks) if confining is not None else [[] for _ in breaks]
         return cls(
             chain, breaks, twins, functionals, moving, single, first, domain, statement.upper
         )
@@ -257,7 +274,8 @@ class Question:
         Where x_j is ``t`` away from the end where the affine function is larger, the function is at
         most ``bound - |c_j| t``.
         """
-        low, high, v_low, v_high, z_low, z_high = (side[split] for side in taken.cases.boxes)
+        boxes = Boxes(*(side[split] for side in taken.cases.boxes))
+        low, high, v_low, v_high, *_ = boxes
         d, bounded, most = low.shape[1], taken.bounded, taken.goals.most[split, None]
         bound, x, v = bounded.upper[split], bounded.x[split], bounded.v[split, : v_low.shape[1]]
         width = high - low
@@ -278,7 +296,10 @@ class Question:
             raise ProofError("a cut takes more than its bound allows")
         v_new_low = np.where(one_sign & (v > 0), v_high, v_low)
         v_new_high = np.where(one_sign & ~(v > 0), v_low, v_high)
-        return Boxes(new_low, new_high, v_new_low, v_new_high, z_low, z_high)
+        boxes = boxes._replace(low=new_low, high=new_high, v_low=v_new_low, v_high=v_new_high)
+        if self.chain.plain:
+            return boxes
+        return boxes._replace(rise=x, least=taken.least[split])
 
 
 def _twins(chain: Chain, breaks: list[tuple[int, float]]) -> list[list[Twin]]:
