@@ -8,10 +8,11 @@ Units of a `Curve` apply a smooth activation instead (`lipyomo.activations`); a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -272,3 +273,20 @@ class Layer:
                 f"a layer has smooth units ({names}), which have no activation pattern and no "
                 "linear pieces.  Remedy: jacobian_at and gradients take points of any network"
             )
+
+
+Value = TypeVar("Value")
+
+
+def remembered(function: Callable[[Layer], Value]) -> Callable[[Layer], Value]:
+    """A function of a layer whose values are kept for as long as the layer is."""
+    known: WeakKeyDictionary[Layer, Value] = WeakKeyDictionary()
+
+    @wraps(function)
+    def found(layer: Layer) -> Value:
+        value = known.get(layer)
+        if value is None:
+            value = known[layer] = function(layer)
+        return value
+
+    return found

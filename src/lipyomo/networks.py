@@ -50,12 +50,45 @@ def parallel(*networks: Network, name: str | None = None) -> Network:
     >>> parallel(f, f).forward([3.0]).tolist()
     [6.0, 6.0]
     """
+    return side_by_side(networks, name or ", ".join(n.name for n in networks)).fused()
+
+
+def side_by_side(networks: Sequence[Network], name: str | None = None) -> Network:
+    """As `parallel`, with every unit in its place: patterns of the parts are those of the whole.
+
+    Parameters
+    ----------
+    networks : sequence of Network
+        Of the same inputs; shallow ones are carried along by identity units.
+    name : str, optional
+
+    Returns
+    -------
+    Network
+        Outputs of the first network first.  `Network.with_functional` compares them: rows such as
+        ``[1, -1]`` make the difference of two scalar networks.
+
+    Raises
+    ------
+    NetworkError
+        If there is none, or they take different inputs.
+
+    Examples
+    --------
+    >>> from lipyomo import Network
+    >>> from lipyomo.regions import side_by_side
+    >>> one = Network.from_arrays([[[1.0]], [[2.0]]])
+    >>> two = Network.from_arrays([[[3.0]]])
+    >>> side_by_side([one, two]).forward([1.0])
+    array([2., 3.])
+    """
+    instance(networks, Sequence, "what stands for networks", NetworkError, "a sequence of Network")
     _check(networks)
     if not networks:
-        raise NetworkError("there is no network to put in parallel.  Remedy: give one or more")
+        raise NetworkError("there are no networks to put side by side.  Remedy: give one or more")
     layers, shape = _rows(networks)
-    label = name or ", ".join(n.name for n in networks)
-    return Network(layers, label, shape, input_parts=networks[0].input_parts).fused()
+    label = name or "+".join(network.name for network in networks)
+    return Network(layers, label, shape, input_parts=networks[0].input_parts)
 
 
 def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:

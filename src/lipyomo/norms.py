@@ -52,18 +52,18 @@ def vector_norm(values: FloatArray, norm: InputNorm) -> FloatArray:
     return lengths(values)
 
 
-def maximiser(gradient: FloatArray, norm: InputNorm) -> FloatArray:
-    """Directions v with ``|v|_norm <= 1`` that maximise ``gradient . v``, both (..., d)."""
+def maximiser(gradient: FloatArray, norm: InputNorm, axis: int = -1) -> FloatArray:
+    """Directions v with ``|v|_norm <= 1`` along an axis that maximise ``gradient . v``."""
     if norm == "linf":
-        return np.where(gradient >= 0, 1.0, -1.0)
+        return np.where(gradient >= 0, 1.0, -1.0).astype(gradient.dtype, copy=False)
     v = np.zeros_like(gradient)
     if norm == "l1":
         if gradient.size:
-            k = np.abs(gradient).argmax(axis=-1, keepdims=True)
-            sign = np.where(np.take_along_axis(gradient, k, axis=-1) >= 0, 1.0, -1.0)
-            np.put_along_axis(v, k, sign, axis=-1)
+            k = np.abs(gradient).argmax(axis=axis, keepdims=True)
+            sign = np.where(np.take_along_axis(gradient, k, axis=axis) >= 0, 1.0, -1.0)
+            np.put_along_axis(v, k, sign, axis=axis)
         return v
-    size = lengths(gradient)[..., None]
+    size = np.expand_dims(lengths(gradient, axis=axis), axis)
     return np.divide(gradient, size, out=v, where=size > 0)
 
 

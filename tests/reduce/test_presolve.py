@@ -15,6 +15,7 @@ from lipyomo.network import Layer
 from lipyomo.norms import InputNorm
 from lipyomo.phases import flat
 from lipyomo.reduce.presolve import Presolved, presolve
+from lipyomo.run import Clock
 from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.pipeline import pipeline_for
 from lipyomo.search.start import searched
@@ -97,13 +98,13 @@ def test_semidefinite_bounds_are_those_of_the_whole(
 def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) -> None:
     problem = _problem(seed, 0.06, slopes)
     settings = Settings(time_limit=60.0)
-    plain = searched(pipeline_for(problem, settings), settings)
+    plain = searched(pipeline_for(problem, settings), settings, Clock())
     cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
     cascade.run()
     known = np.concatenate(cascade.bounds.phases)
     system = Context.of(Question(problem, known=known)).system
     assert system.count < problem.network.kinked_units
-    found = searched(pipeline_for(problem, settings, cascade=cascade), settings)
+    found = searched(pipeline_for(problem, settings, cascade=cascade), settings, Clock())
     assert found.complete
     assert plain.complete
     assert found.best.value == pytest.approx(plain.best.value, rel=1e-6)

@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 
 from lipyomo import Box, Network, Polytope, Status, ball, value_range
 from lipyomo.domains import Domain
-from lipyomo.regions.attained import holds
 from lipyomo.regions.value import value_at
 from lipyomo.run import Clock
 from lipyomo.search.engine import Engine
@@ -47,7 +46,7 @@ def test_both_ends_are_those_of_many_local_searches(kind: str, domain: Domain) -
     assert found.low[0] <= values.min() <= values.max() <= found.high[1]
     for x, end, place in zip(found.witnesses, (found.low[1], found.high[0]), (1, 0), strict=True):
         assert x is not None
-        assert holds(domain, x)
+        assert domain.holds(x)
         assert value_at(network, np.ones(1), x)[place] == end
     if domain.is_box:
         for sign, end in ((1.0, found.low), (-1.0, found.high)):

@@ -16,7 +16,6 @@ from lipyomo import Box, Layer, LipyomoError, Network, Polytope, Status, ball, v
 from lipyomo.affine.signal import affine_pieces
 from lipyomo.domains import Domain
 from lipyomo.ranges import Range
-from lipyomo.regions.attained import holds
 from lipyomo.regions.value import value_at
 from networks import DEGENERATE, domains, mixed_network, random_network, small_networks
 from oracle import regions
@@ -72,7 +71,7 @@ def check_witnesses(
     row = np.ones(1) if row is None else row
     for x, end, place in zip(found.witnesses, (found.low[1], found.high[0]), (1, 0), strict=True):
         assert x is not None
-        assert holds(domain, x)
+        assert domain.holds(x)
         assert value_at(network, row, x)[place] == end
 
 

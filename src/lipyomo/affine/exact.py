@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from flint import fmpz, fmpz_mat
 
 from lipyomo.affine.signal import UnitMap
+from lipyomo.layer import remembered
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.exact import Exact, ExactWeights, whole
 
-_LAYERS: WeakKeyDictionary[Layer, ExactWeights] = WeakKeyDictionary()
 
-
+@remembered
 def exact_weights(layer: Layer) -> ExactWeights:
     """The (remembered) weights of a layer."""
-    found = _LAYERS.get(layer)
-    if found is None:
-        found = _LAYERS[layer] = ExactWeights(layer.weight, layer.bias)
-    return found
+    return ExactWeights(layer.weight, layer.bias)
 
 
 @dataclass(frozen=True)

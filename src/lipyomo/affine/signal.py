@@ -32,12 +32,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.arrays import dense, scaled_rows
+from lipyomo.arrays import IntArray, dense, scaled_rows
 from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT
-
-Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -56,8 +54,8 @@ class UnitMap:
     """
 
     slope: FloatArray
-    units: Index
-    columns: Index
+    units: IntArray
+    columns: IntArray
     change: FloatArray
 
     @classmethod
@@ -144,7 +142,7 @@ def carry(signal: S, layers: Iterable[Layer], unit_maps: Iterable[UnitMap]) -> I
         yield signal
 
 
-def _with_entries(matrix: Matrix, rows: Index, columns: Index, values: FloatArray) -> Matrix:
+def _with_entries(matrix: Matrix, rows: IntArray, columns: IntArray, values: FloatArray) -> Matrix:
     """`matrix` with `values` added to some entries (in place where it is dense)."""
     if isinstance(matrix, np.ndarray):
         matrix[rows, columns] += values

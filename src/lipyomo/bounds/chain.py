@@ -23,11 +23,10 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import dense, product, scaled_columns, settled
+from lipyomo.arrays import IntArray, dense, product, scaled_columns, settled
 from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
-from lipyomo.bounds.stack import Index
 from lipyomo.memory import CACHED
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.numerics.rounding import gamma
@@ -82,7 +81,7 @@ class Functionals(NamedTuple):
     reach: FloatArray
 
 
-def _columns(matrix: Matrix, pick: Index) -> Matrix:
+def _columns(matrix: Matrix, pick: IntArray) -> Matrix:
     if isinstance(matrix, np.ndarray):
         return matrix[:, pick]
     return sp.csr_array(matrix.tocsc()[:, pick])
@@ -132,7 +131,7 @@ class Chain:
     links: tuple[Matrix | None, ...] = ()
     bias: FloatArray = field(default_factory=lambda: np.zeros(0))
     terms: int = 64
-    members: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    members: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     slope: FloatArray = field(default_factory=lambda: np.zeros(0))
     size: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
 
@@ -161,7 +160,9 @@ class Chain:
         reach = apply_rows(matrix.size, self.size) + np.abs(given)
         return replace(self, reach=reach, start=first, links=tuple(pieces), bias=shift, terms=terms)
 
-    def activate(self, slope: FloatArray, members: Index, lines: Lines, size: FloatArray) -> Chain:
+    def activate(
+        self, slope: FloatArray, members: IntArray, lines: Lines, size: FloatArray
+    ) -> Chain:
         """The chain with its signal passed through a row of units.
 
         Parameters
@@ -203,7 +204,7 @@ class Chain:
             size=sizes,
         )
 
-    def rows(self, pick: Index) -> Functionals:
+    def rows(self, pick: IntArray) -> Functionals:
         """The chosen entries of the signal as functionals."""
         return Functionals(
             None if self.start is None else self.start[pick],
@@ -228,7 +229,7 @@ class Chain:
         """Safe upper bounds of functionals, shape (B, r)."""
         return self._bounded(rows)[0]
 
-    def range(self, pick: Index) -> tuple[FloatArray, FloatArray]:
+    def range(self, pick: IntArray) -> tuple[FloatArray, FloatArray]:
         """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
         members = [block.members for block in self.blocks]
         batch = max([self.argument.batch, *(block.batch for block in self.blocks)])

@@ -18,13 +18,14 @@ from typing import Literal
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.balls import Ball, InputBall, functional_set
 from lipyomo.bounds.chain import Chain
 from lipyomo.bounds.interval import Switches
 from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.parts import SplitMatrix, parts_of, pull_back
 from lipyomo.bounds.relax import switch_lines
-from lipyomo.bounds.stack import Index, PhaseBatch
+from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm
 from lipyomo.phases import Phases, decide
@@ -168,7 +169,7 @@ def chain_bounds(
 
 
 def refined(
-    chain: Chain, pick: Index, low: FloatArray, high: FloatArray
+    chain: Chain, pick: IntArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Bounds (B, n) of a chain's signal, intersected with those of back-substitution."""
     if pick.size == 0:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arrays import IntArray
 from lipyomo.network import BoolArray, FloatArray
 
 RealArray = npt.NDArray[Any]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

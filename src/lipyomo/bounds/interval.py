@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.parts import parts_of
-from lipyomo.bounds.stack import Index, PhaseBatch
+from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.network import FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, RIGHT
@@ -26,7 +27,7 @@ class Switches(NamedTuple):
         return cls(left, np.where(phases == LEFT, layer.left, layer.right))
 
     @property
-    def members(self) -> Index:
+    def members(self) -> IntArray:
         """Units that do not have one and the same slope in the whole batch."""
         same = (self.left == self.right) & (self.left == self.left[:1])
         return np.flatnonzero(~same.all(axis=0))

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.layer import remembered
 from lipyomo.network import FloatArray, Layer, Matrix
 from lipyomo.numerics.rounding import UNIT, gamma
 
@@ -121,14 +121,8 @@ class LayerParts:
     rounding: FloatArray
 
 
-_PARTS: WeakKeyDictionary[Layer, LayerParts] = WeakKeyDictionary()
-
-
+@remembered
 def parts_of(layer: Layer) -> LayerParts:
     """The (remembered) parts of `layer`."""
-    found = _PARTS.get(layer)
-    if found is None:
-        easy = np.isin(layer.left, (-1.0, 0.0, 1.0)) & np.isin(layer.right, (-1.0, 0.0, 1.0))
-        found = LayerParts(SplitMatrix.of(layer.weight), np.where(easy, 0.0, UNIT))
-        _PARTS[layer] = found
-    return found
+    easy = np.isin(layer.left, (-1.0, 0.0, 1.0)) & np.isin(layer.right, (-1.0, 0.0, 1.0))
+    return LayerParts(SplitMatrix.of(layer.weight), np.where(easy, 0.0, UNIT))

@@ -24,7 +24,7 @@ from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.parts import parts_of
 from lipyomo.bounds.relax import layer_lines
 from lipyomo.bounds.slopes import slope_ranges
-from lipyomo.bounds.stack import Stack
+from lipyomo.bounds.stack import PhaseBatch, Stack
 from lipyomo.domains import Domain
 from lipyomo.errors import NetworkError
 from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
@@ -261,6 +261,25 @@ def propagate(
             chain = chain.activate(slopes.left[0], members, lines, size)
     if not intervals:
         stack.cut(kinked)
+
+
+def follow(
+    layers: Sequence[Layer],
+    domain: Domain,
+    stack: Stack,
+    before: PhaseBatch,
+    errors: FloatArray | None = None,
+) -> None:
+    """Let phases that were decided since `before`, shape (B, N), decide others, by substitution.
+
+    Layers, `stack` and `errors` are those of `propagate`.
+    """
+    more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
+    if more.size:
+        some = stack.take(more)
+        over = within(domain, some.low, some.high)
+        propagate(layers, over, some, intervals=False, first=1, errors=errors)
+        stack.put(more, some)
 
 
 def _undecided(stack: Stack, held: BoolArray) -> BoolArray:

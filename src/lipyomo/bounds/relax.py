@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.bounds.stack import Index
+from lipyomo.arrays import IntArray
 from lipyomo.network import FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 
@@ -98,7 +98,7 @@ def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: Fl
 
 def layer_lines(
     layer: Layer,
-    units: Index,
+    units: IntArray,
     lower: FloatArray,
     upper: FloatArray,
     left: FloatArray,

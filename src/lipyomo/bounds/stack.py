@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arrays import IntArray
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
 
-Index = npt.NDArray[np.intp]
-
 PhaseBatch = npt.NDArray[np.int8]
 """Phases of a batch of B patterns, shape (B, units)."""
+
+
+class Part(Protocol):
+    """A partial pattern on a part of the domain."""
+
+    @property
+    def phases(self) -> npt.NDArray[np.int8]:
+        """Shape (N,)."""
+        ...
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower bounds of the pre-activations, shape (N,)."""
+        ...
+
+    @property
+    def upper(self) -> FloatArray:
+        """Their upper bounds, shape (N,)."""
+        ...
+
+    @property
+    def low(self) -> FloatArray:
+        """Lower ends of a box, shape (d,)."""
+        ...
+
+    @property
+    def high(self) -> FloatArray:
+        """Its upper ends, shape (d,)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,22 +74,34 @@ class Stack:
         infinite = np.full(phases.shape, np.inf)
         return cls(phases.copy(), -infinite, infinite, low, high, np.ones(len(phases), dtype=bool))
 
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Stack:
+        """Copies of what is known of some parts."""
+        return cls(
+            np.stack([part.phases for part in parts]),
+            np.stack([part.lower for part in parts]),
+            np.stack([part.upper for part in parts]),
+            np.stack([part.low for part in parts]),
+            np.stack([part.high for part in parts]),
+            np.ones(len(parts), dtype=bool),
+        )
+
     def layer(self, span: slice) -> Stack:
         """The units of one layer, in the same memory."""
         phases, lower, upper = self.phases[:, span], self.lower[:, span], self.upper[:, span]
         return Stack(phases, lower, upper, self.low, self.high, self.alive)
 
-    def take(self, index: Index) -> Stack:
+    def take(self, index: IntArray) -> Stack:
         """Copies of some of the patterns."""
         phases, lower, upper = self.phases[index], self.lower[index], self.upper[index]
         return Stack(phases, lower, upper, self.low[index], self.high[index], self.alive[index])
 
-    def put(self, index: Index, part: Stack) -> None:
+    def put(self, index: IntArray, part: Stack) -> None:
         """Replace some of the patterns, whose boxes stay."""
         self.phases[index], self.alive[index] = part.phases, part.alive
         self.lower[index], self.upper[index] = part.lower, part.upper
 
-    def meet(self, lower: FloatArray, upper: FloatArray, units: Index | None = None) -> None:
+    def meet(self, lower: FloatArray, upper: FloatArray, units: IntArray | None = None) -> None:
         """Intersect the bounds of all or some units with others."""
         if units is None:
             np.maximum(self.lower, lower, out=self.lower)

@@ -1,8 +1,8 @@
 """Adversarial examples: the nearest point of another class that a search finds.
 
-Gradient steps on the margins from several starts (projected onto the ball), then the nearest point
-of the kinked margin along the way, by linearising at the best points; what is found is pulled back
-to the centre as far as it stays in the other class.
+Gradient steps on the margins from several starts, projected onto a ball that grows until it holds
+an example, and then shrinks as long as it does; what is found is pulled back to the centre as far
+as it stays in the other class.
 """
 
 from __future__ import annotations

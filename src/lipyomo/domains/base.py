@@ -201,12 +201,15 @@ class Domain(ABC):
         ----------
         x : ndarray, shape (d,), or (2, d) for the sum of two rows, unevaluated
         """
+        return self.holds(x, strictly=True)
+
+    def holds(self, x: FloatArray, strictly: bool = False) -> bool:
+        """Whether `x` lies in the domain, without rounding; `strictly`, as in `holds_inside`."""
         moving, parts = ~self.frozen, np.atleast_2d(x)
-        if not (_signs_of(parts, self.lower) > 0)[moving].all():
+        below, above = _signs_of(parts, self.lower), _signs_of(parts, self.upper)
+        if not ((below >= 0) & (above <= 0)).all():
             return False
-        if not (_signs_of(parts, self.upper) < 0)[moving].all():
-            return False
-        if not (_signs_of(parts, self.upper) == 0)[~moving].all():
+        if strictly and ((below == 0) | (above == 0))[moving].any():
             return False
         rows = self.rows
         if not rows.count:
@@ -218,7 +221,7 @@ class Domain(ABC):
         matters = np.zeros(rows.count, dtype=bool)
         entries = rows.A.tocoo()
         used = moving[entries.coords[1]] & (entries.data != 0)
-        matters[entries.coords[0][used]] = True
+        matters[entries.coords[0][used]] = strictly
         return all(
             value < 0 or (value == 0 and not strict)
             for value, strict in zip(values, matters.tolist(), strict=False)

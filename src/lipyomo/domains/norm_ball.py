@@ -143,17 +143,19 @@ class NormBall(Domain):
         sizes = np.abs(gap).sum(-1) if self.norm == "l1" else lengths(gap)
         return np.asarray(self.radius - sizes)
 
-    def holds_inside(self, x: FloatArray) -> bool:
-        """Whether `x` lies strictly inside ball and clip box, without rounding."""
-        if not super().holds_inside(x):
+    def holds(self, x: FloatArray, strictly: bool = False) -> bool:
+        """Whether `x` lies in ball and clip box, without rounding."""
+        if not super().holds(x, strictly):
             return False
         away = [-exact(c) for c in self.point.tolist()]
         for part in np.atleast_2d(x).tolist():
             away = [a + exact(b) for a, b in zip(away, part, strict=True)]
         radius = exact(self.radius)
         if self.norm == "l1":
-            return bool(sum((abs(a) for a in away), fmpq(0)) < radius)
-        return bool(sum((a * a for a in away), fmpq(0)) < radius * radius)
+            room = radius - sum((abs(a) for a in away), fmpq(0))
+        else:
+            room = radius * radius - sum((a * a for a in away), fmpq(0))
+        return bool(room > 0 if strictly else room >= 0)
 
     def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
         """Whether `points` lie in ball and clip box."""

@@ -171,6 +171,15 @@ def _of_grid(low: FloatArray, high: FloatArray, where: Grid) -> Cells:
     return Cells(lower, upper, where)
 
 
+def halved(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends (2 n, d) of the halves of boxes (n, d) along their longest edges, lower halves first."""
+    axis, number = (upper - lower).argmax(axis=1), np.arange(len(lower))
+    low, high = lower.copy(), upper.copy()
+    ends = lower[number, axis], upper[number, axis]
+    low[number, axis] = high[number, axis] = ends[0] + 0.5 * (ends[1] - ends[0])
+    return np.concatenate([lower, low]), np.concatenate([high, upper])
+
+
 def cells_of(given: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str]) -> Cells:
     """Cells from what stands for them.
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lipyomo.affine.magnitudes import term_sizes
 from lipyomo.affine.signal import FloatSignal, carry, decided
 from lipyomo.arrays import BoolArray, FloatArray, IntArray, lengths
 from lipyomo.bounds.derivative import gradient_sizes
@@ -88,13 +89,9 @@ class Pieces:
         that, and as much again, pays for sums over the forms (`inside`).
         """
         domain = self.problem.domain
-        size, found = np.maximum(np.abs(domain.lower), np.abs(domain.upper)), [np.zeros(0)]
-        for layer in self.network.hidden:
-            size = np.asarray(layer.sizes @ size) + np.abs(layer.bias)
-            found.append(size)
-            size = size * np.maximum(np.abs(layer.left), np.abs(layer.right))
-        tiny = np.finfo(np.float64).tiny
-        return np.maximum(4.0 * gamma(self.terms) * np.concatenate(found), tiny)
+        reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+        sizes = np.concatenate([np.zeros(0), *term_sizes(self.network.hidden, reach)])
+        return np.maximum(4.0 * gamma(self.terms) * sizes, np.finfo(np.float64).tiny)
 
     @cached_property
     def _magnitudes(self) -> Network:

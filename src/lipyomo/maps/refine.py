@@ -14,7 +14,7 @@ from lipyomo.arguments import real_number, whole_number
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError
-from lipyomo.maps.cells import Cells
+from lipyomo.maps.cells import Cells, halved
 from lipyomo.maps.ends import Ends, joined
 from lipyomo.maps.params import PARAMS, shares
 from lipyomo.maps.result import CellMap, statuses
@@ -102,7 +102,8 @@ def refine_cells(
                 chosen.progress(Progress(clock.seconds, best, top, count, f"{count} cells"))
             if good.all():
                 break
-            parts = _halves(parts.take(np.flatnonzero(~good)))
+            left = parts.take(np.flatnonzero(~good))
+            parts = Cells(*halved(left.lower, left.upper))
     found = _joined(over, kept, until, clock, best if largest else 0.0)
     try:
         with store_of(out, over, found.cells, until, chosen.time_limit) as store:
@@ -140,15 +141,6 @@ def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends
 def _edges(cells: Cells) -> FloatArray:
     """The longest edge of each cell, shape (n,)."""
     return np.asarray((cells.upper - cells.lower).max(axis=1))
-
-
-def _halves(cells: Cells) -> Cells:
-    """Both halves of each cell."""
-    axis = (cells.upper - cells.lower).argmax(axis=1)
-    number = np.arange(len(cells))
-    lower, upper = cells.lower.copy(), cells.upper.copy()
-    lower[number, axis] = upper[number, axis] = cells.middle[number, axis]
-    return Cells(np.concatenate([cells.lower, lower]), np.concatenate([upper, cells.upper]))
 
 
 def _joined(

@@ -18,6 +18,7 @@ import numpy as np
 from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.bounds.preactivation import Boxes, propagate
 from lipyomo.bounds.stack import PhaseBatch, Stack
+from lipyomo.maps.cells import halved
 from lipyomo.maps.ends import Ends, Narrowing
 from lipyomo.maps.faces import with_faces
 from lipyomo.maps.inside import inside
@@ -53,27 +54,17 @@ class Parts(NamedTuple):
         return Parts(*ends, self.cell[which], self.bounds[which], self.phases[which])
 
     @property
-    def longest(self) -> tuple[IntArray, FloatArray]:
-        """The longest edge of each box, and its middle; both (P,)."""
-        axis = (self.high - self.low).argmax(axis=1)
-        number = np.arange(len(axis))
-        low, high = self.low[number, axis], self.high[number, axis]
-        return axis, low + 0.5 * (high - low)
-
-    @property
     def too_thin(self) -> BoolArray:
         """Which boxes have no float64 number between their faces, shape (P,)."""
-        axis, middle = self.longest
-        number = np.arange(len(axis))
-        return np.asarray((middle <= self.low[number, axis]) | (middle >= self.high[number, axis]))
+        axis, number = (self.high - self.low).argmax(axis=1), np.arange(len(self.cell))
+        low, high = self.low[number, axis], self.high[number, axis]
+        middle = low + 0.5 * (high - low)
+        return np.asarray((middle <= low) | (middle >= high))
 
     def halves(self) -> Parts:
         """Both halves of each, along its longest edge."""
-        axis, middle = self.longest
-        number = np.arange(len(axis))
-        low, high = self.low.copy(), self.high.copy()
-        low[number, axis] = high[number, axis] = middle
-        return _joined([self._replace(high=high), self._replace(low=low)])
+        rest = (np.concatenate([part, part]) for part in self[2:])
+        return Parts(*halved(self.low, self.high), *rest)
 
 
 def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:

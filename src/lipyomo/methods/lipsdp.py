@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.domains import AllSpace, Domain
@@ -30,7 +31,7 @@ from lipyomo.semidefinite.columns import column_bounds
 from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.root import RootBounds
-from lipyomo.semidefinite.verify import IntArray, SizedForm
+from lipyomo.semidefinite.verify import SizedForm
 from lipyomo.targets import Targets
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")

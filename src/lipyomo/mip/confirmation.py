@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Domain
 from lipyomo.mip.cells import excluded
@@ -18,7 +19,6 @@ from lipyomo.network import Network, Pattern
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import examine
-from lipyomo.regions.combination import Index
 from lipyomo.regions.witness import attained, witness_near
 from lipyomo.result import Witness
 
@@ -81,7 +81,7 @@ def confirm_pattern(
 
 
 def _reason(
-    network: Network, bounds: LayerBounds, pattern: Pattern, support: Index
+    network: Network, bounds: LayerBounds, pattern: Pattern, support: IntArray
 ) -> list[tuple[int, int]] | None:
     """Open units whose decisions in `pattern` alone leave no interior; None if that is unclear.
 

@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.arrays import IntArray
 from lipyomo.errors import LipyomoError
 from lipyomo.mip.cells import Cell
 from lipyomo.network import FloatArray
@@ -25,7 +26,7 @@ from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-from lipyomo.semidefinite.bounder import Bounder, IntArray
+from lipyomo.semidefinite.bounder import Bounder
 from lipyomo.semidefinite.root import root_cost
 from lipyomo.targets import targets_of
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.dual_ascent import DualAscent
-from lipyomo.bounds.dual_rows import IntArray, Rows
+from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.dual_steps import SingleArray
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
@@ -24,7 +25,6 @@ from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import OPEN
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
-from lipyomo.search.relu.node import stack_of
 from lipyomo.search.relu.propagate import substitute_back
 from lipyomo.search.relu.tighten import tighten
 from lipyomo_check import linear as checked
@@ -66,7 +66,7 @@ def _where(
 def _by_intervals(recording: Recording, case: Case) -> Case:
     """State what intervals know of an unbounded domain, if the checker finds the same."""
     linear, system = recording.linear, recording.search.system
-    stack = stack_of([case.ours])
+    stack = Stack.of([case.ours])
     over = within(recording.search.domain, stack.low, stack.high)
     propagate(system.network.hidden, over, stack, linear=False)
     for start, stop in pairwise(system.starts):
@@ -92,7 +92,7 @@ def _by_intervals(recording: Recording, case: Case) -> Case:
 def _crown(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> list[Case]:
     """Bound the units for which that seems to matter."""
     system, found = recording.search.system, list(cases)
-    stack = stack_of([case.ours for case in cases])
+    stack = Stack.of([case.ours for case in cases])
     width = stack.upper - stack.lower
     still = stack.phases == OPEN
     over = within(recording.search.domain, stack.low, stack.high)
@@ -121,7 +121,7 @@ def _ascend(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> 
         parts = cases[:share], cases[share:]
         return [case for part in parts for case in _ascend(recording, ascent, part)]
     found = list(cases)
-    stack = stack_of([case.ours for case in cases])
+    stack = Stack.of([case.ours for case in cases])
     width, before = stack.upper - stack.lower, _sides(stack)
     kept = [case.ours.warmth for case in cases]
     seen = [recording.points.seen(case.ours.points) for case in cases]
@@ -159,7 +159,7 @@ def _stated(
     if not keys.size:
         return found
     system, params = recording.search.system, recording.params
-    stack = stack_of([case.ours for case in cases])
+    stack = Stack.of([case.ours for case in cases])
     unit = keys // 2
     rows = Rows(node, unit, np.where(keys % 2 == 0, 1.0, -1.0))
     lower, upper = (  # those that are infinite still are of later layers

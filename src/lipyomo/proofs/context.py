@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.errors import ProofError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.params import Params
@@ -13,7 +14,6 @@ from lipyomo.reduce.freeze import freeze
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
 from lipyomo.search.relu.context import Context, Question
-from lipyomo.search.relu.node import IntArray
 from lipyomo.search.relu.points import Points
 from lipyomo.targets import ALL, Targets
 from lipyomo_check import linear as checked

@@ -1,8 +1,9 @@
 """Activation regions: whether a pattern has interior in the domain, and points that show it."""
 
+from lipyomo.networks import side_by_side
 from lipyomo.regions.answer import Interior
 from lipyomo.regions.full import examine
-from lipyomo.regions.joint import joint_interior_point, joint_pattern, side_by_side
+from lipyomo.regions.joint import joint_interior_point, joint_pattern
 from lipyomo.regions.margin import InteriorPoint, interior_point
 from lipyomo.regions.witness import make_witness, witness_of_pattern
 

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from flint import fmpq, fmpq_mat
 
+from lipyomo.arrays import IntArray
 from lipyomo.domains import NormBall
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact, row_reduced
@@ -30,7 +30,6 @@ from lipyomo.numerics.rounding import gamma
 from lipyomo.regions.params import PARAMS
 
 Row = Sequence[fmpq]
-Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def slacks(rows: Sequence[Row], point: Sequence[fmpq]) -> list[fmpq]:
     ]
 
 
-def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> Index | None:
+def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> IntArray | None:
     """Rows that no point of `body` satisfies strictly, proved by weights near `guess`.
 
     Parameters
@@ -198,7 +197,7 @@ class RoundedRows:
 
 def contradicts_beyond_rounding(
     rows: RoundedRows, lower: FloatArray, upper: FloatArray, guess: FloatArray
-) -> Index | None:
+) -> IntArray | None:
     """Rows that no point of a box satisfies, as float64 shows with weights near `guess`.
 
     Parameters

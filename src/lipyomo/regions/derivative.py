@@ -6,9 +6,10 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.attained import smooth_derivatives
+from lipyomo.regions.ball_arithmetic import outside
 from lipyomo.regions.replay import directed_gradients, strict_pattern
-from lipyomo.regions.value import around, outside
+from lipyomo.regions.smooth_witness import smooth_derivatives
+from lipyomo.regions.value import around
 
 
 def derivatives_at(

@@ -15,6 +15,7 @@ from flint import fmpq, fmpz
 
 from lipyomo.affine.exact import ExactSignal
 from lipyomo.affine.signal import carry, decided
+from lipyomo.arrays import IntArray
 from lipyomo.domains import Domain
 from lipyomo.domains.base import box_sides
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
@@ -22,7 +23,7 @@ from lipyomo.norms import ONE_BY_ONE
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.answer import UNKNOWN, Interior
-from lipyomo.regions.combination import Body, Index, Row, contradicts, slacks
+from lipyomo.regions.combination import Body, Row, contradicts, slacks
 from lipyomo.regions.margin import Deepest, deepest
 from lipyomo.regions.projection import between, nearest
 from lipyomo.regions.replay import in_region, strict_pattern
@@ -116,7 +117,7 @@ def _sum_of_two(point: Sequence[fmpq]) -> FloatArray:
 
 def _unit_rows(
     network: Network, pattern: Pattern, domain: Domain
-) -> tuple[list[list[fmpq]] | None, Index]:
+) -> tuple[list[list[fmpq]] | None, IntArray]:
     """Rows (a, b) of ``a . x < b`` in the inputs that move, and their units.
 
     Units whose pre-activation is constant are left out; a constant of zero forbids nothing.  No
@@ -172,7 +173,7 @@ def _face_rows(domain: Domain, moving: BoolArray) -> tuple[list[list[fmpq]], lis
 
 
 def _translated(
-    guess: FloatArray, known: Index, rows: Sequence[Row], owners: Index, places: list[int]
+    guess: FloatArray, known: IntArray, rows: Sequence[Row], owners: IntArray, places: list[int]
 ) -> FloatArray:
     """Weights of exact rows from those of rows of length one, and of the domain's own."""
     of_unit = np.zeros(max(known.max(initial=-1), owners.max(initial=-1)) + 1)

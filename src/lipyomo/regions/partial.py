@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,9 @@ from flint import fmpq
 
 from lipyomo.affine.magnitudes import coefficient_sizes
 from lipyomo.affine.rows import ExactForm
-from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bounds.relax import Triangle
+from lipyomo.bounds.stack import Part
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import exact
@@ -44,35 +44,6 @@ from lipyomo.regions.combination import (
     contradicts_beyond_rounding,
 )
 from lipyomo.regions.params import PARAMS
-
-
-class Part(Protocol):
-    """A partial pattern on a part of the domain."""
-
-    @property
-    def phases(self) -> FlatPhases:
-        """Shape (N,)."""
-        ...
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower bounds of the pre-activations, shape (N,)."""
-        ...
-
-    @property
-    def upper(self) -> FloatArray:
-        """Their upper bounds, shape (N,)."""
-        ...
-
-    @property
-    def low(self) -> FloatArray:
-        """Lower ends of a box, shape (d,)."""
-        ...
-
-    @property
-    def high(self) -> FloatArray:
-        """Its upper ends, shape (d,)."""
-        ...
 
 
 @dataclass(frozen=True)

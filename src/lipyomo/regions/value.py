@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from flint import arb, arb_mat, ctx, fmpq
+from flint import arb, ctx, fmpq
 
 from lipyomo.affine.exact import ExactSignal, exact_weights
 from lipyomo.affine.signal import UnitMap
 from lipyomo.network import FloatArray, Network
 from lipyomo.numerics.exact import Exact, exact
-from lipyomo.regions.attained import PRECISION, bias_of, matrix_of, units_at
+from lipyomo.regions.ball_arithmetic import PRECISION, outside, units_along
 
 
 def value_at(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
@@ -52,26 +52,8 @@ def around(value: fmpq) -> tuple[float, float]:
 
 
 def _in_balls(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
-    before = ctx.prec
-    ctx.prec = PRECISION
-    try:
-        h = arb_mat([[arb(entry)] for entry in x.tolist()])
-        for layer in network.hidden:
-            z = matrix_of(layer) * h + bias_of(layer)
-            units = units_at(layer, [z[k, 0] for k in range(layer.units)])
-            h = arb_mat([[kind.exact(at)[0]] for kind, at in units])
-        outputs = matrix_of(network.head) * h + bias_of(network.head)
-        value = sum((arb(c) * outputs[k, 0] for k, c in enumerate(row.tolist())), arb(0))
-        return outside(value)
-    finally:
-        ctx.prec = before
-
-
-def outside(value: arb) -> tuple[float, float]:
-    """Float64 numbers around a ball."""
-    low, high = float(value.lower()), float(value.upper())
-    while np.isfinite(low) and not value >= arb(low):
-        low = float(np.nextafter(low, -np.inf))
-    while np.isfinite(high) and not value <= arb(high):
-        high = float(np.nextafter(high, np.inf))
-    return low, high
+    with ctx.workprec(PRECISION):
+        *_, outputs = units_along(network.layers, x)
+        return outside(
+            sum((arb(c) * y.at for c, y in zip(row.tolist(), outputs, strict=True)), arb(0))
+        )

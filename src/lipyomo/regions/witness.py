@@ -17,11 +17,11 @@ from lipyomo.numerics.exact import root_below
 from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.attained import smooth_witness
 from lipyomo.regions.margin import interior_point, margin_from_below, margin_of
 from lipyomo.regions.params import PARAMS, Params
 from lipyomo.regions.replay import attained_square, exact_jacobian, strict_pattern
 from lipyomo.regions.rows import region_rows
+from lipyomo.regions.smooth_witness import smooth_witness
 from lipyomo.result import Witness
 
 
@@ -42,7 +42,7 @@ def make_witness(
     -------
     Witness or None
         None if `x` is not interior to the domain, or on a kink.  With smooth units a point on the
-        boundary counts as well (`lipyomo.regions.attained`).
+        boundary counts as well (`lipyomo.regions.smooth_witness`).
     """
     domain = problem.domain
     parts = np.atleast_2d(np.asarray(x, dtype=np.float64)).copy()

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from lipyomo.arrays import Matrix, lengths
+from lipyomo.arrays import Matrix
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray
-from lipyomo.norms import DUAL, InputNorm, vector_norm
+from lipyomo.norms import DUAL, maximiser, vector_norm
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -127,7 +127,7 @@ class SmoothAscent:
                 better = values > best
                 best[better], found[better] = values[better], x[better]
                 if v is None:
-                    v = directions(self._pulled_back(y, soft), norm)
+                    v = maximiser(self._pulled_back(y, soft), norm, axis=0)
                 y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
             # where kinks are so steep that numbers overflow, only signs are left to follow
@@ -185,7 +185,7 @@ class SmoothAscent:
             weight, along = self._layers[i].weight, self._along[i]
             uphill = np.asarray(weight.T @ (adjoint * tangents[i] * steep[i] + hard[i] * uphill))
             adjoint = np.asarray(along.T @ (adjoint * soft[i]))
-        return y, directions(adjoint, self._problem.input_norm), uphill.T
+        return y, maximiser(adjoint, self._problem.input_norm, axis=0), uphill.T
 
 
 def _precision(
@@ -201,20 +201,6 @@ def _precision(
         size.max() >= 1000.0 * eps * abs(at).max() for at, size in zip(z, spread, strict=True)
     )
     return np.float32 if fine and all(eps < top < 1.0 / eps for top in tops) else np.float64
-
-
-def directions(gradients: Digits, norm: InputNorm) -> Digits:
-    """Unit directions that the gradients (d, B) find steepest, shape (d, B)."""
-    if norm == "linf":
-        return np.where(gradients >= 0, 1.0, -1.0).astype(gradients.dtype)
-    if norm == "l1":
-        v = np.zeros_like(gradients)
-        k = np.abs(gradients).argmax(axis=0)
-        columns = np.arange(gradients.shape[1])
-        v[k, columns] = np.where(gradients[k, columns] >= 0, 1.0, -1.0)
-        return v
-    size = lengths(gradients, axis=0)
-    return np.asarray(gradients / np.where(size > 0, size, 1.0))
 
 
 def inner_box(domain: Domain) -> tuple[FloatArray, FloatArray]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from lipyomo.affine import affine_pieces
+from lipyomo.arrays import IntArray
 from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import ONE_BY_ONE
@@ -25,8 +25,6 @@ from lipyomo.sampling.evaluate import (
     point_norms,
 )
 from lipyomo.sampling.params import PARAMS, Params
-
-Index = npt.NDArray[np.intp]
 
 
 class Budget:
@@ -91,7 +89,7 @@ class Tried:
         """Another memory of the same patterns."""
         return Tried(list(self._keys))
 
-    def first(self, patterns: Sequence[BoolArray], order: Index) -> Iterator[int]:
+    def first(self, patterns: Sequence[BoolArray], order: IntArray) -> Iterator[int]:
         """Those of `order` that were never tried before; each counts as tried once it is given."""
         packed = np.packbits(np.concatenate([on[order] for on in patterns], axis=1), axis=1)
         for k, row in zip(order.tolist(), packed, strict=True):
@@ -271,6 +269,3 @@ def towards(
     """Ways from parents to points of an archive, of shares between `low` and `high`."""
     mates = known.points[rng.integers(0, len(known.points), len(parents))]
     return np.asarray(rng.uniform(low, high, (len(parents), 1)) * (mates - parents))
-
-
-Guide = Callable[[], "FloatArray | None"]

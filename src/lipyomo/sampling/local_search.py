@@ -10,6 +10,7 @@ Equal seeds and evaluation counts give equal answers; a time limit may cut the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -29,10 +30,13 @@ from lipyomo.sampling.evaluate import (
     evaluation_work,
     point_norms,
 )
-from lipyomo.sampling.landscape import Archive, Budget, Guide, Landscape, Tried, towards
+from lipyomo.sampling.landscape import Archive, Budget, Landscape, Tried, towards
 from lipyomo.sampling.params import PARAMS, Params
 from lipyomo.sampling.population import Population, settle
 from lipyomo.sampling.walks import Walks, set_out, walk
+
+Guide = Callable[[], FloatArray | None]
+"""Gives a point (d,) to begin a turn from, as long as it has some."""
 
 
 @dataclass(frozen=True)

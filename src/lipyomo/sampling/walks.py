@@ -11,10 +11,11 @@ from itertools import islice
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.sampling.deep import deep_points
 from lipyomo.sampling.evaluate import GROWTH, point_norms
-from lipyomo.sampling.landscape import Archive, Budget, Index, Landscape, Tried
+from lipyomo.sampling.landscape import Archive, Budget, Landscape, Tried
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Walks:
     found: int = 0
 
     @property
-    def under_way(self) -> Index:
+    def under_way(self) -> IntArray:
         """Those that have not ended."""
         return np.flatnonzero(~self.ended)
 

@@ -156,7 +156,8 @@ class Making(Generic[N, T, Q]):
 class Pipeline(Protocol[N, T]):
     """What a search does with nodes.  All but `process` is asked at home only.
 
-    A pipeline that is declared to be one inherits `weight` and `cool`.
+    A pipeline that is declared to be one inherits `weight` and `cool`, and may leave out `encode`
+    and `decode`: then it knows no checkpoints.
     """
 
     def root(self, clock: Clock, tell: Tell) -> Root[N]:
@@ -237,9 +238,9 @@ class Pipeline(Protocol[N, T]):
         return node
 
     def encode(self, nodes: Sequence[N]) -> Arrays:
-        """Nodes, and what else is known at home, for a checkpoint."""
-        ...
+        """Nodes, and what else is known at home, for a checkpoint; asked where there is one."""
+        raise TypeError(f"{type(self).__name__} knows no checkpoints")
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[N]:
         """Know again what was encoded: the nodes are the outcome's children, with the best."""
-        ...
+        raise TypeError(f"{type(self).__name__} knows no checkpoints")

@@ -16,7 +16,7 @@ from lipyomo.settings import Settings
 def searched(
     pipeline: Pipeline[N, T],
     settings: Settings,
-    clock: Clock | None = None,
+    clock: Clock,
     news: News | None = None,
     checkpoint: Checkpoint | None = None,
     report: Callable[[float], object] | None = None,
@@ -28,9 +28,8 @@ def searched(
     pipeline : Pipeline
         Knows in the end what was learnt on the way.
     settings : Settings
-        Uses threads (processes), executor and dask; time_limit and should_stop where no clock is
-        given.
-    clock : Clock, optional
+        Uses threads (processes), executor and dask.
+    clock : Clock
     news : callable, optional
         Hears of better points and bounds.
     checkpoint : Checkpoint, optional
@@ -40,7 +39,7 @@ def searched(
     """
     engine = Engine(
         pipeline,
-        clock or Clock(settings.time_limit, settings.should_stop),
+        clock,
         workers=_asked_for(settings),
         checkpoint=checkpoint,
         news=news,

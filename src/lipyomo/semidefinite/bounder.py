@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.arrays import IntArray
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball, kernel_for, shared_kernel
 from lipyomo.semidefinite.descent import minimise
@@ -19,8 +19,6 @@ from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.shared import SharedKernel
 from lipyomo.semidefinite.signs import joined, joined_multipliers
 from lipyomo.targets import ALL, Targets
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -40,16 +41,14 @@ def proved_shift(matrix: FloatArray, error: float) -> float:
     trace = float(np.abs(np.diagonal(matrix)).sum())
     shift = 0.0
     while shift <= 2.0 * scale:
-        if _factors(matrix, shift):
+        shifted = matrix if shift == 0.0 else matrix + shift * np.eye(n)
+        if cholesky_or_none(shifted) is not None:
             return shift + cholesky_slack(trace + n * shift, n) + error
         shift = max(4.0 * shift, 1e-15 * scale, 1e-300)
     return float("inf")
 
 
-def _factors(matrix: FloatArray, shift: float) -> bool:
-    shifted = matrix if shift == 0.0 else matrix + shift * np.eye(len(matrix))
-    try:
-        np.linalg.cholesky(shifted)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+def cholesky_or_none(matrix: FloatArray, overwrite: bool = False) -> FloatArray | None:
+    """The lower Cholesky factor, or None if the factorisation breaks down."""
+    factor, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=overwrite)
+    return factor if info == 0 else None

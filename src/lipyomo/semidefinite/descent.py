@@ -24,7 +24,7 @@ import numpy as np
 
 from lipyomo.frozen import but
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.ellipsoids import LARGE
+from lipyomo.semidefinite.ellipsoids import OVERFLOW
 from lipyomo.semidefinite.kernel import Factor, Kernel, State, bound_of
 from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.quasi_newton import Memory
@@ -97,7 +97,7 @@ def _bent(point: _Point, step: FloatArray) -> Callable[[float], FloatArray]:
     def along(length: float) -> FloatArray:
         with np.errstate(over="ignore"):
             found = np.asarray(point.y * np.exp(length * step))
-        return found if found.max() < LARGE else np.full_like(found, np.nan)
+        return found if found.max() < OVERFLOW else np.full_like(found, np.nan)
 
     return along
 

@@ -33,7 +33,7 @@ SHARES = tuple((k + 0.5) / PARAMS.shares for k in range(PARAMS.shares))
 _TINY = float(np.sqrt(np.finfo(np.float64).eps))
 """Shares below it are as good as nothing."""
 
-LARGE = float(1.0 / np.sqrt(np.finfo(np.float64).tiny))
+OVERFLOW = float(1.0 / np.sqrt(np.finfo(np.float64).tiny))
 """Above it, and below its inverse, products overflow or vanish."""
 
 
@@ -168,7 +168,7 @@ def closed_forms(
     gram, lam = first, np.zeros(count)  # of the rows that are still to come
     joint: _Joint | None = None
     for place, part in enumerate(parts):
-        if stop() or not _largest(gram) < LARGE:
+        if stop() or not _largest(gram) < OVERFLOW:
             return found
         joint = _joint(gram, seen[part.stop :, inputs + part.start : inputs + part.stop])
         size = part.stop - part.start
@@ -183,7 +183,7 @@ def closed_forms(
             best = int(np.argmin([_sums(end, each[group]) for each in ends]))
             own[parts[-1]] = 4.0 * SHARES[best] * joint.shape
             end = end + ends[best][group] @ ends[best][group].T
-        if _largest(end) < LARGE:
+        if _largest(end) < OVERFLOW:
             found[k] = ClosedForm(zeta, own, end)
     return found
 
@@ -249,9 +249,9 @@ def _joint(gram: FloatArray, passed: FloatArray) -> _Joint:
     block, behind = gram[:count, :count], gram[count:, :count]
     sums = np.abs(block).sum(axis=1)
     most = float(sums.max())
-    shape = 1.0 / np.maximum(sums, _TINY * most if most > 1.0 / LARGE else 1.0)
+    shape = 1.0 / np.maximum(sums, _TINY * most if most > 1.0 / OVERFLOW else 1.0)
     root = np.sqrt(shape)
-    if count and most > 1.0 / LARGE:
+    if count and most > 1.0 / OVERFLOW:
         shape = shape / _top(root[:, None] * block * root)
         root = np.sqrt(shape)
     return _Joint(shape, root[:, None] * block * root, 0.5 * (passed / root), behind * root)

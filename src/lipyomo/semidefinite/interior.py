@@ -27,6 +27,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
+from lipyomo.semidefinite.definite import cholesky_or_none
 from lipyomo.semidefinite.quadratic import (
     QuadraticProgram,
     least_gamma,
@@ -76,14 +77,6 @@ class _Step:
     Z: FloatArray
     X: FloatArray
     x: FloatArray
-
-
-def _definite(matrix: FloatArray) -> bool:
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 class _System:
@@ -149,7 +142,7 @@ class _System:
         full = min(1.0, 0.97 * ratio)
         length = full
         for _ in range(60):
-            if _definite(matrix + length * move):
+            if cholesky_or_none(matrix + length * move) is not None:
                 # keep some distance from the boundary that the factorisation just missed
                 return length if length == full else 0.95 * length
             length *= 0.85

@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lipyomo.arrays import IntArray
 from lipyomo.errors import SolverError
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball
-from lipyomo.semidefinite.verify import IntArray, SizedForm, VerifiedMatrix, bound_from
+from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from
 
 Sharing = Literal["neuron", "layer"]
 

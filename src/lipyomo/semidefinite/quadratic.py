@@ -21,10 +21,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
+from lipyomo.arrays import IntArray
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.semidefinite.definite import proved_shift
-from lipyomo.semidefinite.verify import IntArray
 
 
 @dataclass(frozen=True)

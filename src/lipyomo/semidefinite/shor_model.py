@@ -31,14 +31,13 @@ import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import switched_sizes
 from lipyomo.affine.signal import FloatSignal, UnitMap
-from lipyomo.arrays import dense
+from lipyomo.arrays import IntArray, dense
 from lipyomo.bounds import LayerBounds, tangent_bounds
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN
 from lipyomo.problem import LipschitzProblem
 from lipyomo.semidefinite.quadratic import QuadraticProgram
-from lipyomo.semidefinite.verify import IntArray
 
 
 @dataclass

@@ -20,17 +20,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dtrtri
 
-from lipyomo.arrays import lengths
+from lipyomo.arrays import IntArray, lengths
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
-
-IntArray: TypeAlias = npt.NDArray[np.int64]
+from lipyomo.semidefinite.definite import cholesky_or_none, cholesky_slack
 
 
 @dataclass(frozen=True)
@@ -86,12 +83,6 @@ class SizedForm:
 def _norm(matrix: FloatArray) -> float:
     flat = matrix.ravel("K")
     return math.sqrt(flat @ flat)
-
-
-def cholesky_or_none(matrix: FloatArray, overwrite: bool = False) -> FloatArray | None:
-    """The lower Cholesky factor, or None if the factorisation breaks down."""
-    factor, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=overwrite)
-    return factor if info == 0 else None
 
 
 class VerifiedMatrix:
@@ -161,9 +152,7 @@ class VerifiedMatrix:
         factor = cholesky_or_none(self._K)
         if factor is None:
             return 0.0
-        trace = float(np.trace(self._K)) + 1.0
-        rounding = 2.0 * UNIT_ROUNDOFF * (count + 2) * trace
-        needed = self._distance + rounding
+        needed = self._distance + cholesky_slack(float(np.trace(self._K)) + 1.0, count)
         self._inverse, _ = dtrtri(factor, lower=1, overwrite_c=1)
         estimate = 0.5 / _norm(self._inverse) ** 2
         for shift in (estimate, 0.1 * estimate, 2.0 * needed):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.bounds.preactivation import follow
 from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.regions.partial import RegionProgram
@@ -23,7 +24,7 @@ from lipyomo.search.relu.fix import fixed
 from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.part import Part, Watch
 from lipyomo.search.relu.points import Points
-from lipyomo.search.relu.propagate import follow, gradient_bounds, located, propagated, taken
+from lipyomo.search.relu.propagate import gradient_bounds, located, propagated, taken
 from lipyomo.search.relu.score import rule_of
 from lipyomo.search.relu.tighten import tighten
 from lipyomo.semidefinite.root import RootBounds
@@ -122,7 +123,8 @@ def narrowed(
         seen = [points.seen(numbers) for numbers in inside]
         before = stack.phases.copy()
         warmth = tighten(context.ascent, context.system, stack, warmth, seen, context.params)
-        follow(context, stack, before)
+        layers, errors = context.system.network.hidden, context.system.weight_errors
+        follow(layers, context.domain, stack, before, errors)
         bench.watch.check()
     sizes = gradient_bounds(context, stack)
     claims = [taken(part, stack, b, sizes[b], inside[b], warmth[b]) for b, part in enumerate(parts)]

@@ -2,7 +2,7 @@
 
 An entry is a function of its own state and of what is around it; it gives its next state and points
 of the domain.  States are values that the pipeline keeps.  The engine says when it is time for
-heuristics; an entry takes part in every so many of these turns, those of high priority first.
+heuristics; an entry takes part in every so many of these turns, earlier entries first.
 """
 
 from __future__ import annotations
@@ -60,32 +60,29 @@ class Heuristic:
     look : callable
     every : int
         It takes part in one of so many turns.
-    priority : int
-        Larger ones come first in a turn.
     """
 
     name: str
     look: Look
     every: int = 1
-    priority: int = 0
 
 
 _TABLE: dict[str, Heuristic] = {}
 
 
-def heuristic(name: str, every: int = 1, priority: int = 0) -> Callable[[Look], Look]:
+def heuristic(name: str, every: int = 1) -> Callable[[Look], Look]:
     """Enter a function into the table.
 
     Parameters
     ----------
     name : str
         An entry of the same name is replaced.
-    every, priority : int, optional
+    every : int, optional
         As in `Heuristic`.
     """
 
     def enter(look: Look) -> Look:
-        _TABLE[name] = Heuristic(name, look, every, priority)
+        _TABLE[name] = Heuristic(name, look, every)
         return look
 
     return enter
@@ -93,8 +90,7 @@ def heuristic(name: str, every: int = 1, priority: int = 0) -> Callable[[Look], 
 
 def heuristics(turn: int) -> list[Heuristic]:
     """Those that take part in a turn, the first one of which is number 0."""
-    found = [entry for entry in _TABLE.values() if turn % entry.every == 0]
-    return sorted(found, key=lambda entry: -entry.priority)
+    return [entry for entry in _TABLE.values() if turn % entry.every == 0]
 
 
 @heuristic("local search")

@@ -10,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
-from lipyomo.bounds.stack import Stack
+from lipyomo.arrays import IntArray
 from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.search.relu.learnt import FEATURES
-
-IntArray = npt.NDArray[np.int64]
 
 
 def _no_numbers() -> IntArray:
@@ -168,15 +166,3 @@ class Node:
             trail = (*self.trail, Split(unit, int(phase)))
             children.append(self.but(phases=phases, trail=trail))
         return children
-
-
-def stack_of(nodes: list[Node]) -> Stack:
-    """Copies of the nodes' phases, bounds and boxes, to be tightened together."""
-    return Stack(
-        np.stack([node.phases for node in nodes]),
-        np.stack([node.lower for node in nodes]),
-        np.stack([node.upper for node in nodes]),
-        np.stack([node.low for node in nodes]),
-        np.stack([node.high for node in nodes]),
-        np.ones(len(nodes), dtype=bool),
-    )

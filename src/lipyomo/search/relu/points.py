@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
+from lipyomo.arrays import IntArray
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.phases import OPEN, RIGHT
@@ -17,7 +18,6 @@ from lipyomo.regions import make_witness
 from lipyomo.regions.replay import strict_pattern
 from lipyomo.sampling.evaluate import pattern_norms
 from lipyomo.search.protocol import Incumbent
-from lipyomo.search.relu.node import IntArray
 from lipyomo.search.relu.params import Params
 
 

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.affine.system import UnitSystem
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.derivative import gradient_sizes
 from lipyomo.bounds.preactivation import Boxes, propagate, within
-from lipyomo.bounds.stack import PhaseBatch, Stack
+from lipyomo.bounds.stack import Stack
 from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.phases import OPEN
 from lipyomo.search.relu.context import Context
-from lipyomo.search.relu.node import IntArray, Warmth, stack_of
+from lipyomo.search.relu.node import Warmth
 from lipyomo.search.relu.part import Part
 from lipyomo.search.relu.points import Points
 
@@ -39,7 +40,7 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
     is_known : bool
         Whether pre-activation bounds are known.
     """
-    stack, system = stack_of([part.node for part in parts]), context.system
+    stack, system = Stack.of([part.node for part in parts]), context.system
     # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on from
     # a parent's multipliers knows what substitution would find
     same = all(part.node is not part.parent and part.keeps_box for part in parts)
@@ -49,16 +50,6 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
         over = within(context.domain, stack.low, stack.high)
         substitute_back(system, over, stack, first=int(same))
     return stack
-
-
-def follow(context: Context, stack: Stack, before: PhaseBatch) -> None:
-    """Let phases that were decided since `before`, shape (B, N), decide others."""
-    more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
-    if more.size:
-        some = stack.take(more)
-        over = within(context.domain, some.low, some.high)
-        substitute_back(context.system, over, some, first=1)
-        stack.put(more, some)
 
 
 def located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArray]:

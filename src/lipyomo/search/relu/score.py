@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from lipyomo.affine.system import NodeForm
+from lipyomo.arrays import IntArray
 from lipyomo.network import FloatArray
 from lipyomo.phases import OPEN
 from lipyomo.search.relu.context import LEARNT, Context
 from lipyomo.search.relu.learnt import CONSTANT, FEATURES, Learnt
-from lipyomo.search.relu.node import IntArray, Node
+from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.part import Worst
 
 _FAINT = 0.02

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.bounds.preactivation import within
+from lipyomo.bounds.stack import Stack
 from lipyomo.network import FloatArray
 from lipyomo.phases import OPEN
 from lipyomo.search.relu.context import Context
 from lipyomo.search.relu.examine import Bench, examine
 from lipyomo.search.relu.learnt import Learnt
-from lipyomo.search.relu.node import Node, Split, stack_of
+from lipyomo.search.relu.node import Node, Split
 from lipyomo.search.relu.part import Part
 from lipyomo.search.relu.propagate import substitute_back
 from lipyomo.search.relu.score import score
@@ -80,7 +81,7 @@ def halves(context: Context, node: Node) -> list[Node]:
         j = i % d
         trail = (*node.trail, Split(j, None, (float(a[j]), float(b[j]))))
         nodes.append(node.but(low=a, high=b, trail=trail))
-    stack = stack_of(nodes)
+    stack = Stack.of(nodes)
     substitute_back(context.system, within(domain, low, high), stack)
     still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
     first, second = still[:d], still[d:]

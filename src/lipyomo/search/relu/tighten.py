@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.dual_steps import SingleArray
@@ -19,7 +20,7 @@ from lipyomo.bounds.stack import Stack
 from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
-from lipyomo.search.relu.node import IntArray, Warmth
+from lipyomo.search.relu.node import Warmth
 from lipyomo.search.relu.params import Params
 
 Seen = tuple[BoolArray, BoolArray]

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.arrays import FloatArray
-from lipyomo.bounds.preactivation import propagate, within
-from lipyomo.bounds.stack import PhaseBatch, Stack
+from lipyomo.bounds.preactivation import follow, propagate, within
+from lipyomo.bounds.stack import Stack
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.search.relu.params import Params as Splits
 from lipyomo.search.relu.tighten import tighten
 from lipyomo.search.values.context import Context
-from lipyomo.search.values.node import Node, stack_of
+from lipyomo.search.values.node import Node
 from lipyomo.search.values.program import Highest, Nearest
 
 SPLITS = Splits()
@@ -29,7 +29,7 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     list of Node
         Those that may hold a value above the cutoff, and of them what may.
     """
-    stack, aim, domain = stack_of(nodes), context.aim, context.domain
+    stack, aim, domain = Stack.of(nodes), context.aim, context.domain
     np.subtract(stack.upper[:, aim], context.cutoff, out=stack.upper[:, aim])
     stack.upper[:, aim] = np.nextafter(stack.upper[:, aim], np.inf)
     stack.lower[:, aim] = -np.inf
@@ -45,7 +45,7 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     none = [None] * len(nodes)
     with np.errstate(over="ignore", invalid="ignore"):  # bounds that are no numbers are infinite
         warmth = tighten(context.ascent, context.system, stack, warmth, none, aim=aim)
-    _follow(context, stack, before)
+    follow(context.layers, domain, stack, before)
     stack.upper[:, aim] = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
     return [
         replace(
@@ -58,17 +58,6 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
         for b, node in enumerate(nodes)
         if stack.alive[b]
     ]
-
-
-def _follow(context: Context, stack: Stack, before: PhaseBatch) -> None:
-    """Let phases that were decided since `before` decide others, by substitution."""
-    more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
-    if more.size:
-        some = stack.take(more)
-        over = within(context.domain, some.low, some.high)
-        propagate(context.layers, over, some, intervals=False, first=1)
-        some.settle(context.kinked)
-        stack.put(more, some)
 
 
 def chosen(context: Context, node: Node, found: Highest | Nearest | None = None) -> Node:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases
-from lipyomo.bounds.stack import Stack
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, RIGHT
 from lipyomo.search.relu.node import Warmth
@@ -69,15 +67,3 @@ class Node:
             phases[self.unit] = phase
             children.append(replace(self, phases=phases, unit=-1))
         return children
-
-
-def stack_of(nodes: Sequence[Node]) -> Stack:
-    """Copies of the nodes' phases, bounds and boxes."""
-    return Stack(
-        np.stack([n.phases for n in nodes]),
-        np.stack([n.lower for n in nodes]),
-        np.stack([n.upper for n in nodes]),
-        np.stack([n.low for n in nodes]),
-        np.stack([n.high for n in nodes]),
-        np.ones(len(nodes), dtype=bool),
-    )

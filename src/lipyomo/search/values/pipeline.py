@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 from lipyomo.search.protocol import (
     NODES,
-    Arrays,
     Incumbent,
     Making,
     Outcome,
@@ -28,9 +25,6 @@ from lipyomo.search.values.examine import chosen, narrowed, region_of
 from lipyomo.search.values.node import Node
 from lipyomo.search.values.points import best_start, challenged
 from lipyomo.search.values.program import NodeProgram
-
-STUCK = "stuck"
-"""The counter of nodes without open units whose bounds stay above the cutoff by rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +110,7 @@ class Pipeline(Searching[Node, Task]):
         left = narrowed(context, self._within(context, parts))
         pulse()
         found = self._bounded(context, left, task.best, clock)
-        return replace(found, counters={**found.counters, NODES: len(task.nodes)})
+        return replace(found, counters={NODES: len(task.nodes)})
 
     def _within(self, context: Context, nodes: Sequence[Node]) -> list[Node]:
         """What of some nodes lies in the domain."""
@@ -129,19 +123,17 @@ class Pipeline(Searching[Node, Task]):
 
         What is not in them, but in the nodes that they were narrowed from, is below the cutoff.
         """
-        children, closed, stuck = [], self.cutoff(best.value), 0
+        children, closed = [], self.cutoff(best.value)
         for node in nodes:
             if clock.expired:  # no time for its program: what the parent knew holds
                 judged = chosen(context, node)
             else:
                 judged, best = self._judged(context, node, best)
-            is_open = judged.bound > self.cutoff(best.value)
-            if is_open and judged.splits:
+            if judged.bound > self.cutoff(best.value) and judged.splits:
                 children.append(judged)
-                continue
-            stuck += int(is_open)
-            closed = max(closed, judged.bound)
-        return Outcome(tuple(children), closed=closed, best=best, counters={STUCK: stuck})
+            else:  # without open units rounding may leave a bound above the cutoff
+                closed = max(closed, judged.bound)
+        return Outcome(tuple(children), closed=closed, best=best)
 
     def _judged(self, context: Context, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
         """A node after its program, with what to split it on, and the incumbent after that."""
@@ -191,28 +183,3 @@ class Pipeline(Searching[Node, Task]):
     def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """The better one of an incumbent and a point of the domain near the given one."""
         return challenged(self._context.question, best, point)
-
-    # -- checkpoints -------------------------------------------------------------------------------
-
-    def encode(self, nodes: Sequence[Node]) -> Arrays:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        point = self._best.point
-        names = ("phases", "lower", "upper", "low", "high", "bound", "unit", "axis")
-        return {name: np.array([getattr(node, name) for node in nodes]) for name in names} | {
-            "best": np.zeros((0, 0)) if point is None else point[None]
-        }
-
-    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        for point in arrays["best"]:
-            self._best = self._challenged(self._best, point)
-        names = ("phases", "lower", "upper", "low", "high")
-        whole = zip(*(arrays[name] for name in names), strict=True)
-        numbers = zip(*(arrays[name].tolist() for name in ("bound", "unit", "axis")), strict=True)
-        nodes = tuple(
-            Node(phases, lower, upper, low, high, bound, None, unit, axis)
-            for (phases, lower, upper, low, high), (bound, unit, axis) in zip(
-                whole, numbers, strict=True
-            )
-        )
-        return Outcome(nodes, best=self._best)

@@ -1,4 +1,4 @@
-"""Parting a case: a split on a unit, or a cut of the input box."""
+"""Splitting a case: on a unit, or by a cut of the input box."""
 
 from __future__ import annotations
 
