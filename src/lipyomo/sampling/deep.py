@@ -1,19 +1,17 @@
 """Deep points of many activation regions at once, for searches: nothing is proved here.
 
 The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is a linear
-program.  Mehrotra's predictor-corrector method solves a stack of them in passes
-over arrays, from a point nearby; a region leaves the stack once a point in it is known that is deep
-enough, or weights of its rows say that there is none.  That takes four steps on average.  Each
-solves a system in the variables or, where inputs are many, in the rows.  Regions of random
-[10,20,30,20,2] networks cost 0.1 milliseconds each, and with a linear program's solver 1.0; of a
-random [784,20,20,20,2] network 5, and 20.
-
-S. Mehrotra (1992), On the implementation of a primal-dual interior point method.
+program.  A stack of them is solved together (`lipyomo.numerics.margins`), from a point nearby; a
+region leaves the stack once a point in it is known that is deep enough, or weights of its rows say
+that there is none.  That takes four steps on average.  Each solves a system in the variables or,
+where inputs are many, in the rows.  Regions of random [10,20,30,20,2] networks cost 0.1
+milliseconds each, and with a linear program's solver 1.0; of a random [784,20,20,20,2] network 5,
+and 20.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from lipyomo.affine.signal import FloatSignal, carry, decided
 from lipyomo.domains import Domain
 from lipyomo.memory import CACHED
 from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.numerics.margins import MarginPrograms
 from lipyomo.numerics.params import PARAMS as NUMERICS
 from lipyomo.numerics.rounding import gamma
 from lipyomo.sampling.params import PARAMS, Params
@@ -139,102 +138,24 @@ def _deepest(
     whose numbers overflow is given up; the others of the stack go on.
     """
     margins = (b - (A @ near[:, :, None])[:, :, 0]).min(axis=1)
-    d = low.size
-    G = np.concatenate([A, np.ones((*b.shape, 1))], axis=2)
-    sides = [np.broadcast_to(end, near.shape) for end in (high, -low)]
-    ends = [np.ones((len(b), 1)), 1.0 - margins[:, None]]
-    h = np.concatenate([b, sides[0], ends[0], sides[1], ends[1]], axis=1)
-    goal = np.eye(d + 1)[d]
-    best = near.copy()
-    inner = params.away * near if A.shape[1] < d else near
-    y = np.concatenate([inner, margins[:, None] - 0.1], axis=1)
-    s = np.maximum(h - _forwards(G, y), 1e-3)  # where the point is deeper than one
-    z = np.full(s.shape, 1.0 / s.shape[1])
-    live = np.arange(len(b))
+    share = params.away if A.shape[1] < low.size else 1.0
+    programs = MarginPrograms.begun(A, b, low, high, near, share)
+    best, live = near.copy(), np.arange(len(b))
     for _ in range(NUMERICS.interior_steps):
         try:
-            dy, ds, dz = _direction(G, h, y, s, z, goal)
+            programs = programs.stepped()
         except np.linalg.LinAlgError:
             break
-        ahead, along = _to_edge(s, ds), _to_edge(z, dz)
-        y, s, z = y + ahead * dy, s + ahead * ds, z + along * dz
-        gaps = h - _forwards(G, np.concatenate([y[:, :d], np.zeros((len(y), 1))], axis=1))
-        now = gaps[:, : G.shape[1]].min(axis=1)
-        inside = (gaps[:, G.shape[1] :] > 0).all(axis=1)
+        gaps, inside = programs.gaps()
+        now = gaps.min(axis=1)
         better = inside & (now > margins[live])
-        margins[live[better]], best[live[better]] = now[better], y[better, :d]
-        # weights of the rows bound every margin in the box
-        weights = z[:, : G.shape[1]]
-        along = -(weights[:, None, :] @ G)[:, 0]
-        most = (weights * h[:, : G.shape[1]]).sum(axis=1)
-        most += np.maximum(along[:, :d] * high, along[:, :d] * low).sum(axis=1)
-        most /= weights.sum(axis=1)
+        margins[live[better]], best[live[better]] = now[better], programs.points[better]
+        most = programs.most(low, high)
         deep = (margins[live] > params.thin) & (margins[live] > params.deep * most)
         done = (most <= params.thin) | deep
         done |= ~np.isfinite(most)
         if done.all():
             break
         if done.any():
-            left = ~done
-            live, G, h, y, s, z = live[left], G[left], h[left], y[left], s[left], z[left]
+            live, programs = live[~done], programs.take(~done)
     return best, margins
-
-
-def _forwards(G: FloatArray, y: FloatArray) -> FloatArray:
-    """Left-hand sides at points y (K, n): of the rows (K, R, n), and of both sides of the box."""
-    return np.concatenate([(G @ y[:, :, None])[:, :, 0], y, -y], axis=1)
-
-
-def _backwards(G: FloatArray, z: FloatArray) -> FloatArray:
-    """Sums of all left-hand sides with weights z (K, R + 2 n)."""
-    _, rows, n = G.shape
-    return np.asarray((z[:, None, :rows] @ G)[:, 0] + z[:, rows : rows + n] - z[:, rows + n :])
-
-
-def _direction(
-    G: FloatArray, h: FloatArray, y: FloatArray, s: FloatArray, z: FloatArray, goal: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mehrotra's step for ``max goal . y, G y + s = h, s >= 0`` with weights z of the rows."""
-    weight = z / s
-    solve = _solver(G, weight)
-    off = h - s - _forwards(G, y)
-
-    def step(push: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # G dy + ds = off,  z ds + s dz = s (push - z),  G^T (z + dz) = goal
-        dy = solve(goal - _backwards(G, push - weight * off))
-        ds = off - _forwards(G, dy)
-        return dy, ds, push - z - weight * ds
-
-    _, ds, dz = step(np.zeros_like(s))
-    mean = (s * z).sum(axis=1) / s.shape[1]
-    then = ((s + _to_edge(s, ds) * ds) * (z + _to_edge(z, dz) * dz)).sum(axis=1) / s.shape[1]
-    center = mean * (then / mean) ** 3
-    return step((center[:, None] - ds * dz) / s)
-
-
-def _solver(G: FloatArray, weight: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Solves with ``G^T W G + D``, D from the box; by the smaller of rows and variables."""
-    _, rows, n = G.shape
-    box = weight[:, rows : rows + n] + weight[:, rows + n :]
-    if rows >= n:
-        matrix = G.swapaxes(1, 2) @ (weight[:, :rows, None] * G)
-        k = np.arange(n)
-        matrix[:, k, k] += box + 1e-12 * (1.0 + matrix[:, k, k])
-        inverse = np.linalg.inv(matrix)
-        return lambda right: np.asarray((inverse @ right[:, :, None])[:, :, 0])
-    scaled = np.sqrt(weight[:, :rows, None]) * G
-    over = scaled * (1.0 / box[:, None, :])
-    inverse = np.linalg.inv(over @ scaled.swapaxes(1, 2) + np.eye(rows))
-
-    def solve(right: FloatArray) -> FloatArray:
-        seen = (inverse @ (over @ right[:, :, None]))[:, :, 0]
-        return np.asarray(right / box - (seen[:, None, :] @ over)[:, 0])
-
-    return solve
-
-
-def _to_edge(values: FloatArray, change: FloatArray) -> FloatArray:
-    """Largest step, at most one, that keeps values positive, shape (K, 1)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.where(change < 0, -values / change, np.inf).min(axis=1, keepdims=True)
-    return np.asarray(np.minimum(1.0, NUMERICS.to_wall * ends))
