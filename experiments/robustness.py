@@ -86,7 +86,7 @@ COLOUR_OF = {
 }
 
 
-def ones_and_sevens(folder: Path) -> tuple[FloatArray, np.ndarray]:
+def test_digits(folder: Path) -> tuple[FloatArray, np.ndarray]:
     """The 1s and 7s of MNIST's test set; labels 0 for a one."""
     images, digits = read_mnist(folder, "t10k")
     kept = np.isin(digits, (1, 7))
@@ -98,7 +98,7 @@ def ones_and_sevens(folder: Path) -> tuple[FloatArray, np.ndarray]:
 
 def curves(options: argparse.Namespace) -> None:
     """The table and the figure of certified accuracy."""
-    images, labels = ones_and_sevens(options.mnist)
+    images, labels = test_digits(options.mnist)
     held = np.arange(len(images)) % 4 == 0
     picked = np.concatenate(
         [np.flatnonzero(held & (labels == y))[: options.images] for y in (0, 1)]
@@ -230,7 +230,7 @@ def activations(options: argparse.Namespace) -> None:
 
 def decided(options: argparse.Namespace) -> None:
     """Decided share and cost on many images; no contradiction with the exact model."""
-    images, labels = ones_and_sevens(options.mnist)
+    images, labels = test_digits(options.mnist)
     cases: list[tuple[str, Network, FloatArray, np.ndarray, float, int]] = []
     for seed in range(3):
         network = load(ROOT / "models" / f"mnist17_s{seed}.onnx")
@@ -284,7 +284,7 @@ def _against_model(
 
 def sweeps(options: argparse.Namespace) -> None:
     """One worker against two, and what the parent itself costs."""
-    images, _ = ones_and_sevens(options.mnist)
+    images, _ = test_digits(options.mnist)
     network = load(ROOT / "models" / "mnist17_s0.onnx")
     problems = [
         LipschitzProblem(network, ball(x, 0.01, "linf", VALID), functional=[1.0, -1.0])

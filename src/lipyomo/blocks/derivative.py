@@ -11,7 +11,8 @@ import pyomo.environ as pyo
 
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of
 from lipyomo.blocks.directions import Mask, directions_of
-from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, built_network
+from lipyomo.blocks.forward import built_block
+from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, ReluNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import DerivativeBounds
@@ -87,7 +88,7 @@ def network_block_of(
     else:
         own = {name: own[name] for name in ("inputs", "domain", "input_bounds", "scaling")}
         other = None if formulation == "bigm" else formulation
-        base = built_network(network, **own, formulation=other)
+        base = built_block(network, ReluNetworkBlockData, **own, formulation=other)
     block._rely_on_block(base)
     return base
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -24,12 +24,16 @@ from lipyomo.solvers.rows import Forms
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
 """A network, the path of an ONNX file, or a built block of a network's value."""
 
+Kind = TypeVar("Kind", bound="ForwardBlockData")
+
 
 class ForwardBlockData(FormulationBlockData):
     """Base of the blocks of a network's value, ``outputs = f(inputs)``."""
 
     _RESULT = "outputs"
     _STATE: ClassVar[tuple[str, ...]] = ("network", "region")
+    NAMES: ClassVar[str] = "ReluNetworkBlock or SmoothNetworkBlock"
+    """Public names of the class, for messages."""
     inputs: Any
     outputs: Any
     layer: Any
@@ -48,7 +52,7 @@ class ForwardBlockData(FormulationBlockData):
             If the network or the scaling is none.
         """
         if not isinstance(network, Network):
-            twin = built_block(network)
+            twin = built_block(network, ForwardBlockData)
             inputs = inputs_of(twin) if inputs is None else inputs
             assert twin.network is not None
             network = twin.network
@@ -112,19 +116,25 @@ class ForwardBlockData(FormulationBlockData):
         add_equalities(self, "output_affine", keys, outputs, forms)
 
 
-def built_block(block: Any) -> ForwardBlockData:
-    """A block that was given as a network.
+def built_block(block: Any, kind: type[Kind], **own: Any) -> Kind:
+    """A block that was given as a network, where nothing (None) of its `own` was given as well.
 
     Raises
     ------
     ProblemError
-        If it is no block of a network's value, or not built yet.
+        If it is no block of the `kind`, is not built yet, or something of its own was given.
     """
-    if not isinstance(block, ForwardBlockData) or not block.is_built:
+    if not isinstance(block, kind) or not block.is_built:
         name = getattr(block, "name", None)
         raise ProblemError(
-            f"'{name}' was given as a network.  Remedy: a ReluNetworkBlock or SmoothNetworkBlock "
-            "whose build_formulation was called, a Network, or the path of an ONNX file"
+            f"'{name}' was given as a network.  Remedy: a {kind.NAMES} whose build_formulation "
+            "was called, a Network, or the path of an ONNX file"
+        )
+    given = [name for name, value in own.items() if value is not None]
+    if given:
+        raise ProblemError(
+            f"{given[0]}= has no meaning with a built block, which has its own.  "
+            "Remedy: leave it out, or pass the network"
         )
     return block
 

@@ -85,6 +85,7 @@ class ReluNetworkBlockData(ForwardBlockData):
     """
 
     _STATE = (*ForwardBlockData._STATE, "layer_bounds", "formulation")
+    NAMES = "ReluNetworkBlock"
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
@@ -276,29 +277,6 @@ if TYPE_CHECKING:
 
     class ReluNetworkBlock(Members[ReluNetworkBlockData], ReluNetworkBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
-
-
-def built_network(block: Any, **own: Any) -> ReluNetworkBlockData:
-    """A block that was given as a network, where nothing (None) of its `own` was given as well.
-
-    Raises
-    ------
-    ProblemError
-        If it is not a `ReluNetworkBlock`, is not built yet, or something of its own was given.
-    """
-    if not isinstance(block, ReluNetworkBlockData) or not block.is_built:
-        name = getattr(block, "name", None)
-        raise ProblemError(
-            f"'{name}' was given as a network.  Remedy: a ReluNetworkBlock whose build_formulation "
-            "was called, a Network, or the path of an ONNX file"
-        )
-    given = [name for name, value in own.items() if value is not None]
-    if given:
-        raise ProblemError(
-            f"{given[0]}= has no meaning with a built block, which has its own.  "
-            "Remedy: leave it out, or pass the network"
-        )
-    return block
 
 
 def _ascended(network: Network, area: Domain) -> LayerBounds:

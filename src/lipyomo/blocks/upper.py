@@ -40,7 +40,7 @@ from lipyomo.blocks.assemble import (
 )
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.directions import Mask, directions_of
-from lipyomo.blocks.forward import NetworkSource, need_two_slopes
+from lipyomo.blocks.forward import NetworkSource, built_block, need_two_slopes
 from lipyomo.blocks.inputs import (
     InputBounds,
     Region,
@@ -51,7 +51,7 @@ from lipyomo.blocks.inputs import (
 )
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
-from lipyomo.blocks.relu import built_network
+from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.span_rows import Certain, above_sizes, signs, through_slopes, through_units
 from lipyomo.blocks.spans import Span
@@ -172,7 +172,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
             net = network
         else:
             own = {"inputs": inputs, "domain": domain, "scaling": scaling}
-            base = built_network(network, **own, input_bounds=input_bounds)
+            base = built_block(network, ReluNetworkBlockData, **own, input_bounds=input_bounds)
             net = base.network
             self._rely_on_block(base)
         scaling = scaling_of(scaling)
