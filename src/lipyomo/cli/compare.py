@@ -50,29 +50,7 @@ example:
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo compare`` with the words after it; returns the exit code."""
-    parser = Parser(
-        "lipyomo compare",
-        "Several methods on several networks, each in a process of its own.",
-        EPILOG,
-    )
-    parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")
-    add(parser, "--output", "--fix", CONFIG)
-    add_problem(parser)
-    methods = parser.add_argument_group("methods")
-    add(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))
-    add(methods, "--option", metavar="METHOD.NAME=VALUE")
-    add(methods, "--time-limit", default=60.0, help="of each method (60)")
-    add(methods, "--memory-limit", help="of each method")
-    add(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
-    add(methods, "--workers", dest="threads", help="processes or threads of each method (1)")
-    add(methods, "--solver", "--solvers-file", "--seed")
-    report = parser.add_argument_group("report")
-    form = report.add_mutually_exclusive_group()
-    add(form, "--json", help="a JSON list on stdout")
-    add(form, "--csv", **flag("comma-separated values on stdout"))
-    add(report, "--plot", help="draw the values on a log axis")
-    add(report, "--quiet", "--debug")
-    arguments = parser.parse_args(words)
+    arguments = _parser().parse_args(words)
     if arguments.methods == ():
         raise UsageError("--methods: no method is named.  Remedy: see 'lipyomo methods'")
     chosen = None if arguments.methods is None else list(dict.fromkeys(arguments.methods))
@@ -108,6 +86,32 @@ def run(words: Sequence[str]) -> int:
     if interruption.requested():
         return Exit.OPEN
     return Exit.DONE if any(row.has_answer for panel in panels for row in panel) else Exit.FAILED
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "lipyomo compare",
+        "Several methods on several networks, each in a process of its own.",
+        EPILOG,
+    )
+    parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")
+    add(parser, "--output", "--fix", CONFIG)
+    add_problem(parser)
+    methods = parser.add_argument_group("methods")
+    add(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))
+    add(methods, "--option", metavar="METHOD.NAME=VALUE")
+    add(methods, "--time-limit", default=60.0, help="of each method (60)")
+    add(methods, "--memory-limit", help="of each method")
+    add(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
+    add(methods, "--workers", dest="threads", help="processes or threads of each method (1)")
+    add(methods, "--solver", "--solvers-file", "--seed")
+    report = parser.add_argument_group("report")
+    form = report.add_mutually_exclusive_group()
+    add(form, "--json", help="a JSON list on stdout")
+    add(form, "--csv", **flag("comma-separated values on stdout"))
+    add(report, "--plot", help="draw the values on a log axis")
+    add(report, "--quiet", "--debug")
+    return parser
 
 
 def _problem(path: Path, arguments: argparse.Namespace) -> LipschitzProblem:

@@ -144,21 +144,7 @@ def _compiled(model: Any) -> LinearModel:
         )
     reader = Reader()
     goal = reader.form(goals[0], goals[0].expr) if goals else QuadraticRepn()
-    bent: list[tuple[Any, Any, float, float]] = []
-    held: dict[int, list[MatrixRowData]] = {}
-    for con in _all(model, Constraint):
-        if isinstance(con, MatrixRowData) and con.place is not None:
-            held.setdefault(id(con.parent_component()), []).append(con)
-            continue
-        low, body, high = con.to_bounded_expression()
-        form = reader.form(con, body)
-        ends = -math.inf if low is None else value(low), math.inf if high is None else value(high)
-        if form.quadratic:
-            bent.append((con, form, *ends))
-        else:
-            reader.add(con, form, *ends)
-    for members in held.values():
-        reader.add_matrix(members)
+    bent = _read_constraints(reader, model)
     sets = [(con, _members(con)) for con in _all(model, SOSConstraint)]
     in_sets = [reader.places(var for var, _ in members) for _, members in sets]
 
@@ -201,6 +187,32 @@ def _compiled(model: Any) -> LinearModel:
         _refuse_valueless(model)
         raise SolverError(f"{wrong} holds NaN or infinite numbers")
     return _settled(found, np.maximum(1.0, np.abs(numbers(reader.sides))))
+
+
+def _read_constraints(reader: Reader, model: Any) -> list[tuple[Any, Any, float, float]]:
+    """Give the linear constraints to the reader; returns the quadratic ones, which are not rows.
+
+    Returns
+    -------
+    list of (constraint, form, float, float)
+        Each with its lower and upper end.
+    """
+    bent: list[tuple[Any, Any, float, float]] = []
+    held: dict[int, list[MatrixRowData]] = {}
+    for con in _all(model, Constraint):
+        if isinstance(con, MatrixRowData) and con.place is not None:
+            held.setdefault(id(con.parent_component()), []).append(con)
+            continue
+        low, body, high = con.to_bounded_expression()
+        form = reader.form(con, body)
+        ends = -math.inf if low is None else value(low), math.inf if high is None else value(high)
+        if form.quadratic:
+            bent.append((con, form, *ends))
+        else:
+            reader.add(con, form, *ends)
+    for members in held.values():
+        reader.add_matrix(members)
+    return bent
 
 
 def _members(con: Any) -> list[tuple[Any, float]]:
