@@ -127,14 +127,14 @@ def check_proof(
         check_smooth_witness(statement, entry(first, "witness"))
     else:
         check_witness(statement, entry(first, "witness"))
-    if statement.smooth and (statement.domain.is_bounded or basis is not None):
+    if statement.smooth and (basis is not None or not statement.by_slopes):
         payload = after_first_line(data)
         if basis is not None and payload:
             raise ProofError("the file goes on after its last case")
         nodes = 0 if basis is not None else check_tree(statement, payload, progress, strict)
         return Verdict(statement, basis is None, basis or "", nodes, about)
     if statement.smooth:
-        nodes = check_slopes(statement, found)
+        nodes = check_slopes(statement, found, strict)
     else:
         tree = Tree(statement, workers)
         if basis is None and workers > 1:

@@ -160,7 +160,8 @@ class Statement:
     the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
     those of all outputs) as integers.  `hidden` are all layers but the last.  `directions` are the
     rows of T, or None for all inputs that move, and `columns` the numbers of single directions: of
-    these inputs, or of the columns of T.  `edition` is None where no unit is smooth.
+    these inputs, or of the columns of T.  `edition` is None where no unit is smooth; `by_slopes`
+    says that ranges of slopes prove the upper end, and no boxes.
     """
 
     layers: list[Layer]
@@ -173,6 +174,7 @@ class Statement:
     onnx: str | None
     edition: Edition | None = None
     directions: list[list[float]] | None = None
+    by_slopes: bool = False
 
     @property
     def smooth(self) -> bool:
@@ -250,8 +252,9 @@ def read_statement(record: Any) -> Statement:
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
     directions = _directions(record, domain, layers[0].inputs)
-    ends = lower, upper, onnx
-    return Statement(layers, domain, input_norm, name, vertices, *ends, edition, directions)
+    by_slopes = edition is Edition.PLANES and record.get("slopes") is True
+    ends = lower, upper, onnx, edition, directions, by_slopes
+    return Statement(layers, domain, input_norm, name, vertices, *ends)
 
 
 def _directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None:

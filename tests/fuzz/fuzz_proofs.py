@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import lipyomo
-from lipyomo import Box, LipschitzProblem, Polytope, ball
+from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
 from lipyomo.activations import activation, activations
 from lipyomo.domains import Domain
 from lipyomo.network import Curve, Layer, Network
@@ -59,6 +59,8 @@ def random_problem(rng: np.random.Generator, smooth: bool) -> LipschitzProblem:
         domain = ball(rng.uniform(-0.5, 0.5, d), 0.5, str(rng.choice(["l1", "l2"])))
     elif rng.random() < 0.2:
         domain = Polytope(rng.standard_normal((1, d)), [0.25], -1, 1)
+    elif rng.random() < 0.2:
+        domain = AllSpace(d)
     along = rng.standard_normal((d, int(rng.integers(1, 4)))) if rng.random() < 0.3 else None
     norms = str(rng.choice(["linf", "l1", "l2"])), str(rng.choice(["linf", "l1", "l2"]))
     return LipschitzProblem(network, domain, *norms, directions=along)
@@ -113,8 +115,8 @@ def falsified(first: dict[str, Any], payload: bytes, rng: np.random.Generator) -
     else:
         lower = first["upper"] * (1 + share)
         entries = {"lower": lower, "upper": lower * 2}
-    smooth = any("curves" in layer for layer in first["network"])
-    cases = damaged(payload, rng) if smooth or rng.random() < 0.3 else damaged_steps(payload, rng)
+    boxes = any("curves" in layer for layer in first["network"]) and "slopes" not in first
+    cases = damaged(payload, rng) if boxes or rng.random() < 0.3 else damaged_steps(payload, rng)
     return gzip.compress(json.dumps(first | entries).encode() + b"\n" + cases)
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -286,9 +287,8 @@ def smooth_lies() -> dict[str, bytes]:
             lower=0.0,
         ),
         "smooth: too large": packed(network=[weights, SMOOTH["network"][1]], lower=0.0),
-        "smooth: cases of an unbounded domain": packed(
-            b'[["split", 0]]\n', domain=SMOOTH["domain"] | {"upper": ["inf"]}
-        ),
+        "smooth: no box": packed(domain=SMOOTH["domain"] | {"upper": ["inf"]}),
+        "smooth: cases of slopes": packed(b'[["split", 0]]\n', slopes=True),
         "smooth: Euclidean": packed(input_norm="l2", format="lipyomo-proof-smooth-1"),
         "smooth: outside": packed(witness=SMOOTH["witness"] | {"x": [2.0]}),
         "smooth: no interior": packed(domain=row, witness=SMOOTH["witness"] | {"inside": [0.9]}),
@@ -375,6 +375,13 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
     with monkeypatch.context() as patch:
         patch.setattr(StrictChain, "bound", lambda *box: (Affine(arb(9), [arb(0)], [arb(0)]), []))
+        found.add(rejected(lambda: check_proof(path, strict=True)))
+    path.write_bytes(
+        gzip.compress(json.dumps(SMOOTH | {"slopes": True}).encode() + b'\n[["end"]]\n')
+    )
+    with monkeypatch.context() as patch:
+        wrong = SimpleNamespace(d=([arb(9)] * 2, [arb(0)] * 2))
+        patch.setattr(StrictChain, "bound", lambda *box: (None, [wrong]))
         found.add(rejected(lambda: check_proof(path, strict=True)))
     with monkeypatch.context() as patch:
         patch.setattr(np, "log1p", lambda e: 2.0 * e)

@@ -1,10 +1,11 @@
-"""Proofs of smooth networks on unbounded domains: by the ranges of all slopes."""
+"""Proofs of smooth networks by the ranges of all slopes: on unbounded domains, with many inputs."""
 
 from __future__ import annotations
 
 import gzip
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ from fuzz.fuzz_proofs import damaged, damaged_steps
 from lipyomo import AllSpace, Box, LipschitzProblem, Polytope
 from lipyomo.activations import activation
 from lipyomo.network import Curve, Layer, Network
-from lipyomo.proofs import write_proof
+from lipyomo.proofs import write_proof, writing
+from lipyomo.proofs.boxes import UnfinishedError
+from lipyomo.proofs.slopes import slope_steps
+from lipyomo.run import Clock
 from lipyomo_check import ProofError, check_proof
+from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.slopes import between
 from lipyomo_check.statement import read_statement
 
@@ -77,6 +82,66 @@ def test_proofs_hold(names: list[str], norm: str, output: str, tmp_path: Path) -
         assert verdict.statement.upper == written.upper
         # in one input the answer may be that of intervals, which no multipliers prove
         assert result.upper <= verdict.statement.upper <= 1.05 * result.upper
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+def test_a_looser_end_is_left_of_a_tree_that_does_not_end(
+    norm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unfinished(*_: object) -> int:
+        raise UnfinishedError("its tree of boxes was not written to its end")
+
+    path = tmp_path / "a.proof"
+    network = network_of(["tanh", "relu", "silu"], (12, 8, 6, 2), 2)
+    box = Box(np.full(12, -0.1), np.array([0.1] * 11 + [-0.1]))
+    directions = np.eye(12)[:, :3] / 3.0  # whose product with the first weight rounds
+    for along in (None, directions):
+        problem = LipschitzProblem(network, box, norm, "linf", directions=along)
+        result = lipyomo.solve(problem, time_limit=0.5)
+        with monkeypatch.context() as patch:
+            patch.setattr(writing, "write_boxes", unfinished)
+            written = write_proof(path, problem, result)
+        for strict in (False, True):
+            assert check_proof(path, strict=strict).upper_proved
+        assert written.cases == 1
+        assert result.lower < written.upper <= 3.0 * result.upper
+        first, payload = parts_of(path)
+        everywhere = first["domain"] | {"lower": ["-inf"] * 12, "upper": ["inf"] * 12}
+        for false in (
+            first | {"upper": 0.9 * first["upper"]},
+            first | {"domain": everywhere},  # where slopes have larger ranges
+            first | {"slopes": False},
+            first | {"format": "lipyomo-proof-6"},
+        ):
+            write(path, false, payload)
+            with pytest.raises(ProofError):
+                check_proof(path)
+        path.unlink()
+
+
+def test_ball_arithmetic_finds_wrong_ranges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.proof"
+    problem = LipschitzProblem(network_of(["tanh"], (10, 5, 1), 0), Box(-0.2, 0.2, 10))
+    write_proof(path, problem, lipyomo.solve(problem, time_limit=0.5), time_limit=0.5)
+    first, _ = parts_of(path)
+    steps = slope_steps(problem, read_statement(first), Clock())
+    assert steps is not None
+    first = first | {"upper": steps[0], "slopes": True}
+    write(path, first, json.dumps(steps[1]).encode() + b"\n")
+    assert check_proof(path, strict=True).upper_proved
+    plain = Chain.bound
+
+    def narrow(chain: Chain, functionals: np.ndarray, boxes: Boxes) -> Bounded:
+        found = plain(chain, functionals, boxes)
+        layers = [layer._replace(d_reach=0.999 * layer.d_reach) for layer in found.layers]
+        return replace(found, layers=tuple(layers))
+
+    monkeypatch.setattr(Chain, "bound", narrow)  # as a defect of the processor would
+    assert check_proof(path).upper_proved
+    with pytest.raises(ProofError, match="ball arithmetic"):
+        check_proof(path, strict=True)
 
 
 def test_all_slopes_between_the_ends_are_meant(tmp_path: Path) -> None:

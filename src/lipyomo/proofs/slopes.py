@@ -1,8 +1,9 @@
-"""Proofs about smooth networks on unbounded domains: multipliers for the ranges of all slopes.
+"""Proofs about smooth networks without any split: multipliers for the ranges of all slopes.
 
-The upper end of such an answer is that of a network of two-slope units whose slopes are the ends of
-each smooth unit's range (`lipyomo.search.smooth.ranges`).  Its multipliers are found, rounded and
-proved like those of any root; nothing is split, since pre-activations say nothing.
+The upper end is that of a network of two-slope units whose slopes are the ends of each unit's range
+(`lipyomo.search.smooth.ranges`): what there is on unbounded domains, and what is left where there
+are too many inputs for a tree of boxes.  Its multipliers are found, rounded and proved like those
+of any root; nothing is split, since pre-activations say nothing.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from lipyomo.proofs.replay import replay
 from lipyomo.proofs.slopes import slope_steps
 from lipyomo.result import EXACT_TOLERANCE, Result
 from lipyomo.run import PROVED, Clock
+from lipyomo.search.params import HALVED
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.statement import DIRECTED_FORMAT, FORMAT, SMOOTH_FORMAT, read_statement
 
@@ -199,10 +200,8 @@ def write_proof(
         cases = 0
         if first["basis"] is None:
             progress = progress or _quiet
-            if problem.network.smooth and not problem.domain.is_bounded:
-                cases, first = _write_slopes(stream, first, problem, result, clock)
-            elif problem.network.smooth:
-                cases, first = _write_boxes(stream, first, result, clock, progress)
+            if problem.network.smooth:
+                cases, first = _write_smooth(stream, first, problem, result, clock, progress)
             else:
                 recording = Recording.of(problem, read_statement(first), clock, PARAMS)
                 cases, first = _write_cases(stream, first, recording, result, progress)
@@ -237,37 +236,36 @@ def _write_cases(
     return 1, first
 
 
-def _write_boxes(
-    stream: BinaryIO,
-    first: dict[str, Any],
-    result: Result,
-    clock: Clock,
-    progress: Progress,
-) -> tuple[int, dict[str, Any]]:
-    """The same for the tree of boxes of a smooth network."""
-    statement = read_statement(first)
-    try:
-        with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
-            packed.write(line_of(first))
-            return write_boxes(statement, clock, packed.write, progress), first
-    except (UnfinishedError, CheckError) as reason:
-        _empty(stream)
-        return 0, _open(first, result, str(reason))
-
-
-def _write_slopes(
+def _write_smooth(
     stream: BinaryIO,
     first: dict[str, Any],
     problem: LipschitzProblem,
     result: Result,
     clock: Clock,
+    progress: Progress,
 ) -> tuple[int, dict[str, Any]]:
-    """The same for the steps of an unbounded domain, which may prove a looser upper end."""
-    found = slope_steps(problem, read_statement(first), clock)
+    """The same where units are smooth: by ranges of slopes, or else as a tree of boxes.
+
+    With many inputs a tree hardly ends; where ranges of slopes prove a looser upper end, that is
+    what is left of it then.
+    """
+    statement, reason = read_statement(first), "its multipliers were not found in time"
+    domain, found = problem.domain, None
+    try:
+        if not domain.is_bounded or np.count_nonzero(~domain.frozen) >= HALVED:
+            some = clock.part() if domain.is_bounded else clock
+            found = slope_steps(problem, statement, some)
+        if domain.is_bounded and (found is None or found[0] > statement.upper):
+            with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+                packed.write(line_of(first))
+                return write_boxes(statement, clock, packed.write, progress), first
+    except (UnfinishedError, CheckError) as error:
+        _empty(stream)
+        reason = str(error)
     if found is None:
-        return 0, _open(first, result, "its multipliers were not found in time")
+        return 0, _open(first, result, reason)
     upper, steps = found
-    first = first | {"upper": upper}
+    first = first | {"upper": upper, "slopes": True}
     _write(stream, first, iter([steps]), lambda: None)
     return 1, first
 

@@ -11,12 +11,11 @@ from flint import arb
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Boxes
-from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
-from lipyomo_check.smooth.strict import Affine, Known, StrictChain, Unit
+from lipyomo_check.smooth.strict import Affine, Known, StrictChain
 from lipyomo_check.smooth.strict_euclid import across
 from lipyomo_check.smooth.tree import Question, Taken, hidden_of
-from lipyomo_check.statement import Domain, Layer, Statement
+from lipyomo_check.statement import Domain, Statement
 
 
 def check_tree(
@@ -76,8 +75,7 @@ class _Strict:
     """Checks in Arb what float64 has found."""
 
     def __init__(self, statement: Statement, question: Question) -> None:
-        units = [_units(layer) for layer in hidden_of(statement)]
-        self._chain, self._question = StrictChain(question.chain, units), question
+        self._chain, self._question = StrictChain.of(question.chain, hidden_of(statement)), question
 
     def check(self, taken: Taken, step: Step) -> None:
         """Check cases that end and cuts of the others.
@@ -164,14 +162,3 @@ def _left(found: Affine, one: Taken, cuts: Bytes | None, plain: bool) -> Iterato
         rest = slope - X
         outside += (rest * low).max(rest * high) - (slope * low).max(slope * high)
     yield outside
-
-
-def _units(layer: Layer) -> list[Unit]:
-    """The units of a layer one by one."""
-    names = {k: name for name, units in layer.curves for k in units}
-    found = []
-    for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True)):
-        name = names.get(k)
-        kind = two_slopes(left, right) if name is None else kind_of(name)
-        found.append(Unit(kind, name, left, right))
-    return found

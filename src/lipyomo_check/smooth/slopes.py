@@ -1,10 +1,11 @@
-"""Upper ends of networks with smooth units on unbounded domains: by ranges of slopes alone.
+"""Upper ends of networks with smooth units by the ranges of their slopes alone, without any split.
 
-The Jacobian at a point is a product of weights and of the units' slopes there.  Each slope lies
-between the ends of its range over all of R (`Kind.slopes`), so every Jacobian is one of those that
-a network of two-slope units with these ends as slopes has if its switches are any numbers a_k in
-[0, 1], whatever the pre-activations.  The multipliers of `lipyomo_check.semidefinite` prove a bound
-for all of these: with ``s_k = a_k u_k``
+The Jacobian at a point is a product of weights and of the units' slopes there.  Each slope lies in
+a range: that of its unit over all of R (`Kind.slopes`), and on a bounded domain that of `bound` on
+the domain's box.  So every Jacobian is one of those that a network of two-slope units with the ends
+of these ranges as slopes has if its switches are any numbers a_k in [0, 1], whatever the
+pre-activations.  The multipliers of `lipyomo_check.semidefinite` prove a bound for all of these:
+with ``s_k = a_k u_k``
 
     s_k (u_k - s_k) = a_k (1 - a_k) u_k^2 >= 0,
 
@@ -18,37 +19,97 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from flint import arb
+
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import listed
+from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
+from lipyomo_check.smooth.strict import StrictChain
+from lipyomo_check.smooth.tree import Question, hidden_of
 from lipyomo_check.statement import INFINITE, Box, Domain, Layer, Statement
 from lipyomo_check.tree import Case, Tree
 
+Ranges = list[tuple[float, float]]
+"""Of the slopes of a layer's units."""
 
-def between(statement: Statement) -> Statement:
-    """The same with two-slope units between the ends of all ranges, no biases and no limits."""
-    box = statement.domain.box
+
+def between(statement: Statement, strict: bool = False) -> Statement:
+    """The same with two-slope units between the ends of all ranges, no biases and no limits.
+
+    Parameters
+    ----------
+    statement : Statement
+    strict : bool, optional
+        Compute the ranges on a box once more, in Arb.
+
+    Raises
+    ------
+    ProofError
+        If there are no such ranges, or Arb does not confirm them.
+    """
+    box, hidden = statement.domain.box, statement.hidden
+    ranges = list(map(_anywhere, hidden))
+    if statement.domain.is_bounded and hidden:
+        on_box = _on_box(statement, strict)[-len(hidden) :]
+        ranges = [
+            [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(all_over, here, strict=True)]
+            for all_over, here in zip(ranges, on_box, strict=True)
+        ]
     ends = [
         (low, high) if low == high else (-INFINITE, INFINITE)
         for low, high in zip(box.lower, box.upper, strict=True)
     ]
     anywhere = Box([low for low, _ in ends], [high for _, high in ends])
-    layers = [*map(_between, statement.hidden), statement.layers[-1]]
-    return replace(statement, layers=layers, domain=Domain(anywhere, [], [], None), edition=None)
+    layers = [_between(layer, own) for layer, own in zip(hidden, ranges, strict=True)]
+    domain = Domain(anywhere, [], [], None)
+    return replace(statement, layers=[*layers, statement.layers[-1]], domain=domain, edition=None)
 
 
-def _between(layer: Layer) -> Layer:
-    names = {k: name for name, units in layer.curves for k in units}
-    slopes = [
-        (kind_of(names[k]) if k in names else two_slopes(left, right)).slopes
-        for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True))
-    ]
-    left, right = ([ends[side] for ends in slopes] for side in (0, 1))
+def _between(layer: Layer, ranges: Ranges) -> Layer:
+    left, right = ([ends[side] for ends in ranges] for side in (0, 1))
     return Layer(layer.rows, [0.0] * layer.units, left, right)
 
 
-def check_slopes(statement: Statement, steps: Iterator[Any]) -> int:
-    """Check the steps of a proof about an unbounded domain; returns how many cases it has: one.
+def _anywhere(layer: Layer) -> Ranges:
+    """Ranges over all of R."""
+    names = {k: name for name, units in layer.curves for k in units}
+    return [
+        (kind_of(names[k]) if k in names else two_slopes(left, right)).slopes
+        for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True))
+    ]
+
+
+def _on_box(statement: Statement, strict: bool) -> list[Ranges]:
+    """Ranges on the domain's box; directions do not matter."""
+    question = Question.of(statement)
+    chain = question.chain
+    none = np.zeros((1, chain.levels[0].tangents.shape[1]))
+    box = Boxes(*(side[:1] for side in question.first.boxes))._replace(v_low=none, v_high=none)
+    functional = np.zeros((1, len(chain.head)))
+    found = chain.bound(functional, box)
+    ranges = [
+        list(
+            zip(
+                np.nextafter(layer.d - layer.d_reach, -np.inf)[0].tolist(),
+                np.nextafter(layer.d + layer.d_reach, np.inf)[0].tolist(),
+                strict=True,
+            )
+        )
+        for layer in found.layers
+    ]
+    if strict:
+        _, layers = StrictChain.of(chain, hidden_of(statement)).bound(functional[0], box, found)
+        for known, own in zip(layers, ranges, strict=True):
+            for d, reach, (low, high) in zip(*known.d, own, strict=True):
+                if not (d - reach >= arb(low) and d + reach <= arb(high)):
+                    raise ProofError("ball arithmetic does not confirm a range of slopes")
+    return ranges
+
+
+def check_slopes(statement: Statement, steps: Iterator[Any], strict: bool = False) -> int:
+    """Check the steps of a proof; returns how many cases it has: one.
 
     Raises
     ------
@@ -59,6 +120,6 @@ def check_slopes(statement: Statement, steps: Iterator[Any]) -> int:
     words = [listed(step, "a step")[:1] for step in listed(given, "the steps")]
     if not all(word in (["close"], ["end"]) for word in words):
         raise ProofError("slopes alone can only close targets")
-    tree = Tree(between(statement))
+    tree = Tree(between(statement, strict))
     tree.settle(Case(tree.linear.root(), set(range(len(tree.targets)))), given)
     return tree.nodes

@@ -20,9 +20,9 @@ from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.definitions import Sides, derivatives_at, line_at
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import Multiple
-from lipyomo_check.smooth.kinds import Kind
+from lipyomo_check.smooth.kinds import Kind, kind_of, two_slopes
 from lipyomo_check.smooth.lines import CHORD, Samples
-from lipyomo_check.statement import BITS
+from lipyomo_check.statement import BITS, Layer
 
 Numbers = list[arb]
 Range = tuple[arb, arb]
@@ -96,6 +96,11 @@ class StrictChain:
         self.tangents = [_matrix(level.tangents) for level in chain.levels]
         self.biases = [list(map(arb, level.bias.tolist())) for level in chain.levels]
         self.head = _matrix(chain.head)
+
+    @classmethod
+    def of(cls, chain: Chain, hidden: Sequence[Layer]) -> StrictChain:
+        """That of some hidden layers."""
+        return cls(chain, list(map(_units, hidden)))
 
     def bound(self, functional: Array, box: Boxes, known: Bounded) -> tuple[Affine, list[Known]]:
         """Bound ``w . J(x) v`` on one box; minus infinity if it has no point in its phases.
@@ -436,3 +441,14 @@ def _scaled(rows: arb_mat, factors: Numbers) -> arb_mat:
 
 def _plus(one: Numbers, other: Numbers) -> Numbers:
     return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _units(layer: Layer) -> list[Unit]:
+    """The units of a layer one by one."""
+    names = {k: name for name, units in layer.curves for k in units}
+    found = []
+    for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True)):
+        name = names.get(k)
+        kind = two_slopes(left, right) if name is None else kind_of(name)
+        found.append(Unit(kind, name, left, right))
+    return found

@@ -165,6 +165,8 @@ class Question:
         """
         domain, box = statement.domain, statement.domain.box
         low, high = np.array(box.lower), np.array(box.upper)
+        if not domain.is_bounded:
+            raise ProofError("the domain has no finite box")
         single, vertices = statement.input_norm == "l2", statement.vertices
         euclidean = single or vertices is None
         edition = statement.edition
