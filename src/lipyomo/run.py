@@ -89,11 +89,6 @@ class Clock:
         return 0.0 if self.interrupted else max(self._limit - self.seconds, 0.0)
 
     @property
-    def deadline(self) -> float:
-        """Value of ``time.monotonic()`` at which the time is over; may be infinite."""
-        return self._began + self._limit
-
-    @property
     def interrupted(self) -> bool:
         """Whether the caller asked to stop."""
         if not self._stopped and self._should_stop is not None and self._should_stop():

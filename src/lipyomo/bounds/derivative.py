@@ -46,8 +46,6 @@ class DerivativeBounds:
         What leaves the switches: the adjoint of z_i, or the tangent of h_i.
     end_lower, end_upper : ndarray
         The gradient (d,) for adjoints, the derivative of the outputs (m,) for tangents.
-    relaxation : str
-        interval or linear.
     """
 
     lower: list[FloatArray]
@@ -56,7 +54,6 @@ class DerivativeBounds:
     switched_upper: list[FloatArray]
     end_lower: FloatArray
     end_upper: FloatArray
-    relaxation: DerivativeRelaxation
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +205,7 @@ def adjoint_bounds(
     """
     way = Way.backwards(network, _closed(phases, bounds))
     ball = functional_set(functionals, network.output_dim)
-    return _unbatched(chain_bounds(way, ball, relaxation), relaxation, backwards=True)
+    return _unbatched(chain_bounds(way, ball, relaxation), backwards=True)
 
 
 def tangent_bounds(
@@ -224,8 +221,7 @@ def tangent_bounds(
     ``|v|_alpha <= 1`` in the norm `input_norm`.
     """
     way = Way.forwards(network, _closed(phases, bounds))
-    found = chain_bounds(way, InputBall(input_norm), relaxation)
-    return _unbatched(found, relaxation, backwards=False)
+    return _unbatched(chain_bounds(way, InputBall(input_norm), relaxation), backwards=False)
 
 
 def gradient_sizes(
@@ -269,9 +265,7 @@ def _closed(phases: Phases | None, bounds: LayerBounds) -> Phases:
     return bounds.phases if phases is None else decide(phases, bounds.lower, bounds.upper)
 
 
-def _unbatched(
-    found: ChainBounds, relaxation: DerivativeRelaxation, backwards: bool
-) -> DerivativeBounds:
+def _unbatched(found: ChainBounds, backwards: bool) -> DerivativeBounds:
     """Drop the batch axis and put the layers in forward order."""
 
     def plain(arrays: list[FloatArray]) -> list[FloatArray]:
@@ -285,5 +279,4 @@ def _unbatched(
         plain(found.switched_upper),
         found.lower[-1][0],
         found.upper[-1][0],
-        relaxation,
     )

@@ -249,18 +249,28 @@ def propagate(
             low, high = activated(layer, part.phases, part.lower, part.upper)
         linear = linear and position + 1 < len(layers) and not late()
         if linear:
-            slopes = Switches.of(layer, part.phases)
-            lower, upper, left, right = part.lower, part.upper, *slopes
-            members = slopes.members
-            lower, upper = lower[:, members], upper[:, members]
-            left, right = left[:, members], right[:, members]
-            lines = layer_lines(layer, members, lower, upper, left, right)
-            size = np.maximum(np.abs(left * lower), np.abs(right * upper)) * (1.0 + UNIT)
-            if layer.curves:
-                size = np.maximum(size, np.maximum(np.abs(low), np.abs(high))[:, members])
-            chain = chain.activate(slopes.left[0], members, lines, size)
+            chain = _through_units(chain, layer, part, (low, high))
     if not intervals:
         stack.cut(kinked)
+
+
+def _through_units(
+    chain: Chain, layer: Layer, part: Stack, outputs: tuple[FloatArray, FloatArray]
+) -> Chain:
+    """A chain past the units of a layer, of which a stack has the phases and bounds.
+
+    `outputs` are ranges (B, units) of smooth units' values; the others are not looked at.
+    """
+    slopes = Switches.of(layer, part.phases)
+    lower, upper, left, right = part.lower, part.upper, *slopes
+    members = slopes.members
+    lower, upper = lower[:, members], upper[:, members]
+    left, right = left[:, members], right[:, members]
+    lines = layer_lines(layer, members, lower, upper, left, right)
+    size = np.maximum(np.abs(left * lower), np.abs(right * upper)) * (1.0 + UNIT)
+    if layer.curves:
+        size = np.maximum(size, np.maximum(*map(np.abs, outputs))[:, members])
+    return chain.activate(slopes.left[0], members, lines, size)
 
 
 def follow(

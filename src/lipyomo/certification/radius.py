@@ -15,7 +15,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import gamma
 from lipyomo.run import Clock
 from lipyomo.search.engine import Engine, Found
-from lipyomo.search.protocol import NODES, Incumbent
+from lipyomo.search.protocol import Incumbent
 from lipyomo.search.values.nearest import NearestPipeline, NearestQuestion, confirmed
 from lipyomo.search.values.reach import Reach
 from lipyomo.search.values.smooth_nearest import SmoothNearestPipeline
@@ -63,12 +63,10 @@ class Radius:
         No valid input within it has another class.
     example : Example or None
         The nearest input of another class that is known, confirmed in exact arithmetic.
-    nodes : int
     """
 
     certified: float
     example: Example | None
-    nodes: int
 
 
 def smallest_perturbation(
@@ -107,7 +105,7 @@ def smallest_perturbation(
     around = MetricBall(classifier.metric, x, classifier.clip)
     rows = -classifier.functionals(label)
     order = np.argsort(classifier.margins(x, label)[0], kind="stable")
-    inner, total = np.inf, 0
+    inner = np.inf
 
     def question(number: int, limit: float) -> NearestQuestion:
         ties = bool(classifier.rivals(label)[number] < label)  # the first of equals is the class
@@ -127,13 +125,12 @@ def smallest_perturbation(
         if example is not None and example.distance <= most:
             start = Incumbent(-example.distance, example.point)
         ended = _searched(question(number, limit), start, clock, nodes)
-        total += ended.counters.get(NODES, 0)
         inner = min(inner, -ended.upper)
         point = ended.best.point
         if point is not None and (example is None or -ended.best.value < example.distance):
             rival = int(classifier.rivals(label)[number])
             example = Example(point, -ended.best.value, rival)
-    return Radius(max(certified, inner), example, total)
+    return Radius(max(certified, inner), example)
 
 
 def _searched(

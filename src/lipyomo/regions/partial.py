@@ -20,14 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from flint import fmpq
 
 from lipyomo.affine.magnitudes import coefficient_sizes
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm, UnitSystem
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.relax import Triangle
 from lipyomo.bounds.stack import Part
 from lipyomo.domains import Domain
@@ -70,7 +71,7 @@ class NodeRows:
 
     rows: FloatArray
     right: FloatArray
-    owners: npt.NDArray[np.int64]
+    owners: IntArray
     counts: tuple[int, int, int]
     size: FloatArray
     low: FloatArray
@@ -78,7 +79,27 @@ class NodeRows:
     least: FloatArray
     most: FloatArray
     units: FloatArray
-    hopeless: npt.NDArray[np.int64]
+    hopeless: IntArray
+
+
+class _Sides(NamedTuple):
+    """Rows of decided units; what is in it is named as in `NodeRows`."""
+
+    rows: FloatArray
+    right: FloatArray
+    owners: IntArray
+    size: FloatArray
+    hopeless: IntArray
+
+
+class _Triangles(NamedTuple):
+    """Rows of open units; what is in it is named as in `NodeRows`."""
+
+    rows: FloatArray
+    right: FloatArray
+    owners: IntArray
+    low: FloatArray
+    high: FloatArray
 
 
 @dataclass(frozen=True)
@@ -164,17 +185,32 @@ class RegionProgram:
 
     def rows(self, form: NodeForm, part: Part) -> NodeRows:
         """Rows ``R w <= b`` of the units in w = (x, y, t, e)."""
-        system, d = self._system, form.variables
-        phases, lower, upper = part.phases, part.lower, part.upper
         least = np.concatenate([part.low, np.zeros(form.units.size)])
-        most = np.concatenate([part.high, np.maximum(upper[form.units], 0.0)])
-        reach = np.maximum(np.abs(least), np.abs(most))
+        most = np.concatenate([part.high, np.maximum(part.upper[form.units], 0.0)])
         units = most - least
         units[~np.isfinite(units) | (units <= 0)] = 1.0
-        width = least.size
-        decided = np.flatnonzero(system.kinked & ((phases == RIGHT) | (phases == LEFT)))
-        crossing = np.where(phases[decided] == RIGHT, lower[decided] <= 0, upper[decided] >= 0)
-        owners = decided[crossing]
+        sides = self._sides(form, part, np.maximum(np.abs(least), np.abs(most)), units)
+        lines = self._triangles(form, part, units)
+        return NodeRows(
+            np.concatenate([sides.rows, lines.rows]),
+            np.concatenate([sides.right, lines.right]),
+            np.concatenate([sides.owners, lines.owners]),
+            (len(sides.owners), len(lines.owners) - lines.low.size, lines.low.size),
+            sides.size,
+            lines.low,
+            lines.high,
+            least,
+            most,
+            units,
+            sides.hopeless,
+        )
+
+    def _sides(self, form: NodeForm, part: Part, reach: FloatArray, units: FloatArray) -> _Sides:
+        """The rows of decided units whose bounds leave both sides; (x, y) are at most `reach`."""
+        phases, width = part.phases, units.size
+        decided = np.flatnonzero(self._system.kinked & ((phases == RIGHT) | (phases == LEFT)))
+        low, high = part.lower[decided], part.upper[decided]
+        owners = decided[np.where(phases[decided] == RIGHT, low <= 0, high >= 0)]
         rows = form.maps[owners]
         sign = np.where(phases[owners] == RIGHT, 1.0, -1.0)
         size = np.abs(rows[:, :width]).sum(axis=1)
@@ -182,13 +218,17 @@ class RegionProgram:
             end = sign * rows[:, width] + np.abs(rows[:, :width]) @ reach + self._errors[owners]
         hopeless = owners[end < 0]
         varies = size > gamma(width) * self._sizes[owners]
-        owners, rows, sign, size = owners[varies], rows[varies], sign[varies], size[varies]
+        owners, rows, sign = owners[varies], rows[varies], sign[varies]
         size = np.abs(rows[:, :width]) @ units
         factor = -sign / size
         signs = np.zeros((len(rows), width + 2))
         signs[:, :width] = factor[:, None] * rows[:, :width]
         signs[:, width] = 1.0
-        right = -factor * rows[:, width]
+        return _Sides(signs, -factor * rows[:, width], owners, size, hopeless)
+
+    def _triangles(self, form: NodeForm, part: Part, units: FloatArray) -> _Triangles:
+        """The rows of open units that later ones need: from below, then their chords."""
+        system, d, width = self._system, form.variables, units.size
         last = system.starts[-2] if system.depth else 0
         inner = int(np.searchsorted(form.units, last))
         own = form.units[:inner]
@@ -198,26 +238,16 @@ class RegionProgram:
         above = np.zeros((inner, width + 2))
         above[:, :width] = z[:, :width]
         above -= eye
-        finite = np.isfinite(lower[own]) & np.isfinite(upper[own])
-        low, high = lower[own][finite], upper[own][finite]
+        low, high = part.lower[own], part.upper[own]
+        finite = np.isfinite(low) & np.isfinite(high)
+        low, high = low[finite], high[finite]
         triangle = Triangle.of(low, high, np.zeros(low.size), np.ones(low.size))
         chord = eye[finite]
         chord[:, :width] -= triangle.chord[:, None] * z[finite, :width]
         chord[:, width + 1] = -units[d : d + inner][finite]
         ends = triangle.chord * z[finite, width] + triangle.offset
-        return NodeRows(
-            np.concatenate([signs, above, chord]),
-            np.concatenate([right, -z[:, width], ends]),
-            np.concatenate([owners, own, own[finite]]),
-            (len(owners), inner, int(finite.sum())),
-            size,
-            low,
-            high,
-            least,
-            most,
-            units,
-            hopeless,
-        )
+        rows, right = np.concatenate([above, chord]), np.concatenate([-z[:, width], ends])
+        return _Triangles(rows, right, np.concatenate([own, own[finite]]), low, high)
 
     def _solve(self, form: NodeForm, rows: NodeRows) -> Optimum | None:
         """The optimum of the program with the cuts so far; None if the solver failed."""
@@ -243,7 +273,7 @@ class RegionProgram:
 
     def _contradiction(
         self, form: NodeForm, part: Part, rows: NodeRows, weights: FloatArray
-    ) -> npt.NDArray[np.intp] | None:
+    ) -> IntArray | None:
         """Rows of units that contradict each other, beyond rounding or exactly."""
         count = len(rows.owners)
         matrix, right = self._with_domain(form, rows)

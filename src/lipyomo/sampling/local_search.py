@@ -105,10 +105,10 @@ class LocalSearch:
     ) -> None:
         self._problem, self._params = problem, params
         land = self._land = Landscape(problem, params)
-        self._hills = 0
+        self._walkers = 0
         if solves_regions_of(problem.domain) and land.flips:
             flips = max(problem.network.kinked_units, 1) * land.work
-            self._hills = int(np.clip(params.look_work / flips, 1, params.walks))
+            self._walkers = int(np.clip(params.look_work / flips, 1, params.walks))
         count = min(samples, 2 * params.population if problem.domain.rows.count else land.children)
         center = problem.domain.center[None, :]
         self._sampled = np.vstack([center, problem.domain.sample(rng, count)])
@@ -185,7 +185,7 @@ class LocalSearch:
         land = self._land
         point = guide() if guide is not None and state.turn % 2 == 0 else None
         # where inputs are many, ascents leave such points for lower hills
-        walking = self._hills > 0 and (land.few_inputs or point is None)
+        walking = self._walkers > 0 and (land.few_inputs or point is None)
         known = land.empty()
         if point is not None:
             budget.spend(land.program_points)
@@ -202,7 +202,7 @@ class LocalSearch:
                 known = self._ascended_near(known, known, rng, budget)
         walks = state.walks
         if walking:
-            walks = set_out(land, known, walks, self._hills, state.tried)
+            walks = set_out(land, known, walks, self._walkers, state.tried)
         return replace(
             state,
             population=Population(known),

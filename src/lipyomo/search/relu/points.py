@@ -74,10 +74,6 @@ class Points:
         """Some of the points, shape (k, d)."""
         return self._points[numbers]
 
-    def sides(self, numbers: IntArray) -> BoolArray:
-        """Sides of the units at some of the points, shape (k, N)."""
-        return self._on[numbers]
-
     def enter(self, points: FloatArray) -> FloatArray:
         """Store the generic ones among `points` of the domain; returns all values (-1 if not)."""
         on, generic = self._patterns(points)
