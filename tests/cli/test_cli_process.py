@@ -45,6 +45,34 @@ def test_first_interrupt_prints_the_interval_and_exits_2(
     assert "Traceback" not in err
 
 
+def test_one_interrupt_is_enough_for_a_difference(start: Start, models: Path) -> None:
+    """The largest value of these two would take minutes."""
+    pair = (models / "random16_s0.onnx", models / "random16_s1.onnx")
+    process = start("difference", *pair, "--box", "-3,3", "--method", "patient", "--json")
+    _wait_for(process, "lower")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    found = json.loads(out)["details"]["largest_value"]
+    assert found["status"] == "interrupted"
+    assert found["lower"] <= found["upper"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_rows_that_are_done_are_shown(
+    number: signal.Signals, start: Start, net: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_text("1,2,3,4\n" * 100)
+    words = ("sweep", net, tmp_path / "rows.csv", "--radius", "0.1", "--method", "patient")
+    process = start(*words, "--time-limit", "2", "--workers", "1", "--json")
+    _wait_for(process, "1 of 100")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert 1 <= len(json.loads(out)) < 100
+    assert "Traceback" not in err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_before_anything_is_known_both_signals_leave_with_a_word(number: signal.Signals) -> None:
     code = f"""

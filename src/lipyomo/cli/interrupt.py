@@ -47,6 +47,12 @@ class Handled:
             signal.signal(each, before)
 
 
+class Politely(Handled):
+    """Ctrl-C, and a polite request to end, raise KeyboardInterrupt."""
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+
 class Leaving(Handled):
     """Before anything is known, Ctrl-C leaves at once, always with the same words and exit code.
 

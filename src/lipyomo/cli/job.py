@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,11 +94,12 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
     with spending(limits(max(clock.left, LEAST), memory)):
         difference = given.check(_Samples(tuple(one.domain for one in problems)))
-    result, aborted = _solve(problems, name, _for_constant(settings, arguments), arguments)
+    ended = _solve(problems, name, _for_constant(settings, arguments), arguments)
+    result, aborted = ended.result, ended.aborted
     problem = problems[result.details.get("part", 0)]
     result.details["runtime_difference"] = difference
     if arguments.minus is not None and not aborted:
-        _find_largest(problems, result, settings, arguments)
+        _find_largest(problems, ended, settings, arguments)
     told = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
     told.extend(read_notes(arguments))
     result.warnings.extend(told)
@@ -206,13 +208,21 @@ def _write_proof(
     return not cut_short
 
 
+class _Ended(NamedTuple):
+    """How the method ended: after one Ctrl-C, or left behind by a second one."""
+
+    result: Result
+    interrupted: bool
+    aborted: bool
+
+
 def _solve(
     problems: Sequence[LipschitzProblem],
     name: str,
     settings: Settings,
     arguments: argparse.Namespace,
-) -> tuple[Result, bool]:
-    """Solve under the live line; also says whether a second Ctrl-C left the method behind."""
+) -> _Ended:
+    """Solve under the live line."""
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         try:
@@ -232,10 +242,10 @@ def _solve(
                     "left at once: the interval is the last one reported, in floating point",
                 ],
             )
-            return result, True
+            return _Ended(result, interrupted=True, aborted=True)
     if interruption.insisted:
         result.warnings.append("left at once: the interval is the last one that was proved")
-    return result, interruption.insisted
+    return _Ended(result, interruption.requested(), interruption.insisted)
 
 
 def _for_constant(settings: Settings, arguments: argparse.Namespace) -> Settings:
@@ -249,13 +259,21 @@ def _for_constant(settings: Settings, arguments: argparse.Namespace) -> Settings
 
 def _find_largest(
     problems: Sequence[LipschitzProblem],
-    result: Result,
+    ended: _Ended,
     settings: Settings,
     arguments: argparse.Namespace,
 ) -> None:
-    """Note how far two networks can be off in the details of a result, or why it is not known."""
+    """Note how far two networks can be off in the details of a result, or why it is not known.
+
+    After Ctrl-C a glance has to do.
+    """
+    result = ended.result
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        told = replace(settings, progress=tracker.update, should_stop=interruption.requested)
+
+        def stop() -> bool:
+            return ended.interrupted or interruption.requested()
+
+        told = replace(settings, progress=tracker.update, should_stop=stop)
         try:
             result.details["largest_value"] = largest_value(problems, told).to_dict()
         except KeyboardInterrupt:

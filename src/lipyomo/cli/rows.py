@@ -17,7 +17,7 @@ from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.data import read_data
-from lipyomo.cli.interrupt import Leaving
+from lipyomo.cli.interrupt import Leaving, Politely
 from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import warn, wrote
@@ -196,7 +196,7 @@ class RowsJob:
             done = file.done & rows.keys()
             if file.torn:
                 warn(f"the last line of {shown(arguments.rows)} was torn, and is dropped")
-        with ExitStack() as stack:
+        with ExitStack() as stack, Politely():
             told = row_progress(stack, arguments, total, len(done))
             try:
                 for row in start(done):
