@@ -289,17 +289,27 @@ class EntrySearch:
         joint = self._joint(M)
         tolerance = float(self._tolerance[self._open.any(axis=0)].min())
         slack = float(np.clip(0.5 * tolerance / C, EQUAL, CLOSED))
-        better = [False]
+        best, found_at, nodes = C * (1.0 + slack), 0, 0
 
         def hear(progress: Progress) -> None:
-            better[0] |= progress.lower > C * (1.0 + slack)
+            nonlocal best, found_at, nodes
+            nodes = progress.nodes
+            if progress.lower > best:
+                best, found_at = progress.lower, nodes
             self._tell(max(progress.upper - C, 0.0), progress.nodes, progress.message)
+
+        def enough() -> bool:
+            """Whether a better point was found, and none better in as many nodes again.
+
+            Next to a kink points come better and better.
+            """
+            return clock.interrupted or (best > C * (1.0 + slack) and nodes >= 2 * found_at)
 
         clock = self._clock
         settings = replace(
             self._settings,
             time_limit=max(clock.left, 1e-3),
-            should_stop=lambda: better[0] or clock.interrupted,
+            should_stop=enough,
             progress=hear,
             started=None,
             checkpoint=None,
@@ -310,7 +320,7 @@ class EntrySearch:
         self._drop(found.upper, M)
         if found.witness is None:
             return False
-        return self._look(found.witness.point) or better[0]
+        return self._look(found.witness.point) or best > C * (1.0 + slack)
 
     def _tell(self, gap: float, nodes: int = 0, message: str = "") -> None:
         """Tell the caller the largest size that is attained, and what the widest gap adds to it."""
