@@ -49,15 +49,15 @@ class Arranged(NamedTuple):
     parts: dict[str, int]
 
 
-def arranged(model: onnx.ModelProto, output: Output = None, fixed: Fixed | None = None) -> Arranged:
+def arranged(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Arranged:
     """A model of one input and one output, and what they are.
 
     Parameters
     ----------
     model : onnx.ModelProto
         Returned as it is if nothing is to be done.
-    output : str or sequence of str, optional
-    fixed : mapping of str to array_like, optional
+    output : str, sequence of str, or None
+    fixed : mapping of str to array_like, or None
         Numbers are repeated over the whole input; they are rounded to the type of the input.
 
     Raises

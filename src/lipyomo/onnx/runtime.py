@@ -132,9 +132,7 @@ def _largest(values: Sequence[object]) -> float:
     return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
 
 
-def open_runtime(
-    model: onnx.ModelProto, output: Output = None, fixed: Fixed | None = None
-) -> Runner:
+def open_runtime(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Runner:
     """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
 
     onnxruntime has, for example, no convolution in float64.  The evaluator is slow, so it is asked

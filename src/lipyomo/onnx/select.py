@@ -12,17 +12,15 @@ from lipyomo.onnx.choose import choose_input, input_shape
 from lipyomo.onnx.graph import Graph, ordered, plain_node, producers, reads, tensor_array
 
 
-def select_graph(
-    model: onnx.ModelProto, output: Output = None, fixed: Fixed | None = None
-) -> Graph:
+def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Graph:
     """Cut out of a model what one output needs.
 
     Parameters
     ----------
     model : onnx.ModelProto
-    output : str or sequence of str, optional
+    output : str, sequence of str, or None
         Tensors or nodes to cut at.
-    fixed : mapping of str to array_like, optional
+    fixed : mapping of str to array_like, or None
         Values of inputs.
 
     Returns
@@ -61,16 +59,14 @@ def select_graph(
     return Graph(nodes, constants, value.name, input_shape(value), output_name, versions, parts)
 
 
-def cut_model(
-    model: onnx.ModelProto, output: Output = None, fixed: Fixed | None = None
-) -> onnx.ModelProto:
+def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> onnx.ModelProto:
     """A model that holds only what one output needs, its nodes in order, to be run elsewhere.
 
     Parameters
     ----------
     model : onnx.ModelProto
-    output : str or sequence of str, optional
-    fixed : mapping of str to array_like, optional
+    output : str, sequence of str, or None
+    fixed : mapping of str to array_like, or None
 
     Returns
     -------

@@ -15,6 +15,9 @@ from pathlib import Path
 from lipyomo.errors import SolverError
 from lipyomo.processes import GRACE
 
+PIECE = 1 << 16
+"""Bytes of a line that are read at once; the reading of a longer answer ends there."""
+
 
 class Program:
     """A program that runs once.
@@ -52,7 +55,7 @@ class Program:
         self.return_code = 0
         self.late = False
 
-    def run(self, take: Callable[[str], bool | None], most: int = 1 << 16) -> None:
+    def run(self, take: Callable[[str], bool | None]) -> None:
         """Start it, follow its output, and wait for its end.
 
         Parameters
@@ -60,8 +63,6 @@ class Program:
         take : callable
             Is given each line with its end, in pieces where it is long; the last one may be torn.
             Once it returns True the program is killed.
-        most : int, optional
-            Bytes of a piece.
 
         Raises
         ------
@@ -86,7 +87,7 @@ class Program:
             if self._limit is not None:
                 self._after(self._limit, self._end_late)
             out = process.stdout
-            while out is not None and (piece := out.readline(most)):
+            while out is not None and (piece := out.readline(PIECE)):
                 if take(piece.decode("utf-8", errors="replace")):
                     _signal(process, gently=False)
                     break
@@ -114,8 +115,8 @@ class Program:
         self._timers.append(timer)
 
 
-def answer(command: Sequence[str], patience: float, most: int = 1 << 16) -> str:
-    """Return what a program prints, as far as it is no more than `most` characters or so.
+def answer(command: Sequence[str], patience: float) -> str:
+    """Return what a program prints, if it prints on and on, the first `PIECE` characters or more.
 
     Raises
     ------
@@ -126,10 +127,10 @@ def answer(command: Sequence[str], patience: float, most: int = 1 << 16) -> str:
 
     def take(piece: str) -> bool:
         said.write(piece)
-        return said.tell() >= most  # it goes on and on
+        return said.tell() >= PIECE
 
     program = Program(command, limit=patience, gently=False)
-    program.run(take, most)
+    program.run(take)
     if program.late:
         raise SolverError(f"{command[0]} did not answer within {patience:g} s")
     return said.getvalue()
