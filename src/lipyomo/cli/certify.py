@@ -15,9 +15,9 @@ from lipyomo.certification import (
 )
 from lipyomo.certification.point import METHODS
 from lipyomo.certification.report import RobustnessTask, data_rows, with_exact
-from lipyomo.cli.inputs import name_solver_files
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
+from lipyomo.cli.settings import name_solver_files
 from lipyomo.cli.words import names
 from lipyomo.run import PROVED
 

@@ -12,13 +12,15 @@ from typing import Any, cast
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.options import add, add_problem, flag, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.problems import read_problem
+from lipyomo.cli.settings import read_settings
 from lipyomo.cli.source import Source
 from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
+from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError, count, file_path, names
 from lipyomo.compare import (
     Row,

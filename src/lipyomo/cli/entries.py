@@ -8,10 +8,10 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.inputs import read_domain
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, add_domain, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.domains import Domain
@@ -32,7 +32,7 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
     add(parser, "NET", CONFIG, "--output", "--fix")
     rows = parser.add_mutually_exclusive_group()
     text = "numbers of the outputs, such as 0,2 or 1: (all)"
-    add(rows, "--entries", **value("I,J", text, reader("inputs.read_selection", "--entries")))
+    add(rows, "--entries", **value("I,J", text, reader("values.read_selection", "--entries")))
     add(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
     add_domain(parser, everywhere)
     add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")

@@ -20,12 +20,14 @@ from lipyomo.arrays import FloatArray
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
-from lipyomo.cli.inputs import read_notes, read_options, read_problems, read_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
+from lipyomo.cli.problems import read_notes, read_problems
+from lipyomo.cli.settings import read_settings
 from lipyomo.cli.show import show, write_history
 from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
+from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
 from lipyomo.deviation import largest_value
 from lipyomo.domains import Domain

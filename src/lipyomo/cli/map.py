@@ -12,13 +12,14 @@ import numpy as np
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.inputs import problem_on, read_picture
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_norms, flag, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.problems import problem_on
 from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
+from lipyomo.cli.values import read_picture
 from lipyomo.cli.words import UsageError, file_path, numbers, ratio, reader
 from lipyomo.domains import Box
 from lipyomo.maps import CellMap, Cells, MapSettings, cells_of, grid, map_cells, refine_cells

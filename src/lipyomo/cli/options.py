@@ -91,7 +91,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--fix": value(
         "NAME=VALUE",
         "a value for an input: numbers or a .npy file; may be repeated",
-        reader("inputs.read_fix"),
+        reader("values.read_fix"),
         action="append",
         default=[],
     ),
@@ -107,13 +107,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--dual-ball": value(
         "FILE",
         "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
-        reader("inputs.read_dual_ball", "--dual-ball"),
+        reader("values.read_dual_ball", "--dual-ball"),
         dest="output_norm",
     ),
     "--wrt": value(
         "I,...",
         "inputs that directions move: 0,3 or 5:9, or names (all)",
-        reader("inputs.read_selection", "--wrt"),
+        reader("values.read_selection", "--wrt"),
     ),
     "--weights": value(
         "W",
@@ -140,7 +140,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--everywhere": flag("all of R^d"),
     "--vnnlib": value(
-        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("inputs.read_query")
+        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("values.read_query")
     ),
     "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
     "--radius": value("R", "of the ball", float),
@@ -166,7 +166,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--memory-limit": value(
         "MB",
         "megabytes (for the import: half of the machine's memory)",
-        reader("inputs.read_memory"),
+        reader("values.read_memory"),
     ),
     "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
     "--workers": value("N", "processes (one a core)", count(1)),
@@ -191,7 +191,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--rational": flag("recompute the witness in exact rationals too"),
     # the answer
-    "--plot": value("FILE", "draw the interval over time", reader("inputs.read_picture")),
+    "--plot": value("FILE", "draw the interval over time", reader("values.read_picture")),
     "--history": value(
         "FILE",
         "write the interval over time: .csv, or .json",

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from lipyomo.certification.data import class_of, clip_box, data_point
 from lipyomo.certification.metric import metric_of
-from lipyomo.cli.inputs import read_options, read_settings
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import RowsJob, rows_parser, show_facts
+from lipyomo.cli.settings import read_settings
+from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError, numbers, reader
 from lipyomo.decimals import interval, up
 from lipyomo.domains import AllSpace, Box
@@ -80,7 +81,7 @@ def _parser() -> Parser:
     inputs = parser.add_mutually_exclusive_group()
     add(inputs, "--norm", help="of balls and inputs (linf)")
     text = "a (fair) metric of the inputs instead, by its dual ball"
-    metric = value("FILE", text, reader("inputs.read_dual_ball", "--metric"), dest="norm")
+    metric = value("FILE", text, reader("values.read_dual_ball", "--metric"), dest="norm")
     add(inputs, "--metric", **metric)
     add(parser, "--weights", help="balls and directions s are measured by |s / W| in the norm")
     add(parser, "--wrt", "--directions")

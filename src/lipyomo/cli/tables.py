@@ -98,7 +98,7 @@ def solvers(words: Sequence[str]) -> int:
     """Run ``lipyomo solvers``: what is installed, and the line that installs what is missing."""
     from dataclasses import asdict
 
-    from lipyomo.cli.inputs import name_solver_files
+    from lipyomo.cli.settings import name_solver_files
     from lipyomo.solvers import solver_table
 
     parser = Parser("lipyomo solvers", "Which solvers can be used here, in the order of 'auto'.")

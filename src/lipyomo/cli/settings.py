@@ -1,0 +1,48 @@
+"""From options to settings, and which files of solver settings they bring in."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from lipyomo.api import chosen_settings
+from lipyomo.settings import Settings
+
+
+def read_settings(arguments: argparse.Namespace) -> Settings:
+    """The settings that options have set; a wrong solver is found before anything is run.
+
+    Raises
+    ------
+    LipyomoError
+        If a value is wrong, the file of solvers is, or the solver cannot be used.
+    """
+    known = {field.name for field in fields(Settings)}
+    given = {name: value for name, value in vars(arguments).items() if name in known}
+    settings = chosen_settings(None, given)
+    cross_check = getattr(arguments, "cross_check", None)
+    named = {settings.solver, cross_check or "auto"} - {"auto"}
+    if (
+        named
+        or settings.formulation != "auto"
+        or getattr(arguments, "method", "") not in ("auto", "bnb")
+    ):
+        name_solver_files(settings.solvers_file)
+    for name in named:
+        from lipyomo.solvers.registry import get_solver
+
+        limit = settings.time_limit
+        get_solver(name, settings.solvers_file, None if math.isinf(limit) else limit)
+    return settings
+
+
+def name_solver_files(path: Path | None) -> None:
+    """Say which files of solver settings are used, if there are any beside the packaged one."""
+    from lipyomo.solvers.settings import load_settings
+
+    files = ", ".join(map(str, load_settings(path).files))
+    if files:
+        print(f"lipyomo: solver settings of {files}", file=sys.stderr)

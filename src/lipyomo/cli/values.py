@@ -1,0 +1,130 @@
+"""Values of options that are more than a word: inputs, norms, files, options of methods."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
+from lipyomo.cli.words import UsageError, file_path
+from lipyomo.domains.vnnlib import VnnLib, read_vnnlib
+from lipyomo.memory import MEGABYTE
+from lipyomo.network import FloatArray
+from lipyomo.norms import LinearOutput
+from lipyomo.outputs import OutputError, check_output, picture, shown
+
+
+def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
+    """Read numbers of inputs, ``0,3``, a range of them, ``5:9``, or names of a file's inputs."""
+    if re.fullmatch(r"\s*(-?\d+)?\s*:\s*(-?\d+)?\s*(:\s*(-?\d+)?\s*)?", text):
+        return slice(*(int(part) if part.strip() else None for part in text.split(":")))
+    parts = [part.strip() for part in text.split(",")]
+    if all(re.fullmatch(r"-?\d+", part) for part in parts):
+        return [int(part) for part in parts]
+    if not all(parts) or any(part[0] in "-.0123456789" for part in parts):
+        raise UsageError(
+            f"{option}: '{text}' is neither numbers of inputs such as 0,3, a range such as 5:9, "
+            "nor names"
+        )
+    return parts
+
+
+def read_dual_ball(text: str, option: str) -> LinearOutput:
+    """Read a linear norm from the vertices or the inequalities of its dual ball."""
+    path = Path(text)
+    parts = read_archive(path, option)
+    if "vertices" in parts:
+        return LinearOutput(vertices=parts["vertices"], name=path.stem)
+    A, b = read_rows(text, option)
+    return LinearOutput(A=A, b=b, name=path.stem)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A VNN-LIB file that was named."""
+
+    path: Path
+    query: VnnLib
+
+
+def read_query(text: str) -> Query:
+    """Read a VNN-LIB file."""
+    path = file_path(text)
+    return Query(path, read_vnnlib(path))
+
+
+def read_fix(text: str) -> tuple[str, FloatArray]:
+    """Read ``NAME=VALUE``: a number, numbers with commas, or a ``.npy`` file in its shape."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"--fix: '{text}' is not of the form NAME=VALUE")
+    return name, read_numbers(value, "--fix")
+
+
+def read_options(words: list[str], defaults: Mapping[str, object]) -> dict[str, Any]:
+    """Read ``NAME=VALUE`` words; each value gets the type of the method's default."""
+    options: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--option: '{word}' is not of the form NAME=VALUE")
+        options[name] = _typed(name, text, defaults.get(name))
+    return options
+
+
+def _typed(name: str, text: str, default: object) -> Any:
+    """Read `text` as a value of the type of `default`; as any literal if that is None."""
+    try:
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        if isinstance(default, int):
+            return int(text)
+        if isinstance(default, float):
+            return float(text)
+        return text if isinstance(default, str) else ast.literal_eval(text)
+    except (KeyError, ValueError, SyntaxError):
+        if default is None:
+            return text
+    wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}
+    kind = wanted.get(type(default).__name__, f"like {default!r}")
+    raise UsageError(f"--option: {name} must be {kind}, not '{text}'")
+
+
+def read_memory(text: str) -> int | None:
+    """Read megabytes as bytes; None for ``inf``."""
+    megabytes = float(text)
+    if megabytes == np.inf:
+        return None
+    if not megabytes > 0:
+        raise UsageError("--memory-limit must be positive: megabytes, such as 4000")
+    return int(megabytes * MEGABYTE)
+
+
+def read_picture(text: str) -> Path:
+    """Read the name of a picture, and find out before a long run whether it can be drawn.
+
+    Raises
+    ------
+    UsageError
+        If its format is unknown, or the file cannot or must not be written.
+    MissingExtra
+        If matplotlib is not installed.
+    """
+    from lipyomo.pictures import new_figure
+
+    path = Path(text)
+    if path.suffix[1:].lower() not in new_figure(1.0, 1.0).canvas.get_supported_filetypes():
+        raise UsageError(
+            f"--plot: {shown(path)} has no known format.  Remedy: end it in .png, .pdf or .svg"
+        )
+    try:
+        check_output(path, picture(path))
+    except OutputError as error:
+        raise UsageError(f"--plot: {error}") from None
+    return path
