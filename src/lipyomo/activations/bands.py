@@ -9,7 +9,8 @@ largest value of that parabola is
 
 and likewise from below.  F'' is enclosed by the ranges of the second and third derivative of the
 activation.  This is exact where F'' is constant, so that the band is as narrow as a band around the
-chord can be, up to the third order in the width.  On wide intervals, bounds from the range of F'
+chord can be, up to the third order in the width.  An exponential or a line needs no pieces: its
+extremes have a closed form (`Branch.inner`).  On wide intervals, bounds from the range of F'
 and from the range of F less that of s z are taken where they are less.
 
 Rounding.  G is computed at the ends of pieces, which are float64 numbers: a value is off by the
@@ -72,6 +73,9 @@ def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> lis
     found = []
     for members, among in (*groups, (branches, mixed)):
         unit = min(branch.unit for branch in members)
+        if all(branch.whole for branch in members):
+            found.append(Cut(np.flatnonzero(among), members, 1, False))
+            continue
         kind = np.searchsorted([at for at, _ in PIECES[:-1]], (high - low) / unit)
         for place, (_, pieces) in enumerate(PIECES):
             where = np.flatnonzero(among & (kind == place))
@@ -127,7 +131,7 @@ def sampled(
     branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
 ) -> Samples:
     """F on intervals inside a branch."""
-    z = [low, high] if branch.even else places(low, high, cut)
+    z = [low, high] if branch.whole else places(low, high, cut)
     jets = [branch.jet(at, 3) for at in z]
     values, size = [], np.zeros_like(low)
     for jet in jets:
@@ -141,26 +145,14 @@ def offsets(
     branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, s: FloatArray, wide: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Sound least and greatest value of ``F - s z`` on the intervals of `samples`."""
-    unit = UNIT_ROUNDOFF
-    big, small = np.abs(A), np.abs(c)
-    room = _room(branch, A, c, 2)
-    least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
-    pairs = range(len(samples.z) - 1)
+    unit, big, small = UNIT_ROUNDOFF, np.abs(A), np.abs(c)
     residuals = [value - s * z for value, z in zip(samples.values, samples.z, strict=True)]
-    for k in pairs:
-        a, b = samples.z[k], samples.z[k + 1]
-        h = b - a
-        below, above = _range(branch, samples, A, c, k, 2)
-        half = h * h * (0.5 + 8 * unit)
-        mean = 0.5 * (residuals[k] + residuals[k + 1])
-        drop = np.abs(residuals[k + 1] - residuals[k])
-        up = mean + _arch(np.maximum(room - below, 0.0) * half, drop)
-        down = mean - _arch(np.maximum(room + above, 0.0) * half, drop)
-        if wide and not branch.even:
-            over, under = _coarse(branch, samples, A, c, s, residuals, k)
-            up, down = np.fmin(up, over), np.fmax(down, under)
-        np.maximum(greatest, up, out=greatest)
-        np.minimum(least, down, out=least)
+    inner = branch.inner(A, c, s, samples.z[0], samples.z[-1])
+    if inner is None:
+        least, greatest = _on_pieces(branch, samples, A, c, s, residuals, wide)
+    else:
+        least = np.minimum(np.minimum(residuals[0], residuals[-1]), inner[0])
+        greatest = np.maximum(np.maximum(residuals[0], residuals[-1]), inner[1])
     first, slope = (branch.errors[k] for k in (0, 1))
     relative = max(first.relative, slope.relative) + 16 * unit
     turned = max((abs(turn.value) for turn in branch.turns[0]), default=0.0)
@@ -170,6 +162,35 @@ def offsets(
     off += 16 * unit * np.abs(s) * np.maximum(np.abs(samples.z[0]), np.abs(samples.z[-1]))
     off += UNDERFLOW * ((A != 0.0) | (c != 0.0))
     return least - off, greatest + off
+
+
+def _on_pieces(
+    branch: Branch,
+    samples: Samples,
+    A: FloatArray,
+    c: FloatArray,
+    s: FloatArray,
+    residuals: list[FloatArray],
+    wide: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Least and greatest G by the parabolas of all pieces, but for the rounding of values."""
+    unit, room = UNIT_ROUNDOFF, _room(branch, A, c, 2)
+    least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
+    for k in range(len(samples.z) - 1):
+        a, b = samples.z[k], samples.z[k + 1]
+        h = b - a
+        below, above = _range(branch, samples, A, c, k, 2)
+        half = h * h * (0.5 + 8 * unit)
+        mean = 0.5 * (residuals[k] + residuals[k + 1])
+        drop = np.abs(residuals[k + 1] - residuals[k])
+        up = mean + _arch(np.maximum(room - below, 0.0) * half, drop)
+        down = mean - _arch(np.maximum(room + above, 0.0) * half, drop)
+        if wide and not branch.whole:
+            over, under = _coarse(branch, samples, A, c, s, residuals, k)
+            up, down = np.fmin(up, over), np.fmax(down, under)
+        np.maximum(greatest, up, out=greatest)
+        np.minimum(least, down, out=least)
+    return least, greatest
 
 
 def _arch(curved: FloatArray, drop: FloatArray) -> FloatArray:

@@ -55,13 +55,13 @@ class Branch(ABC):
     ----------
     low, high : float
         Ends of the interval on which it is part of an activation; they may be infinite.
-    even : bool
-        Whether the second derivative is constant.
+    whole : bool
+        Whether bands need no pieces: the second derivative is constant, or `inner` says all.
     """
 
     low: float = -np.inf
     high: float = np.inf
-    even: bool = False
+    whole: bool = False
 
     @property
     def unit(self) -> float:
@@ -90,6 +90,16 @@ class Branch(ABC):
     @abstractmethod
     def ball(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of value and slope on a ball."""
+
+    def inner(
+        self, A: FloatArray, c: FloatArray, s: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Sound least and greatest ``F - s z`` on intervals, but for its values at their ends.
+
+        F is ``A sigma + c sigma'``.  None if there is no closed form; infinite ends say that F is
+        nowhere below, or above, its values at the ends.
+        """
+        return None
 
     def extent(self, order: int) -> tuple[float, float]:
         """Enclosure of the range of a derivative over the whole branch."""

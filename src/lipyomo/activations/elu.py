@@ -20,7 +20,7 @@ from lipyomo.activations.registry import finite_number, known_as, positive_numbe
 from lipyomo.activations.rounding import TINY, Error
 from lipyomo.activations.two_slope import Linear
 from lipyomo.arrays import FloatArray
-from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class ExpBranch(Branch):
     height: float
     width: float
     high: float = 0.0
+    whole = True
 
     @property
     def unit(self) -> float:
@@ -72,6 +73,28 @@ class ExpBranch(Branch):
             return (value,)
         e = np.exp(y)
         return (value, *(factor * e for factor in steep[:order]))
+
+    def inner(
+        self, A: FloatArray, c: FloatArray, s: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """As `Branch.inner`: ``K exp(z / w) - A h - s z`` has one stationary point.
+
+        K is taken as it is computed: the room pays for that, and for values.  The tangent at any
+        point is below the function where K is positive, above it where K is negative: the point
+        need not be quite the stationary one.
+        """
+        depth, steep, *_ = self._factors
+        K, sizes = A * depth + c * steep, np.abs(A * depth) + np.abs(c * steep)
+        room = (32 * UNIT_ROUNDOFF + UNDERFLOW) * sizes
+        stationary = self.width * np.log(s * self.width / K)
+        z = np.fmax(np.minimum(stationary, high), low)  # at low if there is none
+        e = np.exp(z / self.width)
+        value, slope = K * e - A * depth - s * z, K * e / self.width - s
+        off = 32 * UNIT_ROUNDOFF * (np.abs(K) / self.width + np.abs(s))
+        rise, fall = np.maximum(slope + off, 0.0), np.maximum(off - slope, 0.0)
+        least = value - rise * (z - low) - fall * (high - z) - room
+        greatest = value + rise * (high - z) + fall * (z - low) + room
+        return np.where(K <= 0, np.inf, least), np.where(K >= 0, -np.inf, greatest)
 
     def ball(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of value and slope on a ball."""

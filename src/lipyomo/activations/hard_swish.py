@@ -25,7 +25,7 @@ class HardSwishBranch(Branch):
 
     low = -3.0
     high = 3.0
-    even = True
+    whole = True
     turns = ((exact_turn(-1.5, -0.375),), (), (), ())
     tails = ((0.0, 3.0), (-0.5, 1.5), (1.0 / 3.0, 1.0 / 3.0), (0.0, 0.0))
     errors = (error(8), error(8), error(4), EXACT)

@@ -26,7 +26,7 @@ class Linear(Branch):
     low: float = -np.inf
     high: float = np.inf
 
-    even = True
+    whole = True
     errors = (error(1), EXACT, EXACT, EXACT)
 
     @property
@@ -39,6 +39,12 @@ class Linear(Branch):
         """Value and derivatives up to `order` at finite `z`."""
         zero = np.zeros_like(z)
         return (self.steepness * z, np.full_like(z, self.steepness), zero, zero)[: order + 1]
+
+    def inner(
+        self, A: FloatArray, c: FloatArray, s: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """As `Branch.inner`: there is nothing between the ends of a line."""
+        return np.full_like(s, np.inf), np.full_like(s, -np.inf)
 
     def ball(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of value and slope on a ball."""

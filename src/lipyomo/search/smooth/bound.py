@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
-from lipyomo.numerics.rounding import EQUAL
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above, collapsed
-from lipyomo.search.smooth.confine import confined
+from lipyomo.search.smooth.confine import Confined, confined
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.euclid import Across, Frame, across, framed
 from lipyomo.search.smooth.gradient import Enclosed, enclosed
@@ -37,6 +36,8 @@ class Bounded:
         What of the bounds pays for rounding.
     cutoffs : ndarray, shape (N,)
         Where the functions are at most that, the objective is at most the cutoff.
+    points : ndarray, shape (N, d)
+        Points of the boxes near maximisers, where half-spaces matter; NaN elsewhere.
     """
 
     boxes: Boxes
@@ -45,11 +46,20 @@ class Bounded:
     v: FloatArray
     fuzz: FloatArray
     cutoffs: FloatArray
+    points: FloatArray
+
+    @classmethod
+    def of(
+        cls, boxes: Boxes, top: Confined, bounds: FloatArray, v: FloatArray, cutoffs: FloatArray
+    ) -> Bounded:
+        """Boxes with these bounds, and with the ends that the maxima over them leave."""
+        boxes = replace(boxes, bounds=np.minimum(bounds, boxes.bounds), low=top.low, high=top.high)
+        return cls(boxes, top.top, top.x, v, top.fuzz, cutoffs, top.points)
 
     def take(self, which: IntArray) -> Bounded:
         """Some of them."""
-        arrays = (getattr(self, name)[which] for name in ("top", "x", "v", "fuzz", "cutoffs"))
-        return Bounded(self.boxes.take(which), *arrays)
+        names = [item.name for item in fields(self) if item.name != "boxes"]
+        return Bounded(self.boxes.take(which), *(getattr(self, name)[which] for name in names))
 
 
 def bounded(
@@ -80,16 +90,13 @@ def bounded(
     if context.euclidean:
         cutoffs = rest.cutoffs(cutoffs)
     top = confined(context, boxes, layers, above, directions, cutoffs)
-    bounds = np.minimum(rest.norm(top.top), boxes.bounds)
     scores = gaps_of(context, boxes, layers, above, directions)
     if context.euclidean:
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
-    # phases come before inputs that are worth as much: halving never parts a jump
-    scores[:, context.inputs + context.directions :] *= 1.0 + EQUAL
-    boxes = replace(boxes, bounds=bounds, scores=scores)
+    boxes = replace(boxes, scores=scores)
     if decide and jacobian is not None:
         boxes = decided(boxes, jacobian)
-    return Bounded(boxes, top.top, top.x, above.v, top.fuzz, cutoffs)
+    return Bounded.of(boxes, top, rest.norm(top.top), above.v, cutoffs)
 
 
 INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0
@@ -172,6 +179,7 @@ def gaps_of(
             of_later_tangents = moved * before.rate_radius * before.tangent_radius
     parts[0][:] *= x_radius
     parts[1][:] *= v_radius * context.params.sign_weight
+    phases *= context.params.sign_weight
     return found
 
 

@@ -80,7 +80,8 @@ class BundlePipeline(Pipeline[Boxes, Task]):
 
         And which boxes (N,) are hopeless: all that their bounds are above values is rounding.
         """
-        points = drawn_in(self._context.domain, left.middle)
+        points = np.where(np.isnan(found.points), left.middle, found.points)
+        points = drawn_in(self._context.domain, points)
         values = self._values(points)
         top = int(values.argmax())
         if values[top] > best.value:

@@ -4,42 +4,52 @@ For multipliers m >= 0 of rows ``g . x <= h`` that hold on the part of the box t
 
     max a . x <= max over the box of (a - sum m g) . x + m . h.
 
-Any multipliers are sound.  They are chosen one after another: the row that the present maximiser
-violates most gets the multiplier that is best with the others as they are, which is a fractional
-knapsack.  Rows are those of a polytope, the phases of units (with z as an affine function of x),
-and tangents of a ball at the maximiser.
+Any multipliers are sound.  Those of a polytope's rows and of phases (with z as an affine function
+of x) are near the best ones, all together (`multipliers.py`).  Tangents of a ball at the maximiser
+come one after another, each with the multiplier that is best with the others as they are, which is
+a fractional knapsack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.domains import NormBall
+from lipyomo.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above
 from lipyomo.search.smooth.context import Context, Stage
-from lipyomo.search.smooth.inputs import Signal, best_multiplier
+from lipyomo.search.smooth.inputs import Signal, best_multiplier, times
+from lipyomo.search.smooth.multipliers import Programs, best_multipliers
 from lipyomo.search.smooth.relax import Affine, Relaxed
 
 
-class HalfSpace(NamedTuple):
-    """A row ``g . x <= h`` for each of N boxes, and how far the maximisers violate it.
-
-    The violation is a share of the row's range over the box.
-    """
+class HalfSpaces(NamedTuple):
+    """Rows ``g . x <= h`` of N boxes, shapes (N, K, d) and (N, K)."""
 
     g: FloatArray
     h: FloatArray
-    violation: FloatArray
+
+    def take(self, which: IntArray) -> HalfSpaces:
+        """Those of some boxes."""
+        return HalfSpaces(self.g[which], self.h[which])
 
 
-Source = Callable[[FloatArray], HalfSpace]
-"""From the maximisers (N, d) to the row of its kind that they violate most."""
+class Summed(NamedTuple):
+    """Functions ``a . x + constant`` of N boxes, and what their sums are off by."""
+
+    a: FloatArray
+    constant: FloatArray
+    rounding: FloatArray
+
+    def take(self, which: IntArray) -> Summed:
+        """Those of some boxes."""
+        return Summed(*(array[which] for array in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +65,18 @@ class Confined:
         whose maximum over the box is `top`.
     fuzz : ndarray, shape (N,)
         What of it pays for rounding.
+    points : ndarray, shape (N, d)
+        Points of the box near the maximisers where half-spaces matter; NaN elsewhere.
+    low, high : ndarray, shape (N, d)
+        Ends of what of the box lies in the half-spaces, and may be above the cutoff.
     """
 
     top: FloatArray
     x: FloatArray
     fuzz: FloatArray
+    points: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 def confined(
@@ -74,100 +91,187 @@ def confined(
 
     Only bounds above the `cutoffs` (N,) are worth any multipliers.
     """
-    unit, middle = context.unit, boxes.middle
-    radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
-    x = Signal(middle, radius, np.abs(middle) + radius)
+    unit, x = context.unit, _signal(boxes.low, boxes.high, context.unit)
     v_middle = 0.5 * (directions[0] + directions[1])
     v_radius = np.maximum(directions[1] - v_middle, v_middle - directions[0]) * (1.0 + unit)
     constant = above.constant + (above.v * v_middle + np.abs(above.v) * v_radius).sum(axis=1)
     rounding = np.abs(above.constant) + np.abs(constant)
     rounding += (np.abs(above.v) * (np.abs(v_middle) + v_radius)).sum(axis=1)
-    found = _over_box(above.x, constant, unit * rounding, x, unit)
+    summed = Summed(above.x, constant, unit * rounding)
+    top, fuzz = _over_box(summed, x, unit)
     for layer in layers:
-        found.top[layer.empty] = -np.inf
-    outside = _outside(context, boxes)
-    found.top[outside] = -np.inf
-    which = np.flatnonzero(found.top > cutoffs)
-    sources = _sources(context, boxes.take(which), layers, x, which) if which.size else []
-    if not sources:
-        return replace(found, fuzz=found.fuzz + above.fuzz)
-    some = Signal(x.middle[which], x.radius[which], x.size[which])
-    better = _ascended(context, found.x[which], constant[which], rounding[which], some, sources)
-    gains = better.top < found.top[which]
-    for name in ("top", "x", "fuzz"):
-        ours, theirs = getattr(found, name), getattr(better, name)
-        ours[which[gains]] = theirs[gains]
+        top[layer.empty] = -np.inf
+    top[_outside(context, boxes)] = -np.inf
+    ends = boxes.low.copy(), boxes.high.copy()
+    found = Confined(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
+    half_spaces = bool(context.breaks) or not context.domain.is_box
+    which = np.flatnonzero((top > cutoffs) & half_spaces)
+    if which.size:
+        some = boxes.take(which)
+        with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
+            rows = _rows(context, some, layers, which)
+            better = _within(context, some, rows, summed.take(which), cutoffs[which])
+        gains = better.top < top[which]
+        for item in fields(found):
+            ours, theirs = getattr(found, item.name), getattr(better, item.name)
+            ours[which[gains]] = theirs[gains]
     return replace(found, fuzz=found.fuzz + above.fuzz)
 
 
-def _over_box(
-    a: FloatArray, constant: FloatArray, rounding: FloatArray, x: Signal, unit: float
-) -> Confined:
-    """``a . x + constant`` over boxes, where `rounding` and that of this sum are to be paid for."""
+def _signal(low: FloatArray, high: FloatArray, unit: float) -> Signal:
+    middle = np.clip(low + 0.5 * (high - low), low, high)
+    radius = np.maximum(high - middle, middle - low) * (1.0 + unit)
+    return Signal(middle, radius, np.abs(middle) + radius)
+
+
+def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, FloatArray]:
+    """Maxima over boxes, and what of them pays for rounding: that of these sums as well."""
+    a, constant, rounding = summed
     fuzz = rounding + unit * ((np.abs(a) * x.size).sum(axis=1) + np.abs(constant))
     top = constant + (a * x.middle + np.abs(a) * x.radius).sum(axis=1) + fuzz * (1.0 + unit)
-    return Confined(np.where(np.isnan(top), np.inf, top), a.copy(), fuzz)  # overflow says nothing
+    return np.where(np.isnan(top), np.inf, top), fuzz  # overflow says nothing
 
 
-def _ascended(
-    context: Context,
-    a: FloatArray,
-    constant: FloatArray,
-    rounding: FloatArray,
-    x: Signal,
-    sources: Sequence[Source],
+def _within(
+    context: Context, boxes: Boxes, rows: HalfSpaces, summed: Summed, cutoffs: FloatArray
 ) -> Confined:
-    """The same with multipliers of rows, one row after another."""
-    unit, empty = context.unit, np.zeros(len(a), dtype=bool)
-    rounding = unit * rounding
-    for _ in range(context.params.confine_steps):
+    """Maxima over boxes, rows and the domain's ball together."""
+    unit, x = context.unit, _signal(boxes.low, boxes.high, context.unit)
+    some, points = summed, np.full_like(x.middle, np.nan)
+    if rows.h.shape[1]:
+        some, points = _with_rows(rows, summed, x, cutoffs)
+    if context.domain.ball is not None:
+        some = _with_tangents(context, context.domain.ball, some, x)
+    top, fuzz = _over_box(some, x, unit)
+    low, high = boxes.low.copy(), boxes.high.copy()
+    left = np.flatnonzero((top > cutoffs) & (rows.g != 0).any(axis=(1, 2)))
+    if left.size and context.inputs < context.params.wide:
+        own = Signal(x.middle[left], x.radius[left], x.size[left])
+        beating = _beating(summed.take(left), own, cutoffs[left], unit)
+        both = zip(rows.take(left), beating, strict=True)
+        ends = _ends(HalfSpaces(*(np.concatenate(pair, axis=1) for pair in both)), own)
+        low[left], high[left] = np.maximum(low[left], ends[0]), np.minimum(high[left], ends[1])
+        none = (low > high).any(axis=1)
+        low[none], high[none] = boxes.low[none], boxes.high[none]
+        top, fuzz = _over_box(some, _signal(low, high, unit), unit)
+        top[none] = -np.inf
+    return Confined(top, some.a, fuzz, points, low, high)
+
+
+def _programs(objectives: FloatArray, rows: HalfSpaces, x: Signal) -> tuple[Programs, FloatArray]:
+    """Linear programs over [-1, 1]^d, and the spans of rows by which their multipliers grow."""
+    (g, h), turned = rows, rows.g * x.radius[:, None]
+    spans = np.abs(turned).sum(axis=2)
+    spans = np.where(spans > 0, spans, 1.0)
+    middle = times(g, x.middle)
+    return Programs(objectives, turned / spans[:, :, None], (h - middle) / spans), spans
+
+
+def _with_rows(
+    rows: HalfSpaces, summed: Summed, x: Signal, cutoffs: FloatArray
+) -> tuple[Summed, FloatArray]:
+    """The functions less multiples of rows, and points near the maximisers.
+
+    What is subtracted, ``m (g . x - h)``, is not positive where a row holds.
+    """
+    (a, constant, rounding), (g, h) = summed, rows
+    turned, middle = a * x.radius, (a * x.middle).sum(axis=1)
+    scale = np.abs(turned).sum(axis=1)
+    scale = np.where(scale > 0, scale, 1.0)
+    programs, spans = _programs(turned / scale[:, None], rows, x)
+    aims = (cutoffs - constant - middle) / scale - EQUAL
+    y, points = best_multipliers(programs, aims)
+    m = (y * scale[:, None] / spans)[:, :, None]
+    size = np.abs(constant) + ((np.abs(a) + (m * np.abs(g)).sum(axis=1)) * x.size).sum(axis=1)
+    size += (m[:, :, 0] * np.abs(h)).sum(axis=1)
+    rounding = rounding + gamma(2 * h.shape[1] + a.shape[1] + 8) * size
+    less = Summed(a - (m * g).sum(axis=1), constant + (m[:, :, 0] * h).sum(axis=1), rounding)
+    return less, np.clip(x.middle + x.radius * points, x.middle - x.radius, x.middle + x.radius)
+
+
+def _beating(summed: Summed, x: Signal, cutoffs: FloatArray, unit: float) -> HalfSpaces:
+    """Where functions are above cutoffs: one row ``-a . x <= constant - cutoff`` a box."""
+    fuzz = _over_box(summed, x, unit)[1]
+    room = summed.constant - cutoffs
+    room = room + 2.0 * fuzz + 4.0 * UNIT * (np.abs(summed.constant) + np.abs(cutoffs))
+    some = np.isfinite(room)
+    return HalfSpaces(
+        np.where(some[:, None], -summed.a, 0.0)[:, None], np.where(some, room, 1.0)[:, None]
+    )
+
+
+def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
+    """Ends of the parts of boxes that lie in all of their rows.
+
+    Bounds of the scaled programs are off by what their numbers are: h less its value at the middle
+    by as much as these two, all others relatively.
+    """
+    (g, h), (count, d) = rows, x.middle.shape
+    objectives = np.tile(np.concatenate([np.eye(d), -np.eye(d)]), (count, 1))
+    each = np.repeat(np.arange(count), 2 * d)
+    (_, G, H), spans = _programs(objectives, rows, x)
+    sizes = 1.0 + (np.abs(h) + times(np.abs(g), x.size)) / spans
+    G, H = G[each], H[each]
+    y, _ = best_multipliers(Programs(objectives, G, H), np.full(len(each), -1.0))
+    ends = np.abs(objectives - (y[:, :, None] * G).sum(axis=1)).sum(axis=1) + (y * H).sum(axis=1)
+    ends += gamma(4 * h.shape[1] + 4 * d + 32) * (1.0 + (y * sizes[each]).sum(axis=1))
+    ends = np.where(ends < 1.0, ends, 1.0).reshape(count, 2, d)
+    room = 4.0 * UNIT * x.size
+    return x.middle - x.radius * ends[:, 1] - room, x.middle + x.radius * ends[:, 0] + room
+
+
+def _with_tangents(context: Context, ball: NormBall, summed: Summed, x: Signal) -> Summed:
+    """The same with tangents: ``g . (x - p) <= radius |g|`` in the dual norm, for any g."""
+    unit, (a, constant, rounding) = context.unit, summed
+    for _ in range(context.params.tangents):
         worst = np.where(a > 0, x.middle + x.radius, x.middle - x.radius)
         worst = np.where(a == 0, x.middle, worst)
-        g, h, violation = sources[0](worst)
-        for source in sources[1:]:
-            other = source(worst)
-            more = other.violation > violation
-            g = np.where(more[:, None], other.g, g)
-            h, violation = np.where(more, other.h, h), np.maximum(violation, other.violation)
-        if not (violation > EQUAL).any():
+        gap = worst - ball.point
+        g = gap if ball.norm == "l2" else np.where(gap >= 0, 1.0, -1.0)
+        top = np.abs(g).max(axis=1, keepdims=True)
+        g = g / np.where(top > 0, top, 1.0)
+        reach = ball.radius * ball.sizes(g)
+        h = g @ ball.point + reach
+        h += unit * (np.abs(g) @ np.abs(ball.point) + 2.0 * reach)
+        out = (g * worst).sum(axis=1) - h > 2.0 * EQUAL * (np.abs(g) * x.radius).sum(axis=1)
+        if not out.any():
             break
-        size = (np.abs(g) * x.size).sum(axis=1)
-        least = (g * x.middle - np.abs(g) * x.radius).sum(axis=1)
-        # rows that are not violated may stand for phases that a box does not have
-        empty |= (violation > 0) & (least - unit * (size + np.abs(h)) > h)
-        m = np.where(violation > EQUAL, best_multiplier(a, g, h, x), 0.0)
-        rounding += unit * ((np.abs(a) * x.size).sum(axis=1) + m * (size + np.abs(h)))
+        m = np.where(out, best_multiplier(a, g, h, x), 0.0)
+        size = (np.abs(g) * x.size).sum(axis=1) + np.abs(h)
+        rounding = rounding + unit * ((np.abs(a) * x.size).sum(axis=1) + m * size)
         constant = constant + m * h
-        rounding += unit * np.abs(constant)
+        rounding = rounding + unit * np.abs(constant)
         a = a - m[:, None] * g
-    found = _over_box(a, constant, rounding, x, unit)
-    return replace(found, top=np.where(empty, -np.inf, found.top))
+    return Summed(a, constant, rounding)
 
 
 # -- where rows come from --------------------------------------------------------------------------
 
 
-def _sources(
-    context: Context, boxes: Boxes, layers: Sequence[Relaxed], x: Signal, which: IntArray
-) -> list[Source]:
-    """The kinds of rows that some of the boxes have."""
-    middle, radius = x.middle[which], x.radius[which]
-    found: list[Source] = []
+def _rows(context: Context, boxes: Boxes, layers: Sequence[Relaxed], which: IntArray) -> HalfSpaces:
+    """The rows of the domain, and of phases, that parts of some boxes violate."""
+    found: list[HalfSpaces] = []
+    x = _signal(boxes.low, boxes.high, context.unit)
     rows = context.domain.rows
     if rows.count:
-        found.append(_polytope(context, radius))
-    if context.domain.ball is not None:
-        found.append(_tangents(context, radius))
+        found.append(_crossing(rows.dense[None], np.tile(rows.b, (len(boxes), 1)), x))
     for stage, layer in zip(context.stages, layers, strict=True):
         if not stage.broken.size:
             continue
         floor, ceiling = boxes.floor[:, stage.phases], boxes.ceiling[:, stage.phases]
         some = np.flatnonzero((np.isfinite(floor) | np.isfinite(ceiling)).any(axis=0))
-        if some.size:
-            ends = floor[:, some], ceiling[:, some]
-            affine = _of_units(layer.pre, stage, some, which)
-            found.append(_phases(context, affine, ends, (middle, radius)))
-    return found
+        if not some.size:
+            continue
+        affine = _of_units(layer.pre, stage, some, which)
+        floor, ceiling = floor[:, some], ceiling[:, some]
+        room = affine.radius + context.unit * (affine.radius + np.abs(affine.constant))
+        under = affine.constant - floor + (room + context.unit * np.abs(floor))
+        over = ceiling - affine.constant + (room + context.unit * np.abs(ceiling))
+        found.append(_crossing(-affine.x, np.where(np.isfinite(floor), under, np.inf), x))
+        found.append(_crossing(affine.x, np.where(np.isfinite(ceiling), over, np.inf), x))
+    if not found:
+        return HalfSpaces(np.zeros((len(boxes), 0, x.middle.shape[1])), np.zeros((len(boxes), 0)))
+    return HalfSpaces(*(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)))
 
 
 def _of_units(affine: Affine, stage: Stage, some: IntArray, which: IntArray) -> Affine:
@@ -178,77 +282,15 @@ def _of_units(affine: Affine, stage: Stage, some: IntArray, which: IntArray) -> 
     return Affine(rows, None, affine.constant[place], affine.radius[place])
 
 
-def _worst_of(g: FloatArray, h: FloatArray, excess: FloatArray, radius: FloatArray) -> HalfSpace:
-    """The row (N, R, d) that is violated most, by its share of the range."""
-    span = np.matmul(np.abs(g), 2.0 * radius[:, :, None])[:, :, 0]
-    share = np.divide(excess, span, out=np.zeros_like(excess), where=span > 0)
-    best, number = share.argmax(axis=1), np.arange(len(share))
-    rows = g[number, best] if g.shape[0] == len(share) else g[0, best]
-    return HalfSpace(rows, h[number, best], share[number, best])
-
-
-def _polytope(context: Context, radius: FloatArray) -> Source:
-    """The rows of the domain."""
-    rows = context.domain.rows
-    g, b = rows.A.toarray()[None], rows.b
-
-    def worst(points: FloatArray) -> HalfSpace:
-        h = np.broadcast_to(b, (len(points), b.size))
-        return _worst_of(g, h, points @ g[0].T - b, radius)
-
-    return worst
-
-
-def _tangents(context: Context, radius: FloatArray) -> Source:
-    """Tangents of the domain's ball: ``g . (x - p) <= radius |g|`` in the dual norm, for any g."""
-    ball = context.domain.ball
-    assert ball is not None
-
-    def worst(points: FloatArray) -> HalfSpace:
-        gap = points - ball.point
-        g = gap if ball.norm == "l2" else np.where(gap >= 0, 1.0, -1.0)
-        top = np.abs(g).max(axis=1, keepdims=True)
-        g = g / np.where(top > 0, top, 1.0)
-        reach = ball.radius * ball.sizes(g)
-        h = g @ ball.point + reach
-        h += context.unit * (np.abs(g) @ np.abs(ball.point) + 2.0 * reach)
-        span = 2.0 * (np.abs(g) * radius).sum(axis=1)
-        excess = (g * points).sum(axis=1) - h
-        return HalfSpace(g, h, np.divide(excess, span, out=0.0 * span, where=span > 0))
-
-    return worst
-
-
-def _phases(
-    context: Context,
-    affine: Affine,
-    ends: tuple[FloatArray, FloatArray],
-    box: tuple[FloatArray, FloatArray],
-) -> Source:
-    """Phases of units whose pre-activations are ``x . rows + constant +- radius``."""
-    floor, ceiling = (np.where(np.isfinite(end), end, 0.0) for end in ends)
-    held = [np.isfinite(end) for end in ends]
-    room = affine.radius * (1.0 + context.unit)
-    room = room + context.unit * (np.abs(affine.constant) + np.abs(floor) + np.abs(ceiling))
-    under, over = affine.constant - floor + room, ceiling - affine.constant + room
-    rows = affine.x
-    span = np.matmul(np.abs(rows), 2.0 * box[1][:, :, None])[:, :, 0]
-
-    def worst(points: FloatArray) -> HalfSpace:
-        z = np.matmul(rows, points[:, :, None])[:, :, 0]
-        excess = np.concatenate(
-            [np.where(held[0], -z - under, -1.0), np.where(held[1], z - over, -1.0)], axis=1
-        )
-        spans = np.concatenate([span, span], axis=1)
-        share = np.divide(excess, spans, out=np.zeros_like(excess), where=spans > 0)
-        best, number = share.argmax(axis=1), np.arange(len(share))
-        unit, is_over = best % z.shape[1], best >= z.shape[1]
-        row = rows[number, unit] if len(rows) == len(share) else rows[0, unit]
-        g = np.where(is_over[:, None], row, -row)
-        h = np.where(is_over, over[number, unit], under[number, unit])
-        return HalfSpace(g, h, share[number, best])
-
-    return worst
+def _crossing(g: FloatArray, h: FloatArray, x: Signal) -> HalfSpaces:
+    """Those of the rows (N or 1, P, d) that boxes are not all inside of; ``0 <= 1`` for no row."""
+    cross = times(g, x.middle) + times(np.abs(g), x.radius) > h
+    most = int(cross.sum(axis=1).max(initial=0))
+    places = np.argsort(~cross, axis=1, kind="stable")[:, :most]
+    number = np.arange(len(h))[:, None]
+    real = cross[number, places]
+    rows = g[0, places] if g.shape[0] == 1 else g[number, places]
+    return HalfSpaces(rows * real[:, :, None], np.where(real, h[number, places], 1.0))
 
 
 def _outside(context: Context, boxes: Boxes) -> FloatArray:

@@ -44,10 +44,11 @@ class Params:
         What of a bound's gap may be left when the domain has been narrowed down, for that to be
         done once more: time against the bound.
     sign_weight : float
-        How often the gap that goes back to an open sign counts against that of an input.
-    confine_steps : int
-        Half-spaces (of phases, polytopes, tangents of balls) whose multipliers are chosen, one
-        after another: time a box against boxes.
+        How often the gap that goes back to an open sign, or to a phase, counts against that of an
+        input: the former are decided by one split, the latter is halved.
+    tangents : int
+        Tangents of a ball whose multipliers are chosen, one after another: time a box against
+        boxes.
     facets : int
         A first layer of lower rank than it has inputs is split by what it sees, where a box then
         has at most so many pairs of facets: rows that each box is compared with.
@@ -66,5 +67,5 @@ class Params:
     wide: int = HALVED
     narrower: float = 0.9
     sign_weight: float = 3.0
-    confine_steps: int = 4
+    tangents: int = 4
     facets: int = 1000

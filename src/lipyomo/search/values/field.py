@@ -144,8 +144,8 @@ class FieldPipeline(SmoothPipeline):
         top = confined(context, boxes, layers, above, still, cutoffs)
         scores = gaps_of(context, boxes, layers, above, (g.low, g.high))
         _credit_field(context, scores, np.abs(slopes), sizes * pre.radius, boxes)
-        found = replace(boxes, bounds=np.minimum(top.top, boxes.bounds), scores=scores)
-        return Bounded(found, top.top, top.x, above.v, top.fuzz, cutoffs)
+        boxes = replace(boxes, scores=scores)
+        return Bounded.of(boxes, top, top.top, above.v, cutoffs)
 
 
 def _credit_field(

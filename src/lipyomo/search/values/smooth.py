@@ -106,8 +106,8 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     cutoffs = np.full(len(boxes), cutoff)
     top = confined(context, boxes, layers, above, still, cutoffs)
     scores = gaps_of(context, boxes, layers, above, still)
-    found = replace(boxes, bounds=np.minimum(top.top, boxes.bounds), scores=scores)
-    return Bounded(found, top.top, top.x, above.v, top.fuzz, cutoffs)
+    boxes = replace(boxes, scores=scores)
+    return Bounded.of(boxes, top, top.top, above.v, cutoffs)
 
 
 def collapsed(context: Context, layers: Sequence[Relaxed]) -> Above:
