@@ -52,7 +52,7 @@ def ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatA
 
     def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         at = slopes_at(context, x)
-        return at.values, growth(context, x, at)
+        return at.values, growth(context, at)
 
     return projected_ascents(context.domain, points, slopes, context.params.steps, clock)
 

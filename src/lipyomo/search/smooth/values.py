@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +28,14 @@ class Slopes:
     functionals : ndarray, shape (N, n_L)
         y times the last weights.
     directions : ndarray, shape (N, d)
+    units : list of (ndarray, ndarray)
+        Pre-activations and slopes of each layer, shapes (N, n).
     """
 
     values: FloatArray
     functionals: FloatArray
     directions: FloatArray
+    units: list[tuple[FloatArray, FloatArray]]
 
 
 def slopes_at(context: Context, points: FloatArray) -> Slopes:
@@ -39,7 +43,8 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
     targets = context.targets
     euclidean = targets.rows[0] == ALL
     rows = context.head if euclidean else context.rows
-    jacobian = jacobians(context, points, rows)
+    units = _units(context, points)
+    jacobian = _backwards(context, units, rows)
     everything = np.arange(len(points))
     if euclidean:
         y, directions = steepest(jacobian, targets.input_norm)
@@ -50,7 +55,7 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
         gradients, functionals = jacobian[everything, best], rows[best]
         directions = maximiser(gradients, targets.input_norm)
     values = (gradients * directions).sum(axis=1)
-    return Slopes(values, functionals, directions)
+    return Slopes(values, functionals, directions, units)
 
 
 def jacobians(
@@ -60,29 +65,44 @@ def jacobians(
 
     With phases, pre-activations are moved into them: a point of a box may lie in others.
     """
-    h, slopes = points, []
+    return _backwards(context, _units(context, points, phases), rows)
+
+
+def _units(
+    context: Context, points: FloatArray, phases: Phases | None = None
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Pre-activations and slopes of each layer."""
+    h, found = points, []
     for stage in context.stages:
         z = h @ stage.weight.T + stage.bias
         if phases is not None and stage.broken.size:
             floor, ceiling = (ends[:, stage.phases] for ends in phases)
             inside = np.minimum(z[:, stage.broken], np.nextafter(ceiling, -np.inf))
             z[:, stage.broken] = np.maximum(inside, floor)
-        slopes.append(np.asarray(each_kind(stage.kinds, "slope", z)))
-        h = np.asarray(each_kind(stage.kinds, "value", z))
-    found = np.broadcast_to(rows, (len(points), *rows.shape[-2:]))
-    for stage, slope in zip(reversed(context.stages), reversed(slopes), strict=True):
+        found.append((z, np.asarray(each_kind(stage.kinds, "slope", z))))
+        if stage is not context.stages[-1]:
+            h = np.asarray(each_kind(stage.kinds, "value", z))
+    return found
+
+
+def _backwards(
+    context: Context, units: Sequence[tuple[FloatArray, FloatArray]], rows: FloatArray
+) -> FloatArray:
+    """Rows (k, n_L), or (N, k, n_L), times the Jacobian of the last units."""
+    count = len(units[0][0])
+    found = np.broadcast_to(rows, (count, *rows.shape[-2:]))
+    for stage, (_, slope) in zip(reversed(context.stages), reversed(units), strict=True):
         found = (found * slope[:, None, :]) @ stage.along
     return np.asarray(found)
 
 
-def growth(context: Context, points: FloatArray, at: Slopes) -> FloatArray:
+def growth(context: Context, at: Slopes) -> FloatArray:
     """Gradients (N, d) of ``y . J(x) v`` in x, for y and v as they are."""
-    h, t, steps = points, at.directions, []
-    for stage in context.stages:
-        z, u = h @ stage.weight.T + stage.bias, t @ stage.along.T
-        slope = np.asarray(each_kind(stage.kinds, "slope", z))
+    t, steps = at.directions, []
+    for stage, (z, slope) in zip(context.stages, at.units, strict=True):
+        u = t @ stage.along.T
         steps.append((slope, np.asarray(each_kind(stage.kinds, "curvature", z)) * u))
-        h, t = np.asarray(each_kind(stage.kinds, "value", z)), slope * u
+        t = slope * u
     a, b = np.zeros_like(at.functionals), at.functionals
     for stage, (slope, bend) in zip(reversed(context.stages), reversed(steps), strict=True):
         a, b = (a * slope + b * bend) @ stage.weight, (b * slope) @ stage.along
