@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above, collapsed
@@ -152,7 +153,8 @@ def gaps_of(
     What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
     of its u), and to the units of the layer before as far as that width is their lines' own; that
     of a unit whose range holds a break goes to its phase as well: a phase is worth splitting where
-    one unit alone adds more than all of them share through any input.
+    one unit alone adds more than all of them share through any input.  As far as the range of its
+    slope is one jump, which halving never parts, a phase is decided by one split, as a sign is.
     """
     d, k = context.inputs, context.directions
     x_radius = 0.5 * (boxes.high - boxes.low)
@@ -163,11 +165,9 @@ def gaps_of(
     for n in range(len(layers) - 1, -1, -1):
         stage, layer = context.stages[n], layers[n]
         gap, off = above.gaps[n][0] + of_later, above.gaps[n][1] + of_later_tangents
-        for place, unit in enumerate(stage.broken.tolist(), stage.phases.start):
-            inside = np.zeros(len(boxes), dtype=bool)
-            for edge in context.breaks[place]:
-                inside |= (layer.low[:, unit] < edge) & (layer.high[:, unit] > edge)
-            phases[:, place] = np.where(inside, gap[:, unit], 0.0)
+        if stage.broken.size:
+            weight = _weights(context, layer, n)
+            phases[:, stage.phases] = gap[:, stage.broken] * weight
         share = _credit(layer.pre, gap, x_radius, v_radius, *parts)
         share_of_tangents = _credit(layer.pre_tangent, off, x_radius, v_radius, *parts)
         if n:
@@ -179,8 +179,25 @@ def gaps_of(
             of_later_tangents = moved * before.rate_radius * before.tangent_radius
     parts[0][:] *= x_radius
     parts[1][:] *= v_radius * context.params.sign_weight
-    phases *= context.params.sign_weight
     return found
+
+
+def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
+    """How much the gaps of a layer's units count for their phases, shape (N, b).
+
+    Nothing without a break in the unit's range, else a little more than for inputs.
+    """
+    broken = context.stages[number].broken
+    low, high = layer.low[:, broken], layer.high[:, broken]
+    inside, jump = np.zeros(low.shape, dtype=bool), np.zeros_like(low)
+    for edge, size in zip(*context.edges[number], strict=True):
+        here = (low < edge) & (high > edge)
+        inside |= here
+        jump = np.maximum(jump, here * size)
+    whole = np.maximum(2.0 * layer.rate_radius[:, broken], jump)
+    share = np.divide(jump, whole, out=np.zeros_like(jump), where=whole > 0)
+    weight = 1.0 + EQUAL + (context.params.sign_weight - 1.0) * share
+    return np.where(inside, weight, 0.0)
 
 
 def _credit_across(

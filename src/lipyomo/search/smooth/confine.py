@@ -25,7 +25,7 @@ from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above
 from lipyomo.search.smooth.context import Context, Stage
 from lipyomo.search.smooth.inputs import Signal, best_multiplier, times
-from lipyomo.search.smooth.multipliers import Programs, best_multipliers
+from lipyomo.search.smooth.multipliers import STEPS, Programs, best_multipliers
 from lipyomo.search.smooth.relax import Affine, Relaxed
 
 
@@ -204,7 +204,8 @@ def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
     """Ends of the parts of boxes that lie in all of their rows.
 
     Bounds of the scaled programs are off by what their numbers are: h less its value at the middle
-    by as much as these two, all others relatively.
+    by as much as these two, all others relatively.  Half of the digits will do: children move ends
+    again.
     """
     (g, h), (count, d) = rows, x.middle.shape
     objectives = np.tile(np.concatenate([np.eye(d), -np.eye(d)]), (count, 1))
@@ -212,7 +213,7 @@ def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
     (_, G, H), spans = _programs(objectives, rows, x)
     sizes = 1.0 + (np.abs(h) + times(np.abs(g), x.size)) / spans
     G, H = G[each], H[each]
-    y, _ = best_multipliers(Programs(objectives, G, H), np.full(len(each), -1.0))
+    y, _ = best_multipliers(Programs(objectives, G, H), np.full(len(each), -1.0), STEPS // 2)
     ends = np.abs(objectives - (y[:, :, None] * G).sum(axis=1)).sum(axis=1) + (y * H).sum(axis=1)
     ends += gamma(4 * h.shape[1] + 4 * d + 32) * (1.0 + (y * sizes[each]).sum(axis=1))
     ends = np.where(ends < 1.0, ends, 1.0).reshape(count, 2, d)

@@ -170,6 +170,29 @@ class Context:
         return tuple(found)
 
     @cached_property
+    def edges(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        """For each layer the breaks of its units with phases, and how far slopes jump there.
+
+        Shapes (m, b), for m breaks of a unit at most; NaN and zero where there are fewer.
+        """
+        found = []
+        for stage in self.stages:
+            most = max((len(activation.breaks) for activation, _ in stage.kinds), default=0)
+            places, jumps = (
+                np.full((most, stage.bias.size), np.nan),
+                np.zeros((most, stage.bias.size)),
+            )
+            for activation, units in stage.kinds:
+                at = np.array(activation.breaks)
+                low, high = activation.slope_range(at, at)
+                places[: at.size, units], jumps[: at.size, units] = (
+                    at[:, None],
+                    (high - low)[:, None],
+                )
+            found.append((places[:, stage.broken], jumps[:, stage.broken]))
+        return tuple(found)
+
+    @cached_property
     def rows(self) -> FloatArray:
         """The last layer's weights under each functional: shape (k, n_L)."""
         return np.asarray(self.targets.functionals @ self.head)

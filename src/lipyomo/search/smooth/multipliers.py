@@ -47,7 +47,9 @@ class State(NamedTuple):
     w: FloatArray
 
 
-def best_multipliers(programs: Programs, aims: FloatArray) -> tuple[FloatArray, FloatArray]:
+def best_multipliers(
+    programs: Programs, aims: FloatArray, steps: int = STEPS
+) -> tuple[FloatArray, FloatArray]:
     """Multipliers whose bounds are near the least ones, or at most `aims` (N,).
 
     Returns
@@ -61,7 +63,7 @@ def best_multipliers(programs: Programs, aims: FloatArray) -> tuple[FloatArray, 
     least, place = np.abs(programs.a).sum(axis=1), np.arange(count)
     now = _start(programs)
     with np.errstate(all="ignore"):  # a bound that overflows is none
-        for step in range(STEPS + 1):
+        for step in range(steps + 1):
             y = now.w[:, 2 * d :]
             bounds = np.abs(programs.a - _combined(y, programs.G)).sum(axis=1)
             bounds += (y * programs.h).sum(axis=1)
@@ -69,7 +71,7 @@ def best_multipliers(programs: Programs, aims: FloatArray) -> tuple[FloatArray, 
             least[place[better]], found[place[better]] = bounds[better], y[better]
             points[place] = now.x
             more = (bounds > aims[place]) & np.isfinite(bounds)
-            if step == STEPS or not more.any():
+            if step == steps or not more.any():
                 break
             if not more.all():
                 place = place[more]

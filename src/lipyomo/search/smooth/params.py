@@ -44,8 +44,8 @@ class Params:
         What of a bound's gap may be left when the domain has been narrowed down, for that to be
         done once more: time against the bound.
     sign_weight : float
-        How often the gap that goes back to an open sign, or to a phase, counts against that of an
-        input: the former are decided by one split, the latter is halved.
+        How often the gap that goes back to an open sign, or to a jump of a slope, counts against
+        that of an input: the former are decided by one split, the latter is halved.
     tangents : int
         Tangents of a ball whose multipliers are chosen, one after another: time a box against
         boxes.
