@@ -121,6 +121,7 @@ def _stepped(programs: Programs, now: State) -> State:
     left = (t + _share(t, ahead.t) * ahead.t) * (w + _share(w, ahead.w) * ahead.w)
     left = (left.mean(axis=1, keepdims=True) / size) ** 3 * size
     ahead = newton(left - ahead.t * ahead.w)
+    # never all the way to where something is zero
     by_t, by_w = 0.95 * _share(t, ahead.t), 0.95 * _share(w, ahead.w)
     return State(x + by_t * ahead.x, t + by_t * ahead.t, w + by_w * ahead.w)
 
