@@ -89,6 +89,7 @@ def test_what_beats_the_cutoff_in_its_phases_is_kept(name: str, domain: str) -> 
                 found = bounded(context, boxes, cutoff)
                 bound = found.boxes.bounds[0]
                 assert np.all(values <= max(bound, cutoff))
+                assert found.fuzz[0] < 1e-9  # however large multipliers become
                 beat = points[values > cutoff]
                 assert np.all(beat >= found.boxes.low)
                 assert np.all(beat <= found.boxes.high)

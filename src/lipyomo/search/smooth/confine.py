@@ -64,7 +64,7 @@ class Confined:
         Coefficients of an affine function that is not below the given one where it counts, and
         whose maximum over the box is `top`.
     fuzz : ndarray, shape (N,)
-        What of it pays for rounding.
+        What of it pays for rounding that no other multipliers would save.
     points : ndarray, shape (N, d)
         Points of the box near the maximisers where half-spaces matter; NaN elsewhere.
     low, high : ndarray, shape (N, d)
@@ -155,6 +155,8 @@ def _within(
         low[none], high[none] = boxes.low[none], boxes.high[none]
         top, fuzz = _over_box(some, _signal(low, high, unit), unit)
         top[none] = -np.inf
+    # multipliers that run away, as where no point is left, say nothing of the box
+    fuzz = np.minimum(fuzz, 2.0 * _over_box(summed, x, unit)[1])
     return Confined(top, some.a, fuzz, points, low, high)
 
 
