@@ -63,7 +63,7 @@ class Params:
     again: int = TOGETHER
     steps: int = 150
     tries: int = 4
-    pause: float = 1.4
+    pause: float = 2.0
     wide: int = HALVED
     narrower: float = 0.9
     sign_weight: float = 3.0
