@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from lipyomo.cli.options import main_parser
 
 NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"
 """A classifier of iris flowers: 4 measurements in centimetres, 3 species, 16 ReLUs."""
-BOX = 0.0, 8.0
+BOX = "--box", "0,8"
 DOMAINS = ("box", "ball", "polytope", "vnnlib", "everywhere")
 """Options of which any one stands instead of `BOX`."""
 
@@ -34,8 +33,8 @@ def run(words: Sequence[str]) -> int:
     parser = main_parser(screen=f"usage: lipyomo demo [OPTIONS]\n\n{DESCRIPTION}")
     arguments = parser.parse_args(all_words)
     if all(getattr(arguments, name) in (None, False) for name in DOMAINS):
-        arguments = Namespace(**{**vars(arguments), "box": BOX})
-        all_words += ["--box", ",".join(f"{end:g}" for end in BOX)]
+        all_words += BOX
+        arguments = parser.parse_args(all_words)
     if not (arguments.json or arguments.quiet):
         print(f"$ lipyomo {shlex.join(all_words)}", file=sys.stderr)
     return import_and_run(arguments, began)
