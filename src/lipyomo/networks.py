@@ -50,7 +50,7 @@ def parallel(*networks: Network, name: str | None = None) -> Network:
     >>> parallel(f, f).forward([3.0]).tolist()
     [6.0, 6.0]
     """
-    return side_by_side(networks, name or ", ".join(n.name for n in networks)).fused()
+    return side_by_side(networks, name).fused()
 
 
 def side_by_side(networks: Sequence[Network], name: str | None = None) -> Network:

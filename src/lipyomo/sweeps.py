@@ -22,7 +22,7 @@ from lipyomo.maps.together import joins, together
 from lipyomo.methods.registry import get_method
 from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Result, frame_of
+from lipyomo.result import Result, Status, frame_of
 from lipyomo.settings import Settings
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def sweep(
     -------
     Sweep
         An iterator of `SweepRow` in the order of completion (with one worker, of the problems);
-        ``to_frame()`` collects them.
+        ``to_frame()`` collects them.  Ctrl-C ends it, after the interval of the problem under way.
 
     Raises
     ------
@@ -160,6 +160,8 @@ def _rows(
             )
             logger.info("problem %d: %s", index, row.error or f"{row.result!r}".splitlines()[0])
             yield row
+            if row.result is not None and row.result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt  # which the method has answered with what it had
 
 
 def _found(

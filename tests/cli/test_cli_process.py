@@ -64,12 +64,16 @@ def test_rows_that_are_done_are_shown(
 ) -> None:
     (tmp_path / "rows.csv").write_text("1,2,3,4\n" * 100)
     words = ("sweep", net, tmp_path / "rows.csv", "--radius", "0.1", "--method", "patient")
-    process = start(*words, "--time-limit", "2", "--workers", "1", "--json")
+    file = tmp_path / "found.jsonl"
+    process = start(*words, "--time-limit", "2", "--workers", "1", "--json", "--rows", file)
     _wait_for(process, "1 of 100")
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert 1 <= len(json.loads(out)) < 100
+    rows = json.loads(out)
+    assert 1 <= len(rows) < 100
+    assert {row["status"] for row in rows} == {"time_limit"}, "what was cut short is done again"
+    assert len(file.read_text().splitlines()) == 1 + len(rows)
     assert "Traceback" not in err
 
 

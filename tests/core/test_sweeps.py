@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -82,3 +83,23 @@ def test_what_a_worker_has_found_stays_for_its_next_job() -> None:
     again = pickle.loads(pickle.dumps(carried))
     assert [carried(5), again(6), pickle.loads(pickle.dumps(again))(7)] == [(5, 1), (6, 2), (7, 3)]
     assert counting.calls == 0
+
+
+def test_ctrl_c_ends_a_sweep_after_what_its_method_has() -> None:
+    def press(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    wide = lipyomo.LipschitzProblem(random_network(3, (12, 30, 30, 2)), lipyomo.Box(-3.0, 3.0, 12))
+    rows = lipyomo.sweep([wide, wide], method="bnb", workers=1)  # minutes each
+    before = signal.signal(signal.SIGALRM, press)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
+        found = next(rows).result
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert found is not None
+    assert found.status is lipyomo.Status.INTERRUPTED
+    assert found.lower <= found.upper
+    with pytest.raises(KeyboardInterrupt):
+        next(rows)

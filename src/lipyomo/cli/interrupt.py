@@ -48,9 +48,24 @@ class Handled:
 
 
 class Politely(Handled):
-    """Ctrl-C, and a polite request to end, raise KeyboardInterrupt."""
+    """Ctrl-C, and a polite request to end, raise KeyboardInterrupt.
+
+    Attributes
+    ----------
+    asked : bool
+        Whether there was one: a method that was under way ends with what it has, and says so.
+    """
 
     signals = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Remember, and raise."""
+        self.asked = True
+        raise KeyboardInterrupt
 
 
 class Leaving(Handled):

@@ -196,10 +196,12 @@ class RowsJob:
             done = file.done & rows.keys()
             if file.torn:
                 warn(f"the last line of {shown(arguments.rows)} was torn, and is dropped")
-        with ExitStack() as stack, Politely():
+        with ExitStack() as stack, Politely() as signals:
             told = row_progress(stack, arguments, total, len(done))
             try:
                 for row in start(done):
+                    if signals.asked and not settled(row):
+                        break  # it was cut short, and is done again by the next run
                     rows[row["index"]] = row
                     if file is not None:
                         try:
@@ -209,10 +211,13 @@ class RowsJob:
                                 warn(f"{error}; this is tried again with every row")
                             unwritten = True
                     told(line(row))
+                    if signals.asked:
+                        break
             except KeyboardInterrupt:
                 stopped = True
             finally:
                 written = file is None or wrote(file.close)
+        stopped |= signals.asked
         ordered = [rows[index] for index in sorted(rows)]
         failed = sum(bool(row["error"]) for row in ordered)
         if ordered and not stopped and failed == len(ordered):
