@@ -29,7 +29,6 @@ from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
-from lipyomo.deviation import largest_value
 from lipyomo.domains import Domain
 from lipyomo.errors import ImportNote, NormError, ProblemError
 from lipyomo.largest import solve_largest
@@ -269,6 +268,9 @@ def _find_largest(
 
     After Ctrl-C a glance has to do.
     """
+    with importing():
+        from lipyomo.deviation import largest_value
+
     result = ended.result
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
 
