@@ -203,7 +203,7 @@ class SmoothOracle:
                 breaks = []
                 for at in curve.breaks:
                     if lead is None:
-                        key: tuple[object, ...] = (i, k, at)
+                        key: tuple[object, ...] = ("constant", i, k, at)
                     else:
                         offset = Fraction(float(layer.bias[k])) - Fraction(at)
                         key = (i, *(w / lead for w in row), offset / lead)

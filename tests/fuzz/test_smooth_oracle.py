@@ -161,6 +161,16 @@ def test_opposite_kinks_do_not_act_together(factor):
     assert float(_constant(layers, -1.0, 1.0).upper()) == pytest.approx(1.0, rel=1e-3)
 
 
+def test_constant_units_have_no_hyperplanes_in_common_with_others():
+    """The kink at zero is the first unit's; the second one is constant, with a break at zero."""
+    layers = _line(
+        [[[-2.0], [0.0]], [[1.0, 1.0]]],
+        [[0.0, -0.05], [0.0]],
+        [[elu(2.0), elu(1.0)], [LINE]],
+    )
+    assert float(_constant(layers, -1.0, 1.0)) == pytest.approx(4.0, rel=1e-3)
+
+
 def test_frozen_inputs_do_not_count():
     layers = _line([[[1.0, 5.0]], [[1.0]]], [[0.0], [0.0]], [[TANH], [LINE]])
     found = _constant(layers, [-1.0, 0.1], [1.0, 0.1], target=1e-9)
