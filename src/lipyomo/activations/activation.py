@@ -144,7 +144,7 @@ class Activation(ABC):
         flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
         found = s, least, greatest = tuple(np.empty(flat[0].size) for _ in range(3))
         with np.errstate(all="ignore"):
-            for cut in self._cuts(flat[2], flat[3]):
+            for cut in cuts(self.branches, flat[2], flat[3]):
                 everything = cut.where.size == s.size
                 for start in range(0, cut.where.size, BLOCK):
                     part = slice(start, start + BLOCK)
@@ -155,10 +155,6 @@ class Activation(ABC):
         least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
         greatest[~(greatest > -np.inf)] = np.inf
         return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
-
-    def _cuts(self, low: FloatArray, high: FloatArray) -> list[Cut]:
-        """Which intervals `_band` is to treat together, and how they are cut."""
-        return cuts(self.branches, low, high)
 
     def _band(
         self,

@@ -56,7 +56,8 @@ class Branch(ABC):
     low, high : float
         Ends of the interval on which it is part of an activation; they may be infinite.
     whole : bool
-        Whether bands need no pieces: the second derivative is constant, or `inner` says all.
+        Whether bands need no pieces: the second derivative is constant, or `inner`, or a band of
+        the activation's own, says all.
     """
 
     low: float = -np.inf

@@ -30,6 +30,7 @@ from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 class SigmoidBranch(Branch):
     """``1 / (1 + exp(-z))`` on R."""
 
+    whole = True
     turns = (
         (),
         (exact_turn(0.0, 0.25),),
@@ -59,10 +60,6 @@ class Sigmoid(Activation):
 
     name = "sigmoid"
     branches = (SigmoidBranch(),)
-
-    def _cuts(self, low: FloatArray, high: FloatArray) -> list[Cut]:
-        """All together: roots need no pieces."""
-        return [Cut(np.arange(low.size), self.branches, 1, False)]
 
     def _band(
         self,

@@ -39,6 +39,7 @@ OUTER = math.log(math.sqrt(3.0) + math.sqrt(2.0))
 class TanhBranch(Branch):
     """tanh on R."""
 
+    whole = True
     turns = (
         (),
         (exact_turn(0.0, 1.0),),
@@ -74,10 +75,6 @@ class Tanh(Activation):
     name = "tanh"
     reflection = (-1.0, 0.0)
     branches = (TanhBranch(),)
-
-    def _cuts(self, low: FloatArray, high: FloatArray) -> list[Cut]:
-        """All together: roots need no pieces."""
-        return [Cut(np.arange(low.size), self.branches, 1, False)]
 
     def _band(
         self,

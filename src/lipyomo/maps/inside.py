@@ -53,7 +53,7 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
     found, empty = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     points = np.zeros((count, d))
     left, a, c = np.arange(count), -rows / scale[:, :, None], right / scale
-    programs = MarginPrograms.begun(a, c, -ones, ones, points)
+    programs = MarginPrograms.begun(a, c, -ones, ones, points, c.min(axis=1))
     for _ in range(PARAMS.interior_steps):
         gaps, within = programs.gaps()
         some = within & (gaps > room).all(axis=1)

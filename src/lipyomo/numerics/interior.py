@@ -53,6 +53,8 @@ class Stacked(NamedTuple):
     def stepped(self) -> Self:
         """After a step of each: a predictor, and where its end leaves it the corrector aims.
 
+        Numpy's warnings are to be off: numbers may overflow, and quotients by zero are left out.
+
         Raises
         ------
         LinAlgError
@@ -64,7 +66,7 @@ class Stacked(NamedTuple):
 
         def step(push: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             # G dx + ds = off,  z ds + s dz = s (push - z),  G^T (z + dz) = a
-            dx = solve(a - backwards(G, push - weight * off))
+            dx = solve(a - _backwards(G, push - weight * off))
             ds = off - forwards(G, dx)
             return dx, ds, push - z - weight * ds
 
@@ -82,10 +84,15 @@ def forwards(G: FloatArray, x: FloatArray) -> FloatArray:
     return np.concatenate([(G @ x[:, :, None])[:, :, 0], x, -x], axis=1)
 
 
-def backwards(G: FloatArray, z: FloatArray) -> FloatArray:
+def combined(G: FloatArray, y: FloatArray) -> FloatArray:
+    """Sums (K, n) of the rows (K, R, n) with weights y (K, R)."""
+    return np.asarray((y[:, None] @ G)[:, 0])
+
+
+def _backwards(G: FloatArray, z: FloatArray) -> FloatArray:
     """Sums of all left-hand sides with weights z (K, R + 2 n)."""
     _, rows, n = G.shape
-    return np.asarray((z[:, None, :rows] @ G)[:, 0] + z[:, rows : rows + n] - z[:, rows + n :])
+    return combined(G, z[:, :rows]) + z[:, rows : rows + n] - z[:, rows + n :]
 
 
 def _solver(G: FloatArray, weight: FloatArray) -> Callable[[FloatArray], FloatArray]:
@@ -104,13 +111,12 @@ def _solver(G: FloatArray, weight: FloatArray) -> Callable[[FloatArray], FloatAr
 
     def solve(right: FloatArray) -> FloatArray:
         seen = (inverse @ (over @ right[:, :, None]))[:, :, 0]
-        return np.asarray(right / box - (seen[:, None, :] @ over)[:, 0])
+        return np.asarray(right / box - combined(over, seen))
 
     return solve
 
 
 def _to_edge(values: FloatArray, change: FloatArray) -> FloatArray:
     """Largest step, at most one, that keeps values positive, shape (K, 1)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.where(change < 0, -values / change, np.inf).min(axis=1, keepdims=True)
+    ends = np.where(change < 0, -values / change, np.inf).min(axis=1, keepdims=True)
     return np.asarray(np.minimum(1.0, PARAMS.to_wall * ends))

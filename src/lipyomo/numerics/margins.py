@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray
-from lipyomo.numerics.interior import Stacked, forwards
+from lipyomo.numerics.interior import Stacked, combined, forwards
 
 
 class MarginPrograms(Stacked):
@@ -24,6 +24,7 @@ class MarginPrograms(Stacked):
         low: FloatArray,
         high: FloatArray,
         near: FloatArray,
+        margins: FloatArray,
         share: float = 1.0,
     ) -> MarginPrograms:
         """Programs before their first step.
@@ -33,11 +34,12 @@ class MarginPrograms(Stacked):
         A, b : ndarray, shapes (K, R, d) and (K, R)
         low, high : ndarray, shape (d,)
         near : ndarray, shape (K, d)
-            Points of the box; margins between one less than theirs, and one, are of interest.
+            Points of the box.
+        margins : ndarray, shape (K,)
+            Theirs; margins between one less than that, and one, are of interest.
         share : float, optional
             Of the way from the origin to them at which the method begins.
         """
-        margins = (b - (A @ near[:, :, None])[:, :, 0]).min(axis=1)
         G = np.concatenate([A, np.ones((*b.shape, 1))], axis=2)
         sides = [np.broadcast_to(end, near.shape) for end in (high, -low)]
         ends = [np.ones((len(b), 1)), 1.0 - margins[:, None]]
@@ -63,7 +65,7 @@ class MarginPrograms(Stacked):
     def most(self, low: FloatArray, high: FloatArray, room: FloatArray | float = 0.0) -> FloatArray:
         """Upper bounds (K,) of the margins, from the weights; b is larger by `room` (K, R)."""
         weights, rows, d = self.of_rows, self.G.shape[1], low.size
-        along = -(weights[:, None, :] @ self.G)[:, 0]
+        along = -combined(self.G, weights)
         most = (weights * (self.h[:, :rows] + room)).sum(axis=1)
         most += np.maximum(along[:, :d] * high, along[:, :d] * low).sum(axis=1)
         return np.asarray(most / weights.sum(axis=1))

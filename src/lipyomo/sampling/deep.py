@@ -139,7 +139,7 @@ def _deepest(
     """
     margins = (b - (A @ near[:, :, None])[:, :, 0]).min(axis=1)
     share = params.away if A.shape[1] < low.size else 1.0
-    programs = MarginPrograms.begun(A, b, low, high, near, share)
+    programs = MarginPrograms.begun(A, b, low, high, near, margins, share)
     best, live = near.copy(), np.arange(len(b))
     for _ in range(NUMERICS.interior_steps):
         try:

@@ -75,7 +75,7 @@ class _Strict:
     """Checks in Arb what float64 has found."""
 
     def __init__(self, statement: Statement, question: Question) -> None:
-        self._chain, self._question = StrictChain.of(question.chain, hidden_of(statement)), question
+        self._chain, self._question = StrictChain(question.chain, hidden_of(statement)), question
 
     def check(self, taken: Taken, step: Step) -> None:
         """Check cases that end and cuts of the others.

@@ -25,8 +25,7 @@ from flint import arb
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import listed
 from lipyomo_check.smooth.bound import Boxes
-from lipyomo_check.smooth.kinds import kind_of, two_slopes
-from lipyomo_check.smooth.strict import StrictChain
+from lipyomo_check.smooth.strict import StrictChain, units_of
 from lipyomo_check.smooth.tree import Question, hidden_of
 from lipyomo_check.statement import INFINITE, Box, Domain, Layer, Statement
 from lipyomo_check.tree import Case, Tree
@@ -50,7 +49,7 @@ def between(statement: Statement, strict: bool = False) -> Statement:
         If there are no such ranges, or Arb does not confirm them.
     """
     box, hidden = statement.domain.box, statement.hidden
-    ranges = list(map(_anywhere, hidden))
+    ranges = [[unit.kind.slopes for unit in units_of(layer)] for layer in hidden]
     if statement.domain.is_bounded and hidden:
         on_box = _on_box(statement, strict)[-len(hidden) :]
         ranges = [
@@ -72,15 +71,6 @@ def _between(layer: Layer, ranges: Ranges) -> Layer:
     return Layer(layer.rows, [0.0] * layer.units, left, right)
 
 
-def _anywhere(layer: Layer) -> Ranges:
-    """Ranges over all of R."""
-    names = {k: name for name, units in layer.curves for k in units}
-    return [
-        (kind_of(names[k]) if k in names else two_slopes(left, right)).slopes
-        for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True))
-    ]
-
-
 def _on_box(statement: Statement, strict: bool) -> list[Ranges]:
     """Ranges on the domain's box; directions do not matter."""
     question = Question.of(statement)
@@ -100,7 +90,7 @@ def _on_box(statement: Statement, strict: bool) -> list[Ranges]:
         for layer in found.layers
     ]
     if strict:
-        _, layers = StrictChain.of(chain, hidden_of(statement)).bound(functional[0], box, found)
+        _, layers = StrictChain(chain, hidden_of(statement)).bound(functional[0], box, found)
         for known, own in zip(layers, ranges, strict=True):
             for d, reach, (low, high) in zip(*known.d, own, strict=True):
                 if not (d - reach >= arb(low) and d + reach <= arb(high)):

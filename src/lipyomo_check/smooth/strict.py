@@ -86,21 +86,16 @@ class StrictChain:
     Parameters
     ----------
     chain : Chain
-    units : sequence of list of Unit
-        Of each hidden layer.
+    hidden : sequence of Layer
+        Its hidden layers.
     """
 
-    def __init__(self, chain: Chain, units: Sequence[list[Unit]]) -> None:
-        self.chain, self.units = chain, list(units)
+    def __init__(self, chain: Chain, hidden: Sequence[Layer]) -> None:
+        self.chain, self.units = chain, list(map(units_of, hidden))
         self.weights = [_matrix(level.weight) for level in chain.levels]
         self.tangents = [_matrix(level.tangents) for level in chain.levels]
         self.biases = [list(map(arb, level.bias.tolist())) for level in chain.levels]
         self.head = _matrix(chain.head)
-
-    @classmethod
-    def of(cls, chain: Chain, hidden: Sequence[Layer]) -> StrictChain:
-        """That of some hidden layers."""
-        return cls(chain, list(map(_units, hidden)))
 
     def bound(self, functional: Array, box: Boxes, known: Bounded) -> tuple[Affine, list[Known]]:
         """Bound ``w . J(x) v`` on one box; minus infinity if it has no point in its phases.
@@ -443,7 +438,7 @@ def _plus(one: Numbers, other: Numbers) -> Numbers:
     return [a + b for a, b in zip(one, other, strict=True)]
 
 
-def _units(layer: Layer) -> list[Unit]:
+def units_of(layer: Layer) -> list[Unit]:
     """The units of a layer one by one."""
     names = {k: name for name, units in layer.curves for k in units}
     found = []

@@ -178,17 +178,13 @@ class Context:
         found = []
         for stage in self.stages:
             most = max((len(activation.breaks) for activation, _ in stage.kinds), default=0)
-            places, jumps = (
-                np.full((most, stage.bias.size), np.nan),
-                np.zeros((most, stage.bias.size)),
-            )
+            places = np.full((most, stage.bias.size), np.nan)
+            jumps = np.zeros_like(places)
             for activation, units in stage.kinds:
                 at = np.array(activation.breaks)
                 low, high = activation.slope_range(at, at)
-                places[: at.size, units], jumps[: at.size, units] = (
-                    at[:, None],
-                    (high - low)[:, None],
-                )
+                places[: at.size, units] = at[:, None]
+                jumps[: at.size, units] = (high - low)[:, None]
             found.append((places[:, stage.broken], jumps[:, stage.broken]))
         return tuple(found)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.arrays import FloatArray
-from lipyomo.numerics.interior import Stacked
+from lipyomo.numerics.interior import Stacked, combined
 from lipyomo.numerics.rounding import EQUAL
 
 STEPS = int(np.ceil(-np.log10(EQUAL)))
@@ -51,7 +51,7 @@ def best_multipliers(
     now = _start(programs)
     for step in range(steps + 1):
         y = now.of_rows
-        bounds = np.abs(now.a - _combined(y, now.G)).sum(axis=1) + (y * now.h[:, :rows]).sum(axis=1)
+        bounds = np.abs(now.a - combined(now.G, y)).sum(axis=1) + (y * now.h[:, :rows]).sum(axis=1)
         better = bounds < least[place]
         least[place[better]], found[place[better]] = bounds[better], y[better]
         points[place] = now.at
@@ -71,13 +71,9 @@ def _start(programs: Programs) -> Stacked:
     """The middle, with multipliers of the size of the mean of a."""
     (a, G, h), (count, rows, d) = programs, programs.G.shape
     y = np.full((count, rows), 1.0 / (d * rows))
-    rest = a - _combined(y, G)
+    rest = a - combined(G, y)
     ends = np.maximum(np.concatenate([rest, -rest], axis=1), 0.0) + 1.0 / d
     ones = np.ones_like(ends)
     slack = np.concatenate([np.maximum(h, 1.0), ones], axis=1)
     weights = np.concatenate([y, ends], axis=1)
     return Stacked(a, G, np.concatenate([h, ones], axis=1), np.zeros((count, d)), slack, weights)
-
-
-def _combined(y: FloatArray, rows: FloatArray) -> FloatArray:
-    return np.asarray(np.matmul(y[:, None], rows)[:, 0])
