@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
-from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Root, Tell
+from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
 
 SLACK = 1e-9
 """Bounds count as proved with so much added to them."""
@@ -65,7 +65,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Question:
     """What a search is about; `deadly` kills every other process that takes part.
 
     Proofs fall `short` of bounds that waiting nodes have.
@@ -89,32 +89,32 @@ class Recipe:
 class PolynomialSearch:
     """Splits boxes in the middle of the axis that is longest and was split least."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe, self._polynomial = recipe, recipe.polynomial
-        self._splits = np.zeros(len(recipe.low))
+    def __init__(self, question: Question) -> None:
+        self._question, self._polynomial = question, question.polynomial
+        self._splits = np.zeros(len(question.low))
         self._best = Incumbent()
         self.improvements: list[float] = []
         self.batches: list[int] = []
         self.settled: list[float] = []
 
     def root(self, clock: Clock, tell: Tell) -> Root[Part]:
-        low, high = np.array(self._recipe.low), np.array(self._recipe.high)
+        low, high = np.array(self._question.low), np.array(self._question.high)
         part = Part(low, high, self._polynomial.bound(low, high), warmth=np.zeros(64))
         tell(upper=part.bound + SLACK)
         return Root(Outcome((part,)), effort=1.0)
 
-    def recipe(self) -> Recipe:
-        return self._recipe
+    def recipe(self) -> Recipe[Part, Task]:
+        return Recipe(PolynomialSearch, self._question)
 
     def cutoff(self, value: float) -> float:
-        return max(self._recipe.start, value + self._recipe.gap)
+        return max(self._question.start, value + self._question.gap)
 
     def plan(self, nodes: Sequence[Part], travels: bool) -> Task:
         self.batches.append(len(nodes))
         return Task(tuple(nodes), self._best.value, self._splits.copy())
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
-        if self._recipe.deadly and os.getpid() != self._recipe.home:
+        if self._question.deadly and os.getpid() != self._question.home:
             os._exit(1)
         best, splits, children, closed = Incumbent(task.best), task.splits.copy(), [], -math.inf
         fathomed = []
@@ -141,13 +141,13 @@ class PolynomialSearch:
         return Outcome(
             tuple(children),
             closed=closed,
-            fathomed=tuple(fathomed) if self._recipe.record else (),
+            fathomed=tuple(fathomed) if self._question.record else (),
             best=best if best.value > task.best else None,
             learnt=splits - task.splits,
             counters={
                 NODES: len(task.parts),
                 "values": len(task.parts),
-                "remote": int(os.getpid() != self._recipe.home),
+                "remote": int(os.getpid() != self._question.home),
             },
         )
 
@@ -158,13 +158,13 @@ class PolynomialSearch:
         return outcome
 
     def settle(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
-        known = [_proved(node, self._recipe.short) for node in nodes]
+        known = [_proved(node, self._question.short) for node in nodes]
         self.settled += [node.bound for node in known]
         closed = [node for node in known if node.bound <= cutoff]
         return Outcome(
             returned=tuple(node for node in known if node.bound > cutoff),
             closed=max([node.bound for node in closed], default=-math.inf),
-            fathomed=tuple((n, n.bound) for n in closed) if self._recipe.record else (),
+            fathomed=tuple((n, n.bound) for n in closed) if self._question.record else (),
         )
 
     def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
@@ -175,7 +175,7 @@ class PolynomialSearch:
         return self._best
 
     def together(self, node: Part) -> int:
-        return self._recipe.batch
+        return self._question.batch
 
     def weight(self) -> float:
         return 1.0

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from polynomials import Part, Polynomial, Recipe
+from polynomials import Part, Polynomial, Question
 
 from lipyomo.memory import machine_memory
 from lipyomo.network import FloatArray
@@ -22,7 +22,7 @@ from lipyomo.search.queue import Queue
 POLYNOMIAL = Polynomial(
     (-1.0, 2.0, -1.0, 2.0, 0.5, 0.1), ((4, 0), (2, 0), (0, 4), (0, 2), (1, 1), (1, 0))
 )
-RECIPE = Recipe(POLYNOMIAL, (-2.0, -2.0), (2.0, 2.5), gap=0.2)
+QUESTION = Question(POLYNOMIAL, (-2.0, -2.0), (2.0, 2.5), gap=0.2)
 
 
 @cache
@@ -40,25 +40,25 @@ def covered(points: FloatArray, parts: list[Part]) -> bool:
 
 
 def test_the_interval_holds_the_maximum_and_is_as_narrow_as_asked() -> None:
-    found = Engine(RECIPE.pipeline(), Clock()).run()
+    found = Engine(QUESTION.pipeline(), Clock()).run()
     assert found.complete
     assert found.best.point is not None
     assert found.best.value == POLYNOMIAL(found.best.point)
     assert found.best.value <= truth() + 1e-4
-    assert truth() <= found.upper <= found.best.value + RECIPE.gap
+    assert truth() <= found.upper <= found.best.value + QUESTION.gap
     assert found.root > found.upper
     assert found.counters[NODES] == found.counters["values"] > 50
 
 
 def test_equal_searches_are_equal() -> None:
-    first, second = (Engine(RECIPE.pipeline(), Clock()).run() for _ in range(2))
+    first, second = (Engine(QUESTION.pipeline(), Clock()).run() for _ in range(2))
     assert first.counters == second.counters
     assert (first.upper, first.best.value) == (second.upper, second.best.value)
 
 
 def test_what_was_fathomed_covers_the_box_with_bounds_that_hold() -> None:
-    found = Engine(replace(RECIPE, record=True).pipeline(), Clock()).run()
-    points = np.random.default_rng(0).uniform(RECIPE.low, RECIPE.high, (500, 2))
+    found = Engine(replace(QUESTION, record=True).pipeline(), Clock()).run()
+    points = np.random.default_rng(0).uniform(QUESTION.low, QUESTION.high, (500, 2))
     boxes = [part for part, _ in found.fathomed]
     assert covered(points, boxes)
     assert max(bound for _, bound in found.fathomed) == found.upper
@@ -67,7 +67,7 @@ def test_what_was_fathomed_covers_the_box_with_bounds_that_hold() -> None:
 
 
 def test_an_outcome_covers_the_nodes_that_were_given_and_depends_on_the_task_alone() -> None:
-    home = replace(RECIPE, record=True).pipeline()
+    home = replace(QUESTION, record=True).pipeline()
     nodes = [home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children[0]]
     for _ in range(5):
         task = home.plan(nodes, travels=True)
@@ -86,7 +86,7 @@ def test_an_outcome_covers_the_nodes_that_were_given_and_depends_on_the_task_alo
 @pytest.mark.parametrize("calls", [0, 1, 5, 40])
 def test_a_stop_leaves_an_interval_that_holds(calls: int) -> None:
     asked = iter(range(10**9))
-    found = Engine(RECIPE.pipeline(), Clock(should_stop=lambda: next(asked) >= calls)).run()
+    found = Engine(QUESTION.pipeline(), Clock(should_stop=lambda: next(asked) >= calls)).run()
     assert not found.complete
     assert found.best.value <= truth() + 1e-4
     assert truth() <= found.upper <= found.root + 1e-6
@@ -94,7 +94,7 @@ def test_a_stop_leaves_an_interval_that_holds(calls: int) -> None:
 
 def test_a_time_limit_is_kept() -> None:
     now = iter(range(10**9))
-    found = Engine(RECIPE.pipeline(), Clock(300.0, now=lambda: float(next(now)))).run()
+    found = Engine(QUESTION.pipeline(), Clock(300.0, now=lambda: float(next(now)))).run()
     assert not found.complete
     assert next(now) < 400  # looks at a clock that ticks with every look
     assert truth() <= found.upper < math.inf
@@ -108,33 +108,33 @@ def test_who_has_heard_enough_ends_the_search() -> None:
             heard.append(POLYNOMIAL(point))
 
     clock = Clock(should_stop=lambda: heard[-1] >= 2.0)
-    found = Engine(RECIPE.pipeline(), clock, news=hear).run()
+    found = Engine(QUESTION.pipeline(), clock, news=hear).run()
     assert not found.complete
     assert found.best.value == heard[-1] >= 2.0
     assert found.upper >= truth()
-    assert found.counters[NODES] < Engine(RECIPE.pipeline(), Clock()).run().counters[NODES]
+    assert found.counters[NODES] < Engine(QUESTION.pipeline(), Clock()).run().counters[NODES]
 
 
 @pytest.mark.parametrize("start", [3.0, 2.7])
 def test_a_cutoff_to_start_from_is_proved(start: float) -> None:
-    found = Engine(replace(RECIPE, start=start, gap=0.0).pipeline(), Clock()).run()
+    found = Engine(replace(QUESTION, start=start, gap=0.0).pipeline(), Clock()).run()
     assert found.complete
     assert truth() <= found.upper <= start
 
 
 def test_a_full_queue_changes_the_order_but_not_the_answer() -> None:
     params = Params(queue_share=1 << 60, least_queue=4)
-    home = RECIPE.pipeline()
+    home = QUESTION.pipeline()
     found = Engine(home, Clock(), params=params).run()
     assert found.complete
-    assert truth() <= found.upper <= found.best.value + RECIPE.gap
-    assert max(home.batches) == RECIPE.batch  # what is left over is split together
+    assert truth() <= found.upper <= found.best.value + QUESTION.gap
+    assert max(home.batches) == QUESTION.batch  # what is left over is split together
 
 
 def test_nodes_whose_proofs_fall_short_are_split_further() -> None:
     params = Params(first_improvement=150.0)  # good points come late, and overtake bounds
-    found = Engine(replace(RECIPE, short=0.5, gap=0.1).pipeline(), Clock(), params=params).run()
-    plain = Engine(replace(RECIPE, gap=0.1).pipeline(), Clock(), params=params).run()
+    found = Engine(replace(QUESTION, short=0.5, gap=0.1).pipeline(), Clock(), params=params).run()
+    plain = Engine(replace(QUESTION, gap=0.1).pipeline(), Clock(), params=params).run()
     assert found.complete
     assert truth() <= found.upper <= found.best.value + 0.1
     assert found.counters[NODES] > plain.counters[NODES]
@@ -143,17 +143,17 @@ def test_nodes_whose_proofs_fall_short_are_split_further() -> None:
 @pytest.mark.parametrize("calls", [10, 50])
 def test_the_upper_end_of_a_stopped_search_is_proved(calls: int) -> None:
     asked = iter(range(10**9))
-    home = replace(RECIPE, short=1.0).pipeline()
+    home = replace(QUESTION, short=1.0).pipeline()
     found = Engine(home, Clock(should_stop=lambda: next(asked) >= calls)).run()
     asked = iter(range(10**9))
     clock = Clock(should_stop=lambda: next(asked) >= calls)
-    assert found.upper > Engine(RECIPE.pipeline(), clock).run().upper + 1e-3
+    assert found.upper > Engine(QUESTION.pipeline(), clock).run().upper + 1e-3
 
 
 def test_a_stopped_search_proves_all_that_is_left() -> None:
     """The node with the largest bound may not be the one whose proof falls shortest."""
     asked, said = iter(range(10**9)), [""]
-    home = replace(RECIPE, short=1.0).pipeline()
+    home = replace(QUESTION, short=1.0).pipeline()
     clock = Clock(should_stop=lambda: next(asked) >= 50)
     found = Engine(home, clock, news=lambda *news: said.append(news[-1])).run()
     assert not found.complete
@@ -162,7 +162,7 @@ def test_a_stopped_search_proves_all_that_is_left() -> None:
 
 
 def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> None:
-    home = RECIPE.pipeline()
+    home = QUESTION.pipeline()
     (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
     queue: Queue[Part] = Queue(home.nbytes, home.cool, Params(queue_share=1 << 60, least_queue=9))
     bounds = np.random.default_rng(0).permutation(30).tolist()
@@ -186,7 +186,7 @@ def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> 
 
 
 def test_the_queue_takes_its_share_of_memory() -> None:
-    home = RECIPE.pipeline()
+    home = QUESTION.pipeline()
     (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
     node, params = machine_memory() // 100, Params(queue_share=2, least_queue=1)
     queue: Queue[Part] = Queue(lambda part: (node, 0), home.cool, params)
@@ -195,7 +195,7 @@ def test_the_queue_takes_its_share_of_memory() -> None:
 
 
 def test_nodes_stay_in_the_books_until_what_became_of_them_is_entered() -> None:
-    home = RECIPE.pipeline()
+    home = QUESTION.pipeline()
     (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
     queue: Queue[Part] = Queue(home.nbytes, home.cool, Params())
     queue.push([replace(root, bound=float(bound)) for bound in (1, 5, 3, 4)])
@@ -212,7 +212,7 @@ def test_nodes_stay_in_the_books_until_what_became_of_them_is_entered() -> None:
 
 
 def test_primal_heuristics_run_now_and_then() -> None:
-    home = RECIPE.pipeline()
+    home = QUESTION.pipeline()
     params = Params(first_improvement=20.0, improvement=10.0)
     nodes = Engine(home, Clock(), params=params).run().counters[NODES]
     after_root, *later = home.improvements
@@ -224,7 +224,7 @@ def test_news_close_in_on_the_answer() -> None:
     heard: list[tuple[FloatArray | None, float, int, str]] = []
     whole: list[float] = []
     found = Engine(
-        RECIPE.pipeline(), Clock(), news=lambda *news: heard.append(news), report=whole.append
+        QUESTION.pipeline(), Clock(), news=lambda *news: heard.append(news), report=whole.append
     ).run()
     values = [POLYNOMIAL(point) for point, _, _, _ in heard if point is not None]
     uppers = [upper for _, upper, _, _ in heard]

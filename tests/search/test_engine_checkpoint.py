@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from polynomials import Part
-from test_engine import RECIPE, truth
+from test_engine import QUESTION, truth
 
 from lipyomo.outputs import OutputError
 from lipyomo.parallel import InlineExecutor, Workers
@@ -27,7 +27,7 @@ def _answer(found: Found[Part]) -> tuple[float, float, dict[str, int]]:
 def _resumed(path: Path, **others: Any) -> Found[Part]:
     checkpoint = Checkpoint(path, {"problem": "polynomial"}, resume=True)
     assert checkpoint.before is not None
-    return Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint, **others).run()
+    return Engine(QUESTION.pipeline(), Clock(), checkpoint=checkpoint, **others).run()
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -41,16 +41,16 @@ def test_a_resumed_search_equals_an_uninterrupted_one(
     path, asked = tmp_path / "state", iter(range(10**9))
     clock = Clock(should_stop=lambda: next(asked) >= calls)
     checkpoint = Checkpoint(path, {"problem": "polynomial"})
-    first = Engine(RECIPE.pipeline(), clock, workers=team(), checkpoint=checkpoint).run()
+    first = Engine(QUESTION.pipeline(), clock, workers=team(), checkpoint=checkpoint).run()
     assert not first.complete
     second = _resumed(path, workers=team())
-    whole = Engine(RECIPE.pipeline(), Clock(), workers=team()).run()
+    whole = Engine(QUESTION.pipeline(), Clock(), workers=team()).run()
     assert second.complete
     assert first.counters[NODES] < second.counters[NODES]
     if workers is None:
         assert _answer(second) == _answer(whole)
     else:  # tasks under way are made anew
-        assert truth() <= second.upper <= second.best.value + RECIPE.gap
+        assert truth() <= second.upper <= second.best.value + QUESTION.gap
 
 
 def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
     params = Params(checkpoint_seconds=0.0, checkpoint_share=math.inf)
     checkpoint = Checkpoint(path, {"problem": "polynomial"})
     Engine(
-        RECIPE.pipeline(),
+        QUESTION.pipeline(),
         Clock(),
         workers=workers,
         checkpoint=checkpoint,
@@ -75,13 +75,13 @@ def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
     for number in range(0, len(kept), len(kept) // 5):
         found = _resumed(tmp_path / str(number))
         assert found.complete
-        assert truth() <= found.upper <= found.best.value + RECIPE.gap
+        assert truth() <= found.upper <= found.best.value + QUESTION.gap
 
 
 def test_a_finished_search_stays_finished(tmp_path: Path) -> None:
     path = tmp_path / "state"
     first = Engine(
-        RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, {"problem": "polynomial"})
+        QUESTION.pipeline(), Clock(), checkpoint=Checkpoint(path, {"problem": "polynomial"})
     ).run()
     assert _answer(_resumed(path)) == _answer(first)
 
@@ -97,7 +97,7 @@ def test_what_is_known_without_a_search_is_kept(tmp_path: Path) -> None:
     assert again.before.best is not None
     assert again.before.best.tolist() == [1.0, 2.0]
     assert again.before.upper == 3.0
-    assert Engine(RECIPE.pipeline(), Clock(), checkpoint=again).run().complete
+    assert Engine(QUESTION.pipeline(), Clock(), checkpoint=again).run().complete
 
 
 def test_a_first_checkpoint_comes_early(tmp_path: Path) -> None:
@@ -114,7 +114,9 @@ def test_a_first_checkpoint_comes_early(tmp_path: Path) -> None:
 
 def test_other_searches_and_broken_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    Engine(RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, {"problem": "polynomial"})).run()
+    Engine(
+        QUESTION.pipeline(), Clock(), checkpoint=Checkpoint(path, {"problem": "polynomial"})
+    ).run()
     with pytest.raises(CheckpointError, match="already"):
         Checkpoint(path, {"problem": "polynomial"})
     with pytest.raises(CheckpointError, match="another problem"):
@@ -132,5 +134,5 @@ def test_other_searches_and_broken_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_a_checkpoint_that_cannot_be_written_does_not_end_the_search() -> None:
     checkpoint = Checkpoint(Path("/dev/full"), {"problem": "polynomial"})
-    assert Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint).run().complete
+    assert Engine(QUESTION.pipeline(), Clock(), checkpoint=checkpoint).run().complete
     assert "cannot be written" in str(checkpoint.trouble)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from polynomials import Part, Polynomial, PolynomialSearch, Recipe, Task
+from polynomials import Part, Polynomial, PolynomialSearch, Question, Task
 from test_engine import covered
 
 from lipyomo.parallel import InlineExecutor, Workers
@@ -22,7 +22,7 @@ from lipyomo.search.params import Params
 from lipyomo.search.protocol import Outcome, Pulse
 
 QUARTIC = Polynomial((-1.0, 0.5, 1.0), ((4,), (2,), (1,)))
-SMALL = Recipe(QUARTIC, (-1.5,), (2.0,), gap=0.05, record=True, batch=2)
+SMALL = Question(QUARTIC, (-1.5,), (2.0,), gap=0.05, record=True, batch=2)
 TRUTH = max(QUARTIC(np.array([x])) for x in np.linspace(-1.5, 2.0, 10_001))
 NARROW = Params(queue_share=1 << 60, least_queue=4, first_improvement=4.0, improvement=4.0)
 

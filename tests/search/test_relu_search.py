@@ -25,7 +25,7 @@ from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.params import Params
-from lipyomo.search.protocol import Making, Outcome
+from lipyomo.search.protocol import Outcome, Recipe
 from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.params import Params as ReluParams
@@ -127,7 +127,7 @@ def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes() -> None:
     nodes = _some_nodes(home, 1)
     task, content = home.plan(nodes, travels=True), pickle.dumps(home.recipe())
     outcomes: list[Outcome[Node]] = []
-    first: Making[Node, Task, Question] = pickle.loads(content)
+    first: Recipe[Node, Task] = pickle.loads(content)
     pipeline = first.pipeline()
     for worker in (pipeline, pipeline, pickle.loads(content).pipeline()):
         outcomes.append(worker.process(pickle.loads(pickle.dumps(task)), Clock(), lambda: None))

@@ -122,34 +122,24 @@ Pulse = Callable[[], object]
 """A sign of life, given now and then while nodes are split: others are attended to meanwhile."""
 
 
-class Recipe(Protocol[N, T]):
-    """Picklable: makes a pipeline for the tasks of one search, equal in every process."""
-
-    def pipeline(self) -> Pipeline[N, T]:
-        """A pipeline that `process`es tasks which have travelled."""
-        ...
-
-
-Q = TypeVar("Q")
-
-
 @dataclass(frozen=True, eq=False)
-class Making(Generic[N, T, Q]):
-    """The recipe of a pipeline that needs nothing but a question.
+class Recipe(Generic[N, T]):
+    """How to make a pipeline for the tasks of one search, equal in every process.
 
     Attributes
     ----------
     kind : callable
-        Makes the pipeline; picklable, like a class.
+        Makes the pipeline from the question; picklable, like a class.  Workers load its module
+        while they wait for their first task.
     question : object
-        Likewise.
+        Picklable.
     """
 
-    kind: Callable[[Q], Pipeline[N, T]]
-    question: Q
+    kind: Callable[[Any], Pipeline[N, T]]
+    question: Any
 
     def pipeline(self) -> Pipeline[N, T]:
-        """The pipeline."""
+        """A pipeline that `process`es tasks which have travelled."""
         return self.kind(self.question)
 
 

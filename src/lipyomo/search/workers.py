@@ -170,7 +170,7 @@ class Team(Generic[N, T]):
     ) -> None:
         self._workers, self._clock, self._pulse, self._params = workers, clock, pulse, params
         self._token, self._recipe = uuid.uuid4().hex, pickle.dumps(recipe)
-        self._module = type(recipe).__module__
+        self._module = recipe.kind.__module__
         self._jobs: deque[_Job[N, T]] = deque()
         self._deaths = 0
         self._wake()

@@ -19,7 +19,7 @@ from lipyomo.run import Clock
 from lipyomo.sampling.local_search import default_evaluations, quick_budget
 from lipyomo.sampling.params import PARAMS
 from lipyomo.search.checkpoint import Checkpoint
-from lipyomo.search.protocol import Arrays, Incumbent, Making, Outcome, Pulse, Root, Tell
+from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
 from lipyomo.search.protocol import Pipeline as Searching
 from lipyomo.search.relu.bound import proved
 from lipyomo.search.relu.context import Context, Question
@@ -127,9 +127,9 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.protocol.Pipeline`."""
         return replace(node, warmth=None)
 
-    def recipe(self) -> Making[Node, Task, Question]:
+    def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Making(Pipeline, self._context.question)
+        return Recipe(Pipeline, self._context.question)
 
     # -- the root ----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from lipyomo.arrays import FloatArray, keep_memory
 from lipyomo.regions.witness import make_witness
 from lipyomo.run import Clock
-from lipyomo.search.protocol import Arrays, Incumbent, Making, Outcome, Root, Tell
+from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Recipe, Root, Tell
 from lipyomo.search.smooth.ascent import ascended, drawn_in
 from lipyomo.search.smooth.bound import Bounded, bounded, least_bound
 from lipyomo.search.smooth.boxes import Boxes, bundles, joined
@@ -43,9 +43,9 @@ class Pipeline(BundlePipeline):
         self._rng = np.random.default_rng(seed)
         self._effort, self._turn = 0.0, 1.0
 
-    def recipe(self) -> Making[Boxes, Task, Question]:
+    def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Making(Pipeline, self._context.question)
+        return Recipe(Pipeline, self._context.question)
 
     def _met(self, value: float) -> float:
         return self._context.cutoff(value)

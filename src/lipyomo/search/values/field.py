@@ -19,7 +19,7 @@ from lipyomo.numerics.rounding import UNIT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.derivative import derivatives_at
 from lipyomo.regions.value import around, value_at
-from lipyomo.search.protocol import Making, Recipe
+from lipyomo.search.protocol import Recipe
 from lipyomo.search.smooth.bound import Bounded, gaps_of
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.bundled import Task
@@ -107,7 +107,7 @@ class FieldPipeline(SmoothPipeline):
 
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Making(FieldPipeline, self._asked)
+        return Recipe(FieldPipeline, self._asked)
 
     def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `SmoothPipeline`."""

@@ -17,7 +17,7 @@ from lipyomo.network import FloatArray, Network
 from lipyomo.regions.value import value_at
 from lipyomo.result import CLOSED
 from lipyomo.run import Clock
-from lipyomo.search.protocol import Incumbent, Making, Outcome, Recipe, Root, Tell
+from lipyomo.search.protocol import Incumbent, Outcome, Recipe, Root, Tell
 from lipyomo.search.values.context import Context, Question
 from lipyomo.search.values.examine import chosen, narrowed, region_of
 from lipyomo.search.values.node import Node
@@ -101,7 +101,7 @@ class NearestPipeline(Pipeline):
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Making(NearestPipeline, self._nearest)
+        return Recipe(NearestPipeline, self._nearest)
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.protocol.Pipeline`."""

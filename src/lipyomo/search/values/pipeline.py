@@ -12,7 +12,6 @@ from lipyomo.run import Clock
 from lipyomo.search.protocol import (
     NODES,
     Incumbent,
-    Making,
     Outcome,
     Pulse,
     Recipe,
@@ -77,7 +76,7 @@ class Pipeline(Searching[Node, Task]):
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Making(Pipeline, self._context.question)
+        return Recipe(Pipeline, self._context.question)
 
     # -- the search --------------------------------------------------------------------------------
 

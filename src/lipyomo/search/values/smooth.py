@@ -15,7 +15,7 @@ from lipyomo.arrays import FloatArray
 from lipyomo.bounds.kinds import each_kind
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-from lipyomo.search.protocol import Incumbent, Making, Recipe, Root, Tell
+from lipyomo.search.protocol import Incumbent, Recipe, Root, Tell
 from lipyomo.search.smooth.bound import Bounded, gaps_of
 from lipyomo.search.smooth.boxes import Boxes, at_faces, joined
 from lipyomo.search.smooth.bundled import BundlePipeline, Task
@@ -51,7 +51,7 @@ class SmoothPipeline(BundlePipeline):
 
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Making(SmoothPipeline, self._question)
+        return Recipe(SmoothPipeline, self._question)
 
     def _met(self, value: float) -> float:
         return self._question.cutoff(value)

@@ -15,7 +15,7 @@ from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.domains import Box
 from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.run import Clock
-from lipyomo.search.protocol import Incumbent, Making, Recipe, Root, Tell
+from lipyomo.search.protocol import Incumbent, Recipe, Root, Tell
 from lipyomo.search.smooth.bound import Bounded
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.bundled import Task
@@ -45,7 +45,7 @@ class SmoothNearestPipeline(SmoothPipeline):
 
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Making(SmoothNearestPipeline, self._nearest)
+        return Recipe(SmoothNearestPipeline, self._nearest)
 
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
