@@ -14,7 +14,7 @@ from experiments.papers.sources import models_folder
 from experiments.papers.tables import HEADER, summarise, write_table
 from lipyomo.errors import ProblemError
 from lipyomo.pictures import new_figure
-from lipyomo.result import finite
+from lipyomo.system.plain import finite
 
 NAMES = tuple(EXPERIMENTS)
 """What can be made again, by its name in the paper."""

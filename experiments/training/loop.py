@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lipyomo.extras import require
+from lipyomo.system.extras import require
 
 
 def import_torch() -> Any:

@@ -22,22 +22,24 @@ if TYPE_CHECKING:
         certify_robustness,
         check_monotone,
     )
-    from lipyomo.derivatives import JacobianRanges, derivative_range, jacobian_ranges
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
-    from lipyomo.lie import lie_derivative
     from lipyomo.maps import CellMap, map_cells, refine_cells
     from lipyomo.network import Curve, Layer, Network
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
     from lipyomo.onnx import load, to_onnx
     from lipyomo.problem import LipschitzProblem
+    from lipyomo.questions.derivatives import JacobianRanges, derivative_range, jacobian_ranges
+    from lipyomo.questions.deviation import LargestValue, largest_value
+    from lipyomo.questions.largest import solve_largest
+    from lipyomo.questions.lie import lie_derivative
+    from lipyomo.questions.values import value_range
     from lipyomo.quick import lipschitz
     from lipyomo.ranges import Range
     from lipyomo.result import Guarantee, Progress, Result, Status, Witness
     from lipyomo.settings import Settings
     from lipyomo.sweeps import SweepRow, sweep
-    from lipyomo.values import value_range
 
 _NAMES = {
     "api": ("solve",),
@@ -50,9 +52,11 @@ _NAMES = {
     "maps": ("CellMap", "map_cells", "refine_cells"),
     "problem": ("LipschitzProblem",),
     "ranges": ("Range",),
-    "values": ("value_range",),
-    "lie": ("lie_derivative",),
-    "derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
+    "questions.values": ("value_range",),
+    "questions.lie": ("lie_derivative",),
+    "questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
+    "questions.deviation": ("LargestValue", "largest_value"),
+    "questions.largest": ("solve_largest",),
     "quick": ("lipschitz",),
     "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
     "settings": ("Settings",),
@@ -70,6 +74,7 @@ __all__ = [
     "Domain",
     "Guarantee",
     "JacobianRanges",
+    "LargestValue",
     "Layer",
     "LinearOutput",
     "LipschitzProblem",
@@ -97,6 +102,7 @@ __all__ = [
     "from_torch",
     "functional",
     "jacobian_ranges",
+    "largest_value",
     "lie_derivative",
     "lipschitz",
     "load",
@@ -105,6 +111,7 @@ __all__ = [
     "parse_output_norm",
     "refine_cells",
     "solve",
+    "solve_largest",
     "sweep",
     "to_onnx",
     "value_range",

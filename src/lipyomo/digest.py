@@ -12,8 +12,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import Matrix
-from lipyomo.memory import BATCH, CACHED
 from lipyomo.network import Network
+from lipyomo.system.memory import BATCH, CACHED
 
 
 def network_digest(network: Network) -> str:

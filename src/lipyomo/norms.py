@@ -22,11 +22,11 @@ import numpy.typing as npt
 from lipyomo.arguments import brief, one_of, real_numbers
 from lipyomo.arrays import lengths, read_only
 from lipyomo.errors import NormError
-from lipyomo.memory import BATCH
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.rounding import gamma
 from lipyomo.numerics.vertices import exact_vertices
+from lipyomo.system.memory import BATCH
 
 InputNorm = Literal["l1", "l2", "linf"]
 NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import fmpq
 
-from lipyomo.memory import BATCH, CACHED
 from lipyomo.network import FloatArray
 from lipyomo.norms import (
     DUAL,
@@ -25,6 +24,7 @@ from lipyomo.norms import (
     vector_norm,
 )
 from lipyomo.numerics.rounding import gamma
+from lipyomo.system.memory import BATCH, CACHED
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lipyomo.errors import ProblemError
-from lipyomo.extras import require
-from lipyomo.outputs import picture, shown, written
+from lipyomo.system.extras import require
+from lipyomo.system.outputs import picture, shown, written
 
 INK, QUIET = "#1b1b1b", "#7f8c8d"
 LOWER, UPPER, HEURISTIC, TRUTH = "#1f6fb2", "#c0392b", "#d68910", "#2e8b57"

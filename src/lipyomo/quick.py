@@ -14,10 +14,10 @@ from lipyomo.arguments import brief, instance, real_numbers
 from lipyomo.domains import Box, Domain, ball
 from lipyomo.domains.vnnlib import read_vnnlib
 from lipyomo.errors import ProblemError
-from lipyomo.largest import solve_largest
 from lipyomo.network import Network
 from lipyomo.norms import OutputNorm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.questions.largest import solve_largest
 from lipyomo.result import Result
 
 if TYPE_CHECKING:

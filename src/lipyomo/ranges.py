@@ -16,6 +16,7 @@ from lipyomo.errors import ProblemError
 from lipyomo.network import Network, check_network
 from lipyomo.result import EXACT_TOLERANCE, Status
 from lipyomo.run import Clock
+from lipyomo.system.plain import finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,8 @@ class Range:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinite ends are None."""
         return {
-            "low": [_finite(end) for end in self.low],
-            "high": [_finite(end) for end in self.high],
+            "low": [finite(end) for end in self.low],
+            "high": [finite(end) for end in self.high],
             "witnesses": [None if x is None else x.tolist() for x in self.witnesses],
             "status": str(self.status),
             "seconds": self.seconds,
@@ -123,7 +124,3 @@ def chosen_functional(network: Network, functional: npt.ArrayLike | None) -> Flo
     if row.size != m or not np.isfinite(row).all():
         raise ProblemError(f"the functional needs {m} finite entries, one an output")
     return row
-
-
-def _finite(end: float) -> float | None:
-    return end if math.isfinite(end) else None

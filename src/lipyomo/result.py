@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from enum import Enum, StrEnum
+from enum import StrEnum
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,8 @@ from lipyomo.decimals import down, interval, percent, up
 from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.numerics.rounding import EQUAL
-from lipyomo.outputs import RESULT, shown, why, written
+from lipyomo.system.outputs import RESULT, shown, why, written
+from lipyomo.system.plain import plain
 
 EXACT_TOLERANCE = 1e-6
 """Relative gap at which an interval with an attained lower end is called exact."""
@@ -442,30 +443,6 @@ def contradict(lower: float, upper: float) -> bool:
     return lower > upper + EQUAL * abs(upper)
 
 
-def finite(value: float | None) -> float | None:
-    """`value`, or None where JSON has no number for it."""
-    if value is None or not math.isfinite(value):
-        return None
-    return float(value)
-
-
 def _unless_missing(value: float | None) -> float:
     """A number that was written as None if it was infinite."""
     return math.inf if value is None else float(value)
-
-
-def plain(data: object) -> Any:
-    """Turn arrays, tuples, enums and infinities into what JSON knows."""
-    if isinstance(data, dict):
-        return {str(key): plain(item) for key, item in data.items()}
-    if isinstance(data, list | tuple):
-        return [plain(item) for item in data]
-    if isinstance(data, np.ndarray):
-        return plain(data.tolist())
-    if isinstance(data, np.generic):
-        return plain(data.item())
-    if isinstance(data, Enum):
-        return data.value
-    if isinstance(data, float):
-        return finite(data)
-    return data

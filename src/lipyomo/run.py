@@ -17,7 +17,6 @@ from typing import Any
 
 from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import MOMENT
 from lipyomo.result import (
     Guarantee,
     Progress,
@@ -28,6 +27,7 @@ from lipyomo.result import (
     contradict,
 )
 from lipyomo.settings import Settings
+from lipyomo.system.processes import MOMENT
 
 PROVED = "proved"
 """What an upper end rests on that follows from the weights alone, with rounding accounted for."""

@@ -20,10 +20,10 @@ from lipyomo.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.maps.params import PARAMS
 from lipyomo.maps.together import joins, together
 from lipyomo.methods.registry import get_method
-from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, Status, frame_of
 from lipyomo.settings import Settings
+from lipyomo.system.parallel import Workers
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -15,13 +15,13 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.balls import Points
 from lipyomo.bounds.derivative import DerivativeRelaxation
 from lipyomo.bounds.gradient import gradient_ends
-from lipyomo.memory import CACHED
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import run_method
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm
 from lipyomo.numerics import pace
 from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.system.memory import CACHED
 from networks import random_network
 from oracle import exact_constant
 

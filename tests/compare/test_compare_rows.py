@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lipyomo.compare import Row, plot_rows, reference_interval, to_csv, to_json, with_errors
 from lipyomo.errors import ProblemError
-from lipyomo.outputs import OutputError
+from lipyomo.system.outputs import OutputError
 
 
 def row(method: str, guarantee: str, value: float | None, **changes: object) -> Row:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lipyomo.archives import read_arrays
+from lipyomo.system.archives import read_arrays
 
 
 def test_arrays_come_back(tmp_path: Path) -> None:

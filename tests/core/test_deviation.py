@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, networks
-from lipyomo.deviation import LargestValue, largest_value
 from lipyomo.errors import LipyomoError, NormError
+from lipyomo.questions.deviation import LargestValue, largest_value
 from lipyomo.result import Status
 from networks import integer_network, mixed_network, random_network
 from oracle import regions

@@ -7,7 +7,7 @@ import pytest
 import lipyomo
 from lipyomo import Box, LipschitzProblem
 from lipyomo.errors import MethodError, ProblemError
-from lipyomo.largest import solve_largest
+from lipyomo.questions.largest import solve_largest
 from lipyomo.result import Progress, Result, Status
 from networks import random_network
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from lipyomo import parallel
 from lipyomo.errors import LipyomoError
-from lipyomo.parallel import Workers, blas_threads, called_early, usable_cores
 from lipyomo.semidefinite.choice import threads_for
+from lipyomo.system import parallel
+from lipyomo.system.parallel import Workers, blas_threads, called_early, usable_cores
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="one core has one process")
 
@@ -102,7 +102,7 @@ def test_processes_that_help_do_not_hear_of_interrupts() -> None:
 
 LEAVES = """
 import os
-from lipyomo.parallel import Workers
+from lipyomo.system.parallel import Workers
 
 if __name__ == "__main__":
     with Workers(2, helping=True) as workers:

@@ -12,8 +12,8 @@ import pytest
 
 from lipyomo.decimals import up
 from lipyomo.errors import SolverError
-from lipyomo.processes import in_process
 from lipyomo.solvers.registry import resolve_settings
+from lipyomo.system.processes import in_process
 
 
 def test_a_value_comes_back() -> None:
@@ -69,8 +69,8 @@ class Absent:
 
 KILLED = """
 import os, time
-from lipyomo.processes import Child
-from lipyomo.parallel import Workers
+from lipyomo.system.processes import Child
+from lipyomo.system.parallel import Workers
 
 if __name__ == "__main__":
     child = Child(time.sleep, 1000.0)

@@ -10,8 +10,8 @@ import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, Result, Status, solve
 from lipyomo.errors import LipyomoError, ResultError
-from lipyomo.outputs import OutputError
 from lipyomo.result import Guarantee
+from lipyomo.system.outputs import OutputError
 
 
 @pytest.fixture(scope="module")

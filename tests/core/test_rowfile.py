@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lipyomo.errors import LipyomoError
-from lipyomo.outputs import OutputError
-from lipyomo.rowfile import RowFile
+from lipyomo.system.outputs import OutputError
+from lipyomo.system.rowfile import RowFile
 
 COLUMNS = ("index", "value", "note")
 HEAD = {"radius": 0.1, "network": "abc"}

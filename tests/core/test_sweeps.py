@@ -10,7 +10,7 @@ import pytest
 
 import lipyomo
 from lipyomo.errors import LipyomoError
-from lipyomo.parallel import Carried
+from lipyomo.system.parallel import Carried
 from networks import random_network
 
 

@@ -17,8 +17,8 @@ from lipyomo import (
     activation,
     ball,
 )
-from lipyomo.entries import tilted
 from lipyomo.errors import ProblemError
+from lipyomo.questions.entries import tilted
 from networks import mixed_network, random_network, relu
 from oracle import regions
 

@@ -26,10 +26,18 @@ from fuzz_thin import linear_norms
 from smooth_networks import box_of
 
 import lipyomo
-from lipyomo import Box, Layer, LipschitzProblem, LipyomoError, Network, Status, value_range
+from lipyomo import (
+    Box,
+    Layer,
+    LipschitzProblem,
+    LipyomoError,
+    Network,
+    Status,
+    largest_value,
+    value_range,
+)
 from lipyomo.blocks import LipschitzBlock, UpperLipschitzBlock
 from lipyomo.certification import Trend, Verdict, certify_robustness, check_monotone
-from lipyomo.deviation import largest_value
 from lipyomo.proofs import write_proof
 from lipyomo.solvers import solve_model
 from lipyomo_check import ProofError, check_proof

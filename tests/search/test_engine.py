@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from polynomials import Part, Polynomial, Question
 
-from lipyomo.memory import machine_memory
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 from lipyomo.search.engine import Engine
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import NODES
 from lipyomo.search.queue import Queue
+from lipyomo.system.memory import machine_memory
 
 POLYNOMIAL = Polynomial(
     (-1.0, 2.0, -1.0, 2.0, 0.5, 0.1), ((4, 0), (2, 0), (0, 4), (0, 2), (1, 1), (1, 0))

@@ -11,13 +11,13 @@ import pytest
 from polynomials import Part
 from test_engine import QUESTION, truth
 
-from lipyomo.outputs import OutputError
-from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint, CheckpointError, Known
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import NODES
+from lipyomo.system.outputs import OutputError
+from lipyomo.system.parallel import InlineExecutor, Workers
 
 
 def _answer(found: Found[Part]) -> tuple[float, float, dict[str, int]]:

@@ -13,13 +13,13 @@ import pytest
 from polynomials import Part, Polynomial, PolynomialSearch, Question, Task
 from test_engine import covered
 
-from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.run import Clock
 from lipyomo.search import queue
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import Outcome, Pulse
+from lipyomo.system.parallel import InlineExecutor, Workers
 
 QUARTIC = Polynomial((-1.0, 0.5, 1.0), ((4,), (2,), (1,)))
 SMALL = Question(QUARTIC, (-1.5,), (2.0,), gap=0.05, record=True, batch=2)

@@ -12,10 +12,10 @@ import pytest
 from polynomials import Part, Polynomial, Question
 from test_engine import QUESTION, covered, truth
 
-from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.run import Clock
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.protocol import NODES
+from lipyomo.system.parallel import InlineExecutor, Workers
 
 
 def _started(workers: int) -> Workers[Any, Any]:

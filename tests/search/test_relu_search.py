@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from lipyomo.domains import AllSpace, Box, Domain, ball
-from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -30,6 +29,7 @@ from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.params import Params as ReluParams
 from lipyomo.search.relu.pipeline import Pipeline, Task
+from lipyomo.system.parallel import InlineExecutor, Workers
 from networks import mixed_network, random_network
 
 HARD = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")

@@ -15,11 +15,11 @@ import scipy.sparse as sp
 import lipyomo
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError
-from lipyomo.outputs import OutputError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
 from lipyomo.search.checkpoint import Checkpoint, CheckpointError
 from lipyomo.search.relu.saved import owner_of
+from lipyomo.system.outputs import OutputError
 from networks import random_network
 
 PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")

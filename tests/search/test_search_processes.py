@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_info
 
 import lipyomo
 from lipyomo.domains import Box
-from lipyomo.parallel import InlineExecutor
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
+from lipyomo.system.parallel import InlineExecutor
 from networks import random_network
 
 PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")

@@ -16,7 +16,7 @@ from flint import arb
 from lipyomo.activations.bands import Band, Cut, band, cuts, share
 from lipyomo.activations.branch import Branch
 from lipyomo.arrays import FloatArray
-from lipyomo.memory import ARRAYS, CACHED
+from lipyomo.system.memory import ARRAYS, CACHED
 
 BLOCK = CACHED // (8 * ARRAYS)
 """Entries that `lines` treats at a time: its arrays stay in the cache."""

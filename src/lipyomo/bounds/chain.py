@@ -27,9 +27,9 @@ from lipyomo.arrays import IntArray, dense, product, scaled_columns, settled
 from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
-from lipyomo.memory import CACHED
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.numerics.rounding import gamma
+from lipyomo.system.memory import CACHED
 
 
 class Block(NamedTuple):

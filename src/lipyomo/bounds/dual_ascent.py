@@ -49,10 +49,10 @@ from lipyomo.bounds.dual_steps import DualSteps, SingleArray
 from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Domain
-from lipyomo.memory import CACHED
 from lipyomo.network import FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.system.memory import CACHED
 
 _LARGE = np.sqrt(np.finfo(np.float32).max)
 """Largest natural size: its square has room in single precision."""

@@ -22,8 +22,9 @@ from lipyomo.domains import Box
 from lipyomo.domains.base import read_clip
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray
-from lipyomo.parallel import Workers
-from lipyomo.result import frame_of, plain
+from lipyomo.result import frame_of
+from lipyomo.system.parallel import Workers
+from lipyomo.system.plain import plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame

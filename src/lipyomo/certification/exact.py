@@ -18,8 +18,8 @@ from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import LinfOutput
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import MOMENT
 from lipyomo.run import PART
+from lipyomo.system.processes import MOMENT
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,11 @@ from lipyomo.certification.data import (
 from lipyomo.certification.goal import bound_until
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
-from lipyomo.entries import tilted
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray, Network, check_network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.questions.entries import tilted
 from lipyomo.run import Clock
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.archives import read_arrays
 from lipyomo.arrays import FloatArray
 from lipyomo.cli.words import UsageError
-from lipyomo.outputs import shown
+from lipyomo.system.archives import read_arrays
+from lipyomo.system.outputs import shown
 
 Side = float | FloatArray
 """One number for all inputs, or one for each."""

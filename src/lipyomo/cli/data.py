@@ -12,7 +12,7 @@ import numpy as np
 from lipyomo.cli.arrays import load_numpy, numbers
 from lipyomo.cli.words import UsageError
 from lipyomo.network import FloatArray
-from lipyomo.outputs import shown
+from lipyomo.system.outputs import shown
 
 INPUT_NAMES = ("inputs", "images", "x", "X", "data", "points")
 LABEL_NAMES = ("labels", "label", "y", "Y", "targets", "classes")

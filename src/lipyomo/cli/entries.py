@@ -15,9 +15,9 @@ from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.domains import Domain
-from lipyomo.memory import limit_memory
 from lipyomo.network import Network
 from lipyomo.run import Clock
+from lipyomo.system.memory import limit_memory
 
 
 def add_entries(parser: Parser, everywhere: bool) -> None:

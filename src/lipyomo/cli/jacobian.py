@@ -21,12 +21,12 @@ from lipyomo.cli.streams import answer_only, wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import new_file
 from lipyomo.decimals import interval, seconds
-from lipyomo.derivatives import JacobianRanges, ranges_along
-from lipyomo.outputs import DERIVATIVES, written
 from lipyomo.pictures import entitle, new_figure, save_figure
 from lipyomo.problem import LipschitzProblem
+from lipyomo.questions.derivatives import JacobianRanges, ranges_along
 from lipyomo.result import Status
 from lipyomo.settings import Settings
+from lipyomo.system.outputs import DERIVATIVES, written
 
 EPILOG = """\
 exit codes:

@@ -31,14 +31,14 @@ from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
 from lipyomo.domains import Domain
 from lipyomo.errors import ImportNote, NormError, ProblemError
-from lipyomo.largest import solve_largest
-from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
-from lipyomo.outputs import shown
 from lipyomo.problem import LipschitzProblem
+from lipyomo.questions.largest import solve_largest
 from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
 from lipyomo.run import PROVED, Clock
 from lipyomo.settings import Settings
+from lipyomo.system.memory import limit_memory
+from lipyomo.system.outputs import shown
 
 ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
 LIMITED = (Status.TIME_LIMIT, Status.INTERRUPTED)
@@ -269,7 +269,7 @@ def _find_largest(
     After Ctrl-C a glance has to do.
     """
     with importing():
-        from lipyomo.deviation import largest_value
+        from lipyomo.questions.deviation import largest_value
 
     result = ended.result
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from lipyomo.processes import PAUSE
 from lipyomo.result import Progress
+from lipyomo.system.processes import PAUSE
 
 
 class Tracker:

@@ -22,7 +22,7 @@ from lipyomo.cli.options import main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams, warn
 from lipyomo.cli.words import UsageError
 from lipyomo.errors import ImportNote, LipyomoError
-from lipyomo.outputs import shown, why
+from lipyomo.system.outputs import shown, why
 from lipyomo.version import __version__
 
 SUBCOMMANDS = {

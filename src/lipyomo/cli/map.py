@@ -26,8 +26,8 @@ from lipyomo.maps import CellMap, Cells, MapSettings, cells_of, grid, map_cells,
 from lipyomo.maps.page import KIND
 from lipyomo.maps.plot import plane_of, plot_map
 from lipyomo.maps.store import ENDINGS
-from lipyomo.outputs import check_output, shown
 from lipyomo.problem import LipschitzProblem
+from lipyomo.system.outputs import check_output, shown
 
 EPILOG = """\
 exit codes:

@@ -10,8 +10,8 @@ from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.network import Network
-from lipyomo.outputs import shown
 from lipyomo.problem import LipschitzProblem
+from lipyomo.system.outputs import shown
 
 
 def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:

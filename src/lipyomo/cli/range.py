@@ -19,12 +19,12 @@ from lipyomo.cli.tables import print_table
 from lipyomo.decimals import interval, seconds
 from lipyomo.domains import Domain
 from lipyomo.network import Network
-from lipyomo.processes import PAUSE
+from lipyomo.questions.values import value_range
 from lipyomo.ranges import Range
 from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
-from lipyomo.values import value_range
+from lipyomo.system.processes import PAUSE
 
 EPILOG = """\
 exit codes:

@@ -25,8 +25,8 @@ from lipyomo.cli.words import UsageError, count, file_path, new_file
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.norms import OutputNorm
 from lipyomo.onnx import load
-from lipyomo.outputs import OutputError, shown
-from lipyomo.rowfile import Row, RowFile
+from lipyomo.system.outputs import OutputError, shown
+from lipyomo.system.rowfile import Row, RowFile
 
 EXIT_CODES = """\
 exit codes:

@@ -16,9 +16,10 @@ from typing import Any
 import scipy.sparse as sp
 
 from lipyomo.decimals import LISTED, down, interval, percent, seconds, up, vector
-from lipyomo.outputs import HISTORY, written
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status, finite
+from lipyomo.result import Guarantee, Result, Status
+from lipyomo.system.outputs import HISTORY, written
+from lipyomo.system.plain import finite
 from lipyomo.version import __version__
 
 _ENDED = {

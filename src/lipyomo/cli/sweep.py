@@ -21,9 +21,9 @@ from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import get_method
 from lipyomo.norms import CrossOutput
 from lipyomo.problem import LipschitzProblem
-from lipyomo.rowfile import Row
 from lipyomo.settings import Settings
 from lipyomo.sweeps import SweepRow, sweep
+from lipyomo.system.rowfile import Row
 
 COLUMNS = (
     "index", "row", "radius", "label", "lower", "upper", "status", "method", "gap", "nodes",

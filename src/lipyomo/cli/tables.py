@@ -21,7 +21,7 @@ OUTPUT_KINDS = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
 def methods(words: Sequence[str]) -> int:
     """Run ``lipyomo methods``: every method with its guarantee, norms and source."""
     from lipyomo.methods.registry import methods as table
-    from lipyomo.result import plain
+    from lipyomo.system.plain import plain
 
     parser = Parser("lipyomo methods", "Every method, with what it guarantees.")
     add(parser, "--debug")

@@ -14,10 +14,10 @@ import numpy as np
 from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.domains.vnnlib import VnnLib, read_vnnlib
-from lipyomo.memory import MEGABYTE
 from lipyomo.network import FloatArray
 from lipyomo.norms import LinearOutput
-from lipyomo.outputs import OutputError, check_output, picture, shown
+from lipyomo.system.memory import MEGABYTE
+from lipyomo.system.outputs import OutputError, check_output, picture, shown
 
 
 def read_selection(text: str, option: str) -> list[int] | slice | list[str]:

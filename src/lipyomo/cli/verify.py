@@ -18,9 +18,9 @@ from lipyomo.cli.source import read_network
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
-from lipyomo.outputs import PROOF, OutputError, is_of
-from lipyomo.parallel import Workers
-from lipyomo.processes import PAUSE
+from lipyomo.system.outputs import PROOF, OutputError, is_of
+from lipyomo.system.parallel import Workers
+from lipyomo.system.processes import PAUSE
 from lipyomo_check import ProofError, Verdict, check_proof
 
 EPILOG = """\

@@ -80,13 +80,13 @@ def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
     ----------
     option : str
     kind : str
-        Its name in `lipyomo.outputs`.
+        Its name in `lipyomo.system.outputs`.
     *endings : str
         Of its name.
     """
 
     def read(text: str) -> Path:
-        outputs = import_module("lipyomo.outputs")
+        outputs = import_module("lipyomo.system.outputs")
         path = Path(text)
         if endings and path.suffix not in endings:
             shown = outputs.shown(text)
@@ -168,7 +168,7 @@ def check_files(words: Sequence[str]) -> None:
     named = list(values_of(words))
     if not any(option in OUTPUTS for option, _ in named):
         return
-    outputs = import_module("lipyomo.outputs")
+    outputs = import_module("lipyomo.system.outputs")
     for place, (option, path) in enumerate(named):
         for other, text in named[:place] + named[place + 1 :] if option in OUTPUTS else []:
             if any(outputs.same_file(path, part) for part in {text, *text.split(",")} if part):

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
 from lipyomo.compare.errors import joint_interval, relative_error
-from lipyomo.result import Guarantee, Result, finite, plain
+from lipyomo.result import Guarantee, Result
+from lipyomo.system.plain import finite, plain
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from typing import Any
 from lipyomo.arguments import instance, whole_number
 from lipyomo.compare.rows import Row
 from lipyomo.errors import LipyomoError, MethodError, ProblemError
-from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import Method, get_method, methods, run_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import GRACE, Child
 from lipyomo.result import Guarantee, Progress, Result
 from lipyomo.settings import Settings
+from lipyomo.system.memory import limit_memory
+from lipyomo.system.processes import GRACE, Child
 
 START = 120.0
 """Seconds that a process may take to start and import."""

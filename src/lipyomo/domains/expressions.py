@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lipyomo.errors import DomainError
-from lipyomo.memory import DEEPEST
+from lipyomo.system.memory import DEEPEST
 
 _TOKEN = re.compile(
     r'(?P<space>\s+|;[^\n]*)|(?P<bracket>[()])|"[^"]*"|(?:[^\s()";\[\]]+\s*)?\[[^\]]*\]'

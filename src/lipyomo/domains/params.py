@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.memory import KEPT
+from lipyomo.system.memory import KEPT
 
 
 @dataclass(frozen=True)

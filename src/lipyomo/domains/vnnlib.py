@@ -34,7 +34,7 @@ from lipyomo.domains.expressions import Words, expressions, wrong
 from lipyomo.domains.params import PARAMS
 from lipyomo.domains.polytope import Polytope
 from lipyomo.errors import DomainError
-from lipyomo.outputs import shown, why
+from lipyomo.system.outputs import shown, why
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 _FIRST = re.compile(r"(?P<name>.*?)_(?P<place>\d+)")

@@ -9,7 +9,6 @@ import numpy as np
 from lipyomo.activations import activation
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused
-from lipyomo.extras import need
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
@@ -19,6 +18,7 @@ from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
 from lipyomo.problem import LOOKS
 from lipyomo.reduce.merge import merge
+from lipyomo.system.extras import need
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -20,13 +20,13 @@ import onnx
 
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused
-from lipyomo.extras import installed, need
 from lipyomo.network import Network
 from lipyomo.onnx.graph import first_line
 from lipyomo.onnx.importing import from_model
 from lipyomo.onnx.write import COMPLETE_OPSET
 from lipyomo.problem import LOOKS
 from lipyomo.result import EXACT_TOLERANCE
+from lipyomo.system.extras import installed, need
 
 if TYPE_CHECKING:
     from torch import Tensor

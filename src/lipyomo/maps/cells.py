@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.archives import read_arrays
 from lipyomo.arguments import real_numbers, whole_number
 from lipyomo.arrays import FloatArray, IntArray, read_only
 from lipyomo.domains import Box, Domain
 from lipyomo.domains.base import read_vector
 from lipyomo.errors import DomainError
-from lipyomo.outputs import shown, why
+from lipyomo.system.archives import read_arrays
+from lipyomo.system.outputs import shown, why
 
 
 @dataclass(frozen=True, eq=False)

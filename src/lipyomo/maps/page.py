@@ -11,7 +11,7 @@ from lipyomo.arrays import IntArray
 from lipyomo.decimals import down, up
 from lipyomo.errors import ProblemError
 from lipyomo.maps.result import CellMap
-from lipyomo.outputs import starting, written
+from lipyomo.system.outputs import starting, written
 
 MOST = 250_000
 """Most cells of a page: it holds the numbers of each."""

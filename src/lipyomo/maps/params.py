@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.parallel import UNKNOWN
 from lipyomo.result import CLOSED
 from lipyomo.search.params import BUNDLE, HALVED
+from lipyomo.system.parallel import UNKNOWN
 
 
 @dataclass(frozen=True)

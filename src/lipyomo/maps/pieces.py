@@ -16,13 +16,13 @@ from lipyomo.bounds.gradient import gradient_norms
 from lipyomo.bounds.layers import by_layer
 from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.maps.params import PARAMS, Params
-from lipyomo.memory import BATCH, CACHED
 from lipyomo.network import Layer, Network
 from lipyomo.norms import L1Output
 from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.phases import flat, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.sampling.evaluate import jacobian_rows
+from lipyomo.system.memory import BATCH, CACHED
 from lipyomo.targets import ALL, Targets, targets_of
 
 

@@ -21,11 +21,11 @@ from lipyomo.maps.result import CellMap, statuses
 from lipyomo.maps.run import MapSettings, cells_for, over_all
 from lipyomo.maps.stages import Bounding, Job
 from lipyomo.maps.store import check_new, finished, store_of
-from lipyomo.outputs import OutputError
-from lipyomo.parallel import Workers, with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
+from lipyomo.system.outputs import OutputError
+from lipyomo.system.parallel import Workers, with_one_blas_thread
 
 
 @with_one_blas_thread

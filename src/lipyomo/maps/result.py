@@ -16,7 +16,8 @@ from lipyomo.decimals import down, up
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import EXACT_TOLERANCE, Status, finite, frame_of
+from lipyomo.result import EXACT_TOLERANCE, Status, frame_of
+from lipyomo.system.plain import finite
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -24,10 +24,10 @@ from lipyomo.maps.result import CellMap, StatusArray, statuses
 from lipyomo.maps.stages import Bounding, Job, Searched, Searching
 from lipyomo.maps.store import finished, store_of
 from lipyomo.methods.registry import get_method
-from lipyomo.parallel import Workers, with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, ProgressCallback, Status
 from lipyomo.run import Clock
+from lipyomo.system.parallel import Workers, with_one_blas_thread
 
 logger = logging.getLogger(__name__)
 

@@ -13,19 +13,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lipyomo.archives import read_arrays
 from lipyomo.arrays import IntArray, dense
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends
 from lipyomo.maps.result import CellMap, cell_columns, cell_rows, statuses
-from lipyomo.outputs import ROWS, OutputError, check_output, look, shown, starting, written
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import PAUSE
 from lipyomo.result import Status
-from lipyomo.rowfile import Row, RowFile
 from lipyomo.run import PAUSE_SHARE
+from lipyomo.system.archives import read_arrays
+from lipyomo.system.outputs import ROWS, OutputError, check_output, look, shown, starting, written
+from lipyomo.system.processes import PAUSE
+from lipyomo.system.rowfile import Row, RowFile
 
 ENDINGS = ".npz", ".csv", ".jsonl"
 ARCHIVE = starting("a map (.npz)", b"PK")

@@ -13,12 +13,12 @@ from lipyomo.maps.ends import Ends
 from lipyomo.maps.params import PARAMS, shares
 from lipyomo.maps.stages import Bounding, Job
 from lipyomo.methods.registry import get_method
-from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import make_witness
 from lipyomo.result import Result
 from lipyomo.run import Clock, Run
 from lipyomo.settings import Settings
+from lipyomo.system.parallel import Workers
 
 EXACT = "bnb"
 """The method whose answers these are: branch and bound on boxes."""

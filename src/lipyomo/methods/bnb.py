@@ -8,7 +8,6 @@ import numpy as np
 
 from lipyomo.cascade import QUICK, STAGES
 from lipyomo.errors import MethodError
-from lipyomo.memory import ARRAYS, LARGE
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, method
@@ -22,6 +21,7 @@ from lipyomo.run import Run
 from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
 from lipyomo.search import protocol
 from lipyomo.search.protocol import NODES, N, T
+from lipyomo.system.memory import ARRAYS, LARGE
 from lipyomo.targets import targets_of
 
 if TYPE_CHECKING:

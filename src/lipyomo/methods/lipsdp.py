@@ -22,7 +22,6 @@ from lipyomo.methods.support import domain_bounds, fall_back, switched
 from lipyomo.network import Layer, Matrix, Network
 from lipyomo.norms import ONE_BY_ONE, InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
-from lipyomo.processes import in_process
 from lipyomo.reduce.presolve import presolve
 from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result
 from lipyomo.run import Run
@@ -32,6 +31,7 @@ from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.root import RootBounds
 from lipyomo.semidefinite.verify import SizedForm
+from lipyomo.system.processes import in_process
 from lipyomo.targets import Targets
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")

@@ -20,11 +20,11 @@ from lipyomo.methods.support import model_fits
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.params import PARAMS
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import MOMENT
 from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, contradict
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import search_incumbent
 from lipyomo.settings import Formulation, Settings
+from lipyomo.system.processes import MOMENT
 
 
 def refuses(problem: LipschitzProblem) -> str | None:

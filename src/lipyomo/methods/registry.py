@@ -20,11 +20,11 @@ from lipyomo.errors import MethodError
 from lipyomo.magnitudes import overflow_is_meant
 from lipyomo.methods.free import with_free
 from lipyomo.network import Network
-from lipyomo.parallel import blas_threads
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Witness
 from lipyomo.run import Run
 from lipyomo.settings import Settings
+from lipyomo.system.parallel import blas_threads
 
 LINEAR = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
 """Output norms whose dual balls are polytopes."""

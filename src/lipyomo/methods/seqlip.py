@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.errors import MethodError
-from lipyomo.memory import LARGE
 from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
@@ -22,6 +21,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.params import PARAMS as SAMPLING
+from lipyomo.system.memory import LARGE
 
 Stop: TypeAlias = Callable[[], bool]
 

@@ -10,17 +10,17 @@ import numpy as np
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
-from lipyomo.memory import LARGE, MEGABYTE
 from lipyomo.methods.options import option
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import POLL, Child
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
 from lipyomo.semidefinite.interior import DualPoint, minimise, predicted_seconds
 from lipyomo.semidefinite.shor_model import ShorModel, program_size
+from lipyomo.system.memory import LARGE, MEGABYTE
+from lipyomo.system.processes import POLL, Child
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
 

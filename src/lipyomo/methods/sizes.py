@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from lipyomo.memory import LARGE
 from lipyomo.numerics.pace import dense_entries, seconds_of
 from lipyomo.phases import Phases, count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.reduce.presolve import presolved_sizes
 from lipyomo.run import Run
+from lipyomo.system.memory import LARGE
 
 
 def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:

@@ -12,7 +12,6 @@ from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.errors import MethodError
-from lipyomo.memory import LARGE
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.sizes import form_fits, form_seconds
 from lipyomo.network import FloatArray
@@ -32,6 +31,7 @@ from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.search.smooth.chords import whole_bound
 from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
+from lipyomo.system.memory import LARGE
 
 
 def best_witness(

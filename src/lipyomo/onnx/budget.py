@@ -19,9 +19,9 @@ import numpy as np
 import onnx
 
 from lipyomo.errors import ImportRefused
-from lipyomo.memory import CACHED, machine_memory
 from lipyomo.onnx.graph import Array, Node
 from lipyomo.onnx.params import PARAMS
+from lipyomo.system.memory import CACHED, machine_memory
 
 Argument = TypeVar("Argument")
 

@@ -24,7 +24,6 @@ import onnx
 
 from lipyomo.arrays import dense
 from lipyomo.errors import ImportRefused
-from lipyomo.memory import BATCH
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.onnx.arrange import Fixed, Output
 from lipyomo.onnx.budget import NUMBER, budget
@@ -34,6 +33,7 @@ from lipyomo.onnx.read import PathLike, inlined, read_model
 from lipyomo.onnx.runtime import open_runtime
 from lipyomo.onnx.select import select_graph
 from lipyomo.problem import LOOKS
+from lipyomo.system.memory import BATCH
 
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""

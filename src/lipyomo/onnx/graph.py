@@ -12,7 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from lipyomo.errors import ImportRefused
-from lipyomo.memory import DEEPEST
+from lipyomo.system.memory import DEEPEST
 
 Array: TypeAlias = npt.NDArray[Any]
 Attribute: TypeAlias = "int | float | str | Array | list[int] | list[float] | list[str]"

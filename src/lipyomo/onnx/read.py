@@ -12,11 +12,11 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from lipyomo.errors import ImportRefused
-from lipyomo.memory import DEEPEST
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.graph import branches, first_line
 from lipyomo.onnx.params import PARAMS
-from lipyomo.outputs import shown, why
+from lipyomo.system.memory import DEEPEST
+from lipyomo.system.outputs import shown, why
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 

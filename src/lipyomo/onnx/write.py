@@ -32,7 +32,7 @@ from lipyomo.arrays import IntArray
 from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.onnx.read import PathLike
-from lipyomo.outputs import MODEL, written
+from lipyomo.system.outputs import MODEL, written
 from lipyomo.version import __version__
 
 OPSET = 17

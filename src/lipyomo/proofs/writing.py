@@ -14,8 +14,6 @@ import numpy as np
 from lipyomo.arguments import deprecated
 from lipyomo.digest import file_digest
 from lipyomo.errors import ProofError
-from lipyomo.outputs import PROOF, check_output, written
-from lipyomo.parallel import with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
@@ -33,6 +31,8 @@ from lipyomo.proofs.slopes import slope_steps
 from lipyomo.result import EXACT_TOLERANCE, Result
 from lipyomo.run import PROVED, Clock
 from lipyomo.search.params import HALVED
+from lipyomo.system.outputs import PROOF, check_output, written
+from lipyomo.system.parallel import with_one_blas_thread
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.statement import DIRECTED_FORMAT, FORMAT, SMOOTH_FORMAT, read_statement
 

@@ -14,7 +14,6 @@ from itertools import pairwise
 import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray, Matrix
-from lipyomo.memory import BATCH
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.pace import dense_entries
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
@@ -22,6 +21,7 @@ from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.presolve import multiplied_through, open_units, widths_under
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
+from lipyomo.system.memory import BATCH
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,12 @@ import numpy as np
 
 from lipyomo.affine.signal import FloatSignal, carry, decided
 from lipyomo.domains import Domain
-from lipyomo.memory import CACHED
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.numerics.margins import MarginPrograms
 from lipyomo.numerics.params import PARAMS as NUMERICS
 from lipyomo.numerics.rounding import gamma
 from lipyomo.sampling.params import PARAMS, Params
+from lipyomo.system.memory import CACHED
 
 
 def solves_regions_of(domain: Domain) -> bool:

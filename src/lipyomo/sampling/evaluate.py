@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import DUAL, ONE_BY_ONE, vector_norm
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.operator_norm import alternating
 from lipyomo.problem import LipschitzProblem
+from lipyomo.system.memory import BATCH
 
 GROWTH = 1.0 + EQUAL
 """Larger by less is equal, but for rounding."""

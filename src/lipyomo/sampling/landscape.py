@@ -11,7 +11,6 @@ import numpy as np
 
 from lipyomo.affine import affine_pieces
 from lipyomo.arrays import IntArray
-from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import ONE_BY_ONE
 from lipyomo.problem import LipschitzProblem
@@ -25,6 +24,7 @@ from lipyomo.sampling.evaluate import (
     point_norms,
 )
 from lipyomo.sampling.params import PARAMS, Params
+from lipyomo.system.memory import BATCH
 
 
 class Budget:

@@ -19,7 +19,9 @@ import numpy as np
 from lipyomo.digest import rest_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray
-from lipyomo.outputs import (
+from lipyomo.search.params import Params
+from lipyomo.search.protocol import Arrays
+from lipyomo.system.outputs import (
     CHECKPOINT,
     CHECKPOINT_START,
     OutputError,
@@ -30,8 +32,6 @@ from lipyomo.outputs import (
     why,
     written,
 )
-from lipyomo.search.params import Params
-from lipyomo.search.protocol import Arrays
 
 VERSION = b"8"
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 from lipyomo.network import FloatArray
-from lipyomo.parallel import Workers
-from lipyomo.processes import MOMENT
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.params import Params
@@ -22,6 +20,8 @@ from lipyomo.search.protocol import Incumbent, N, Outcome, Pipeline, T
 from lipyomo.search.queue import Batch, Queue
 from lipyomo.search.standing import Standing
 from lipyomo.search.workers import Team
+from lipyomo.system.parallel import Workers
+from lipyomo.system.processes import MOMENT
 
 News = Callable[[FloatArray | None, float, int, str], object]
 """Hears of a better point (or None), the bound so far, the number of nodes, and a message."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.parallel import AHEAD
-from lipyomo.processes import PAUSE
 from lipyomo.run import PAUSE_SHARE
+from lipyomo.system.parallel import AHEAD
+from lipyomo.system.processes import PAUSE
 
 BUNDLE = 512
 """Boxes that are bounded together: less overhead a box against order (256 to 1024 alike)."""

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Generic
 
-from lipyomo.memory import machine_memory, memory_limit
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import N
+from lipyomo.system.memory import machine_memory, memory_limit
 
 
 class Batch(list[N]):

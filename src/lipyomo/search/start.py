@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lipyomo.parallel import Workers
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.engine import Engine, Found, News
 from lipyomo.search.protocol import N, Pipeline, T
 from lipyomo.settings import Settings
+from lipyomo.system.parallel import Workers
 
 
 def searched(

@@ -30,12 +30,12 @@ from typing import Any, Generic
 
 from threadpoolctl import threadpool_limits
 
-from lipyomo.parallel import UNKNOWN, Workers
-from lipyomo.processes import MOMENT
 from lipyomo.run import Clock
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import N, Outcome, Pipeline, Pulse, Recipe, T
 from lipyomo.search.queue import Batch
+from lipyomo.system.parallel import UNKNOWN, Workers
+from lipyomo.system.processes import MOMENT
 
 
 @dataclass(frozen=True)

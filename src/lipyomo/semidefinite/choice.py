@@ -16,13 +16,13 @@ import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
-from lipyomo.parallel import blas_threads, usable_cores
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.kernel import Kernel
 from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.shared import SharedKernel
 from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.wide import WideKernel
+from lipyomo.system.parallel import blas_threads, usable_cores
 
 Ball = Literal["vertices", "l2", "l1"]
 

@@ -18,13 +18,11 @@ import numpy as np
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.cascade import Cascade
-from lipyomo.memory import LARGE
 from lipyomo.network import FloatArray
 from lipyomo.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import MOMENT
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum, shaped
@@ -32,6 +30,8 @@ from lipyomo.semidefinite.choice import Ball, predicted_seconds, threads_for
 from lipyomo.semidefinite.descent import Descent
 from lipyomo.semidefinite.ellipsoids import ClosedForm, blocks, closed_form_cost, closed_forms
 from lipyomo.semidefinite.params import PARAMS
+from lipyomo.system.memory import LARGE
+from lipyomo.system.processes import MOMENT
 from lipyomo.targets import ALL, Targets, targets_of
 
 

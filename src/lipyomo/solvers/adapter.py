@@ -24,7 +24,6 @@ from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalS
 
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
-from lipyomo.extras import installed, require
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel
@@ -34,6 +33,7 @@ from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.start import proposed_start
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
+from lipyomo.system.extras import installed, require
 
 __all__ = ["Availability", "CommercialSolver", "MatrixSolver", "RunReport", "RunRequest"]
 

@@ -26,8 +26,6 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
-from lipyomo.extras import installed
-from lipyomo.processes import GRACE, MOMENT
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import ORDERED_SETS, LinearModel
@@ -37,6 +35,8 @@ from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.program import Program, answer
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
+from lipyomo.system.extras import installed
+from lipyomo.system.processes import GRACE, MOMENT
 
 
 class Cbc(MatrixSolver):

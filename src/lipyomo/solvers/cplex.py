@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from lipyomo.errors import SolverError
-from lipyomo.extras import require
 from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import ALL_FEATURES, NONCONVEX_CONSTRAINTS, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import INFINITE, SolveStatus, ended
+from lipyomo.system.extras import require
 
 KNOBS = {
     "time_limit": "timelimit",

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
-from lipyomo.extras import require
 from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus, ended
+from lipyomo.system.extras import require
 
 KNOBS = {
     "time_limit": "TimeLimit",

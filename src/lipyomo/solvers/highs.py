@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
-from lipyomo.extras import require
 from lipyomo.numerics.silent import silent_highs
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, LinearModel
@@ -23,6 +22,7 @@ from lipyomo.solvers.options import Native
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.status import SolveStatus, ended
+from lipyomo.system.extras import require
 
 SUB_MIPS = (
     "mip_heuristic_run_rens",

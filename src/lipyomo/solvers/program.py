@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lipyomo.errors import SolverError
-from lipyomo.processes import GRACE
+from lipyomo.system.processes import GRACE
 
 PIECE = 1 << 16
 """Bytes of a line that are read at once; the reading of a longer answer ends there."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.arrays import FloatArray
-from lipyomo.memory import BATCH
+from lipyomo.system.memory import BATCH
 
 
 @dataclass(frozen=True, eq=False)

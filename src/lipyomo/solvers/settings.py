@@ -18,8 +18,8 @@ from typing import Any
 
 from lipyomo.arguments import whole_number
 from lipyomo.errors import SolverError
-from lipyomo.outputs import shown
 from lipyomo.solvers.options import KNOBS, Native, check_knob
+from lipyomo.system.outputs import shown
 
 FILE_NAME = "solvers.toml"
 VARIABLE = "LIPYOMO_SOLVERS"

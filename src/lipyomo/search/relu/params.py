@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.arrays import TOGETHER
-from lipyomo.memory import KEPT
+from lipyomo.system.memory import KEPT
 
 
 @dataclass(frozen=True)

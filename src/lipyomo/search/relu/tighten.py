@@ -17,11 +17,11 @@ from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.dual_steps import SingleArray
 from lipyomo.bounds.stack import Stack
-from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.search.relu.node import Warmth
 from lipyomo.search.relu.params import Params
+from lipyomo.system.memory import BATCH
 
 Seen = tuple[BoolArray, BoolArray]
 """Units that known points have on their left and on their right side."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.arrays import TOGETHER
-from lipyomo.memory import BATCH, CACHED
 from lipyomo.result import CLOSED
 from lipyomo.search.params import BUNDLE, HALVED
+from lipyomo.system.memory import BATCH, CACHED
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.domains import Domain
-from lipyomo.memory import BATCH
 from lipyomo.network import Layer
 from lipyomo.numerics.rounding import UNDERFLOW, UNIT, gamma
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.search.values.params import PARAMS
+from lipyomo.system.memory import BATCH
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from lipyomo.arguments import whole_number
 from lipyomo.errors import LipyomoError
-from lipyomo.extras import require
-from lipyomo.processes import Interpreter, reason, without_messages
+from lipyomo.system.extras import require
+from lipyomo.system.processes import Interpreter, reason, without_messages
 
 Job = TypeVar("Job")
 Value = TypeVar("Value")

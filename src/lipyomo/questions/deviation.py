@@ -10,13 +10,14 @@ from lipyomo.api import chosen_settings
 from lipyomo.arguments import instance
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import NormError, ProblemError
-from lipyomo.largest import LEAST
 from lipyomo.problem import LipschitzProblem
+from lipyomo.questions.largest import LEAST
+from lipyomo.questions.values import value_range
 from lipyomo.ranges import Range, tolerance_of
-from lipyomo.result import Status, plain
+from lipyomo.result import Status
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
-from lipyomo.values import value_range
+from lipyomo.system.plain import plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,11 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes
 from lipyomo.network import Layer, Network
+from lipyomo.questions.values import ends_of
 from lipyomo.ranges import Range, check_parts, chosen_functional
 from lipyomo.run import Clock
 from lipyomo.search.values.field import FieldPipeline, FieldQuestion
 from lipyomo.settings import Settings
-from lipyomo.values import ends_of
 
 
 def lie_derivative(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from lipyomo.errors import LipyomoError
-from lipyomo.memory import BATCH
+from lipyomo.system.memory import BATCH
 
 AnyPath = str | os.PathLike[str]
 

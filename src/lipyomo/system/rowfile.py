@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.errors import LipyomoError
-from lipyomo.outputs import ROWS, GrowingFile, shown, written
-from lipyomo.result import finite
+from lipyomo.system.outputs import ROWS, GrowingFile, shown, written
+from lipyomo.system.plain import finite
 
 Row = dict[str, Any]
 

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from lipyomo.api import chosen_settings
 from lipyomo.arguments import instance, real_numbers
 from lipyomo.arrays import FloatArray, Matrix
-from lipyomo.entries import EntrySearch
 from lipyomo.errors import ProblemError
 from lipyomo.norms import ONE_BY_ONE
 from lipyomo.problem import LipschitzProblem
+from lipyomo.questions.entries import EntrySearch
 from lipyomo.ranges import Range, chosen_functional, why_open
 from lipyomo.result import Status
 from lipyomo.run import Clock

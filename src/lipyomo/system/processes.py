@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
 from lipyomo.errors import LipyomoError, ProcessDied, SolverError
-from lipyomo.memory import MEGABYTE
+from lipyomo.system.memory import MEGABYTE
 
 Value = TypeVar("Value")
 
@@ -48,7 +48,7 @@ _LENGTH = struct.Struct("<Q")
 
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; "
-    "from lipyomo.processes import main; main(int(sys.argv[1]))"
+    "from lipyomo.system.processes import main; main(int(sys.argv[1]))"
 )
 
 
@@ -83,7 +83,7 @@ def import_path() -> list[str]:
     That is where this one does, but for the current folder.  It stays if it is named: by
     PYTHONPATH, by the script or module that runs, or because it holds lipyomo.
     """
-    named = {str(Path(__file__).resolve().parents[1])}
+    named = {str(Path(__file__).resolve().parents[2])}
     main = sys.modules["__main__"]
     if getattr(main, "__file__", None) is not None:
         spec = getattr(main, "__spec__", None)

@@ -1,0 +1,1 @@
+"""What can be asked beside one constant: ranges of values and derivatives, largest values."""

@@ -1,0 +1,1 @@
+"""The machine: its memory, processes and files, and the packages that are installed."""
