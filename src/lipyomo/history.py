@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from lipyomo.decimals import down, up
 from lipyomo.pictures import (
@@ -25,18 +25,43 @@ from lipyomo.pictures import (
     tidy,
     window,
 )
-
-if TYPE_CHECKING:
-    from lipyomo.problem import LipschitzProblem
-    from lipyomo.result import Result
+from lipyomo.problem import LipschitzProblem
 
 
-def history_of(result: Result) -> list[tuple[float, float, float]]:
+class Ends(Protocol):
+    """What is drawn of a `lipyomo.Result`, which knows how to draw itself by this module."""
+
+    @property
+    def lower(self) -> float:
+        """The attained end."""
+
+    @property
+    def upper(self) -> float:
+        """The proved end."""
+
+    @property
+    def method(self) -> str:
+        """Whose result it is."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+
+    @property
+    def history(self) -> Sequence[tuple[float, float, float]]:
+        """Rows of seconds, lower and upper end."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both ends are one number."""
+
+
+def history_of(result: Ends) -> list[tuple[float, float, float]]:
     """Rows of seconds, lower and upper end, the last one final."""
     return [*result.history, (result.seconds, result.lower, result.upper)]
 
 
-def draw_interval(axes: Any, result: Result) -> None:
+def draw_interval(axes: Any, result: Ends) -> None:
     """Draw both ends over seconds, and shade what lies between them.
 
     An end that nobody claimed (a lower end of 0, an infinite upper end) is not drawn.
@@ -64,7 +89,7 @@ def _top(rows: Sequence[tuple[float, float, float]]) -> float:
     return 1.08 * max(drawable([end for row in both or rows for end in row[1:]]), default=1.0)
 
 
-def _ends(result: Result) -> list[Label]:
+def _ends(result: Ends) -> list[Label]:
     """The final values, rounded outwards."""
     if result.is_exact:
         return [Label(result.upper, f"{result.lower:.7g} (exact)", INK)]
@@ -74,14 +99,14 @@ def _ends(result: Result) -> list[Label]:
     return ends
 
 
-def figure_of(result: Result, title: str = "", norms: str = "") -> Any:
+def figure_of(result: Ends, title: str = "", norms: str = "") -> Any:
     """A matplotlib figure of lower and upper ends over seconds.
 
     The axis begins with the first end that is known.
 
     Parameters
     ----------
-    result : Result
+    result : Ends
     title : str, optional
         The name of the method follows.
     norms : str, optional
@@ -110,7 +135,7 @@ def figure_of(result: Result, title: str = "", norms: str = "") -> Any:
     return figure
 
 
-def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
+def plot_history(result: Ends, problem: LipschitzProblem, path: Path) -> None:
     """Draw lower and upper ends over seconds into `path`; the suffix names the format.
 
     Raises

@@ -12,7 +12,7 @@ import pytest
 from pyomo_models import best
 
 from lipyomo import Box
-from lipyomo.blocks import GradientBlock, LipschitzBlock, NormBlock, ReluNetworkBlock
+from lipyomo.blocks import GradientBlock, LipschitzBlock, NormBlock, ReluNetworkBlock, rebuild
 from lipyomo.solvers import solve_model
 from networks import mixed_network, random_network
 
@@ -137,16 +137,22 @@ def test_fix_and_unfix(truth):
 
 def test_rebuild_after_new_bounds(truth):
     model = full_model()
-    for j in range(3):
-        model.x[j].setlb(0.0)
-    for name in ("goal", "size", "slope", "net"):
-        model.del_component(name)
-    model.net, model.slope, model.size = ReluNetworkBlock(), GradientBlock(), NormBlock()
-    model.net.build_formulation(NETWORK, inputs=model.x)
-    model.slope.build_formulation(model.net, 0)
-    model.size.build_formulation(model.slope.gradient, "l1", "max")
-    model.goal = pyo.Objective(expr=model.size.value, sense=pyo.maximize)
-    assert best(model) <= truth + 1e-6
+    model.x.setlb(0.0)
+    narrow = best(model)
+    assert narrow < truth - 1e-3
+    switches = switch_count(model)
+    for block in (model.net, model.slope, model.size):
+        block.rebuild()
+    assert switch_count(model) < switches
+    assert best(model) == pytest.approx(narrow)
+    model.x.setlb(-1.0)
+    assert rebuild(model) >= 1
+    assert switch_count(model) == switches
+    assert best(model) == pytest.approx(truth)
+
+
+def switch_count(model):
+    return sum(len(layer.switch) for layer in model.net.layer.values())
 
 
 def test_relaxed_integers(truth):

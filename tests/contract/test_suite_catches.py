@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import unittest
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import RunReport, RunRequest
 from lipyomo.solvers.contract import SolverContract
 from lipyomo.solvers.highs import Highs
@@ -65,6 +67,12 @@ def infeasible_if_unbounded(run: Run, model: LinearModel, request: RunRequest) -
     return report
 
 
+def no_quadratics(run: Run, model: LinearModel, request: RunRequest) -> RunReport:
+    if model.quadratic is not None:
+        raise SolverError("HiGHS takes no quadratic objectives (objective 'objective')")
+    return run(model, request)
+
+
 def wrong_progress(run: Run, model: LinearModel, request: RunRequest) -> RunReport:
     tell = request.supervisor.report
     request.supervisor.report = (  # type: ignore[method-assign]
@@ -86,6 +94,8 @@ def wrong_progress(run: Run, model: LinearModel, request: RunRequest) -> RunRepo
         (no_gap, "test_an_absolute_gap_still_gives_a_true_bound"),
         (no_log, "test_the_log_and_the_version_are_kept"),
         (infeasible_if_unbounded, "test_unbounded_models_have_no_bound"),
+        (no_quadratics, "test_quadratic_objective"),
+        (no_quadratics, "test_mixed_products"),
         (wrong_progress, "test_progress_reports_are_true"),
     ],
 )
@@ -104,3 +114,17 @@ def test_a_defect_is_caught(
 
     with pytest.raises(AssertionError):
         getattr(Checks(), check)()
+
+
+def test_what_an_adapter_does_not_claim_is_skipped_and_not_passed() -> None:
+    class Plain(Highs):
+        name, takes = "plain", frozenset[str]()
+
+    class Checks(SolverContract):
+        def make_solver(self) -> Any:
+            return Plain()
+
+    names = ("quadratic_objective", "second_order_cone", "ordered_sets", "mixed_products")
+    for name in names:
+        with pytest.raises(unittest.SkipTest, match="takes no"):
+            getattr(Checks(), f"test_{name}")()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import lipyomo
-from lipyomo.domains import Domain
-from lipyomo.norms import OutputNorm
 
 ROOT = Path(lipyomo.__file__).resolve().parent
 
@@ -81,19 +78,19 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-def imports(path: Path) -> set[str]:
-    """Modules of the package that a file imports, also inside functions, but not for types only."""
+def imports(path: Path, for_types: bool = False) -> set[str]:
+    """Modules of the package that a file imports, also inside functions, perhaps for types only."""
     tree = ast.parse(path.read_text("utf-8"))
-    for_types = {
+    left_out = {
         inner
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not for_types
         for statement in node.body
         for inner in ast.walk(statement)
     }
     found = set()
     for node in ast.walk(tree):
-        if node in for_types:
+        if node in left_out:
             continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -112,9 +109,11 @@ def room_of(name: str) -> str:
     return name.split(".")[1] if "." in name else ""
 
 
-def test_no_circles_between_modules():
+@pytest.mark.parametrize("for_types", [False, True])
+def test_no_circles_between_modules(for_types: bool) -> None:
+    graph = {name: imports(path, for_types) - {name} for name, path in MODULES.items()}
     try:
-        TopologicalSorter(GRAPH).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as circle:
         pytest.fail(f"modules import each other: {' <- '.join(circle.args[1])}")
 
@@ -151,22 +150,18 @@ def test_the_engine_of_searches_knows_no_networks() -> None:
     assert not wrong
 
 
-def test_nobody_asks_what_kind_of_domain_or_norm_it_has() -> None:
-    """Domains and output norms are told apart by their operations, in their own rooms only."""
-    kinds = {kind.__name__ for base in (Domain, OutputNorm) for kind in _below(base)}
-    asked = []
-    for path in ROOT.rglob("*.py"):
-        if path.parent.name == "domains" or path.name == "norms.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "type"):
-                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-                asked += [f"{path.name}:{node.lineno} asks for {n}" for n in names & kinds]
-    assert len(kinds) >= 9
-    assert asked == []
-
-
-def _below(base: type) -> Iterator[type]:
-    for kind in base.__subclasses__():
-        yield kind
-        yield from _below(kind)
+@pytest.mark.parametrize(
+    ("folder", "others"),
+    [("experiments", {"models", "tests"}), ("src", {"experiments", "models", "tests"})],
+)
+def test_experiments_and_models_are_imported_one_way(folder: str, others: set[str]) -> None:
+    """Scripts in `models` train with what is in `experiments`; nothing goes back."""
+    repository = Path(__file__).resolve().parents[2]
+    wrong = []
+    for path in (repository / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [str(node.module)]
+            wrong += [f"{path.name} imports {n}" for n in names if n.split(".")[0] in others]
+    assert not wrong

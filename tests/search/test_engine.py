@@ -231,5 +231,6 @@ def test_news_close_in_on_the_answer() -> None:
     assert values == sorted(set(values))
     assert values[-1] == found.best.value
     assert uppers == sorted(uppers, reverse=True)
+    assert uppers[-1] == pytest.approx(found.upper)  # what is fathomed is not forgotten
     assert all(upper >= truth() for upper in uppers + whole)
     assert whole

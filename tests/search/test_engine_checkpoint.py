@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,18 @@ def _answer(found: Found[Part]) -> tuple[float, float, dict[str, int]]:
     return found.best.value, found.upper, dict(found.counters)
 
 
-def _resumed(path: Path, **others: Any) -> Found[Part]:
+def _resumed(path: Path, clock: Clock | None = None, **others: Any) -> Found[Part]:
     checkpoint = Checkpoint(path, {"problem": "polynomial"}, resume=True)
     assert checkpoint.before is not None
-    return Engine(QUESTION.pipeline(), Clock(), checkpoint=checkpoint, **others).run()
+    return Engine(QUESTION.pipeline(), clock or Clock(), checkpoint=checkpoint, **others).run()
+
+
+def _as_it_stands(path: Path) -> Found[Part]:
+    """What a checkpoint holds, without any further node."""
+    kept = path.read_bytes()
+    found = _resumed(path, Clock(should_stop=lambda: True))
+    path.write_bytes(kept)
+    return found
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -43,6 +52,7 @@ def test_a_resumed_search_equals_an_uninterrupted_one(
     checkpoint = Checkpoint(path, {"problem": "polynomial"})
     first = Engine(QUESTION.pipeline(), clock, workers=team(), checkpoint=checkpoint).run()
     assert not first.complete
+    assert _as_it_stands(path).counters == first.counters
     second = _resumed(path, workers=team())
     whole = Engine(QUESTION.pipeline(), Clock(), workers=team()).run()
     assert second.complete
@@ -83,6 +93,7 @@ def test_a_finished_search_stays_finished(tmp_path: Path) -> None:
     first = Engine(
         QUESTION.pipeline(), Clock(), checkpoint=Checkpoint(path, {"problem": "polynomial"})
     ).run()
+    assert _answer(_as_it_stands(path)) == _answer(first)
     assert _answer(_resumed(path)) == _answer(first)
 
 
@@ -110,6 +121,28 @@ def test_a_first_checkpoint_comes_early(tmp_path: Path) -> None:
         while not path.exists() and not clock.expired:
             pass
         assert path.exists()
+
+
+def test_an_early_checkpoint_does_not_replace_the_state_of_a_search(tmp_path: Path) -> None:
+    path, owner, asked, saved = tmp_path / "state", {"problem": "polynomial"}, Event(), Event()
+    others: list[Thread] = []
+
+    def known() -> Known:
+        if current_thread() is not main_thread():  # it is slow to tell, and the search is faster
+            others.append(current_thread())
+            asked.set()
+            saved.wait(0.5)
+        return Known(None, 3.0)
+
+    params = Params(checkpoint_seconds=0.0)
+    with Checkpoint(path, owner, known=known, params=params) as checkpoint:
+        assert asked.wait(60.0)
+        checkpoint.save({"nodes": np.arange(3)})
+        saved.set()
+        others[0].join(60.0)
+    again = Checkpoint(path, owner, resume=True)
+    assert again.state is not None
+    assert again.state["nodes"].tolist() == [0, 1, 2]
 
 
 def test_other_searches_and_broken_files_are_refused(tmp_path: Path) -> None:

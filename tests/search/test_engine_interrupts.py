@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,7 +19,7 @@ from lipyomo.search import queue
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.params import Params
-from lipyomo.search.protocol import Outcome, Pulse
+from lipyomo.search.protocol import NODES, Arrays, Outcome, Pulse
 from lipyomo.system.parallel import InlineExecutor, Workers
 
 QUARTIC = Polynomial((-1.0, 0.5, 1.0), ((4,), (2,), (1,)))
@@ -84,7 +85,7 @@ def _lines(workers: bool) -> int:
 @pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])
 def test_at_every_operation_of_the_queue(tmp_path: Path, workers: bool) -> None:
     points = np.random.default_rng(0).uniform(SMALL.low, SMALL.high, (60, 1))
-    lines = _lines(workers)
+    lines, went_on = _lines(workers), 0
     assert lines > 500
     for first in range(0, lines, 1 + lines // 120):
         clock = Interrupts(first)
@@ -93,8 +94,10 @@ def test_at_every_operation_of_the_queue(tmp_path: Path, workers: bool) -> None:
         found = clock.run(_search(clock, workers, checkpoint).run)
         assert clock.raised == 1
         assert found.upper >= TRUTH
-        if not checkpoint_path.exists():
+        if not checkpoint_path.exists():  # the root was not known yet
+            assert not found.counters
             continue
+        went_on += 1
         resumed = Checkpoint(checkpoint_path, {"problem": "polynomial"}, resume=True)
         engine = Engine(SMALL.pipeline(), Clock(), checkpoint=resumed, params=NARROW)
         rest = engine.run()
@@ -102,6 +105,56 @@ def test_at_every_operation_of_the_queue(tmp_path: Path, workers: bool) -> None:
         assert TRUTH <= rest.upper <= rest.best.value + SMALL.gap
         parts = [part for part, _ in [*found.fathomed, *rest.fathomed]]
         assert covered(points, parts)
+    assert went_on > 80
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_search_of_which_only_proofs_are_left_says_what_they_prove() -> None:
+    """Ctrl-C comes when all nodes are below the cutoff, and none was settled yet."""
+    easy = replace(SMALL, start=1e6)
+    found = Engine(easy.pipeline(), Clock(), news=_interrupt).run()
+    assert not found.complete
+    assert TRUTH <= found.upper <= QUARTIC.bound(*map(np.array, (SMALL.low, SMALL.high))) + 1e-6
+
+
+class _Interrupted(Checkpoint):
+    """Ctrl-C comes whenever it is written."""
+
+    def save(self, state: Arrays) -> None:
+        raise KeyboardInterrupt
+
+
+def test_two_of_them_after_the_last_node_leave_what_was_fathomed(tmp_path: Path) -> None:
+    checkpoint = _Interrupted(tmp_path / "state", {"problem": "polynomial"})
+    params = replace(NARROW, checkpoint_seconds=1e9)
+    easy = replace(SMALL, start=1e6)  # no node is split, and the end is the first to be written
+    found = Engine(easy.pipeline(), Clock(), checkpoint=checkpoint, params=params).run()
+    assert found.complete
+    assert TRUTH <= found.upper < np.inf
+
+
+def test_an_interrupted_search_is_saved_as_it_stands(tmp_path: Path) -> None:
+    path, left = tmp_path / "state", iter([False] * 7)
+
+    def hear(*_: object) -> None:
+        if next(left, True):
+            raise KeyboardInterrupt
+
+    params = replace(NARROW, checkpoint_seconds=1e9)  # but for the first batch's
+    owner = {"problem": "polynomial"}
+    engine = Engine(
+        SMALL.pipeline(), Clock(), checkpoint=Checkpoint(path, owner), news=hear, params=params
+    )
+    found = engine.run()
+    assert not found.complete
+    stopped = Clock(should_stop=lambda: True)
+    resumed = Checkpoint(path, owner, resume=True)
+    again = Engine(SMALL.pipeline(), stopped, checkpoint=resumed, params=params).run()
+    assert again.counters == found.counters
+    assert again.counters[NODES] > 2
 
 
 @pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])

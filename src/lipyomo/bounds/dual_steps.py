@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from lipyomo.bounds.dual_rows import Gathered
 from lipyomo.bounds.params import PARAMS
-from lipyomo.domains import NormBall
+from lipyomo.domains.base import RoundPart
 
 SingleArray = npt.NDArray[np.float32]
 
@@ -64,7 +64,7 @@ class DualSteps:
         The units of each layer.
     facets, limits : ndarray, shapes (r, d) and (r,)
         Rows of the domain.
-    ball : NormBall, optional
+    ball : RoundPart, optional
         Of the domain.
     """
 
@@ -72,7 +72,7 @@ class DualSteps:
     spans: Sequence[slice]
     facets: SingleArray
     limits: SingleArray
-    ball: NormBall | None
+    ball: RoundPart | None
 
     def ascended(
         self,

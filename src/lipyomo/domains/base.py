@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,6 @@ from lipyomo.arrays import dense
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import Exact, ExactWeights, exact
-
-if TYPE_CHECKING:
-    from lipyomo.domains.norm_ball import NormBall
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,35 @@ def _no_rows(d: int) -> Rows:
     return Rows(sp.csr_array((0, d)), np.zeros(0))
 
 
+class RoundPart(Protocol):
+    """A ball ``|x - point|_p <= radius``, p = 1 or 2, in a box, as others see it.
+
+    Attributes
+    ----------
+    point : ndarray, shape (d,)
+    radius : float
+    norm : {'l1', 'l2'}
+    """
+
+    point: FloatArray
+    radius: float
+    norm: str
+
+    @property
+    def dimension(self) -> int:
+        """Number of inputs d."""
+
+    @property
+    def clip(self) -> tuple[FloatArray, FloatArray]:
+        """The box that the ball is intersected with (infinite without one)."""
+
+    def sizes(self, directions: Matrix) -> FloatArray:
+        """Dual norms of rows (..., d)."""
+
+    def slack(self, points: FloatArray) -> FloatArray:
+        """``radius - |x - point|_p`` for `points` (..., d)."""
+
+
 class Domain(ABC):
     """A closed convex set in R^d.
 
@@ -103,7 +129,7 @@ class Domain(ABC):
         return _no_rows(self.dimension)
 
     @property
-    def ball(self) -> NormBall | None:
+    def ball(self) -> RoundPart | None:
         """The round part: the domain is what box, rows and this ball share."""
         return None
 

@@ -22,7 +22,7 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from lipyomo.arrays import IntArray
-from lipyomo.domains import NormBall
+from lipyomo.domains.base import RoundPart
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact, row_reduced
 from lipyomo.numerics.params import PARAMS as NUMERICS
@@ -40,13 +40,13 @@ class Body:
     ----------
     lower, upper : ndarray, shape (n,)
         May be infinite.
-    ball : NormBall, optional
+    ball : RoundPart, optional
         Of the first ``ball.dimension`` variables.
     """
 
     lower: FloatArray
     upper: FloatArray
-    ball: NormBall | None = None
+    ball: RoundPart | None = None
 
     def side(self, j: int, downwards: bool) -> fmpq | None:
         """Lower or upper bound of a variable; None if infinite."""

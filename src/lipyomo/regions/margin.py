@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.arrays import dense
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
+from lipyomo.domains.base import RoundPart
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix, Network, Pattern
 from lipyomo.numerics.lp import LinearProgram
@@ -193,7 +194,7 @@ class _Margins:
             best = self._solved(program, objective, best, tau)
         return best
 
-    def towards_center(self, best: InteriorPoint, ball: NormBall) -> InteriorPoint:
+    def towards_center(self, best: InteriorPoint, ball: RoundPart) -> InteriorPoint:
         """Points of the region near the centre of a Euclidean ball, at falling margins.
 
         The region cut by a margin may miss the ball although the region does not.  A distance

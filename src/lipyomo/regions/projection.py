@@ -16,7 +16,7 @@ from math import comb
 
 from flint import fmpq, fmpq_mat
 
-from lipyomo.domains.norm_ball import NormBall
+from lipyomo.domains.base import RoundPart
 from lipyomo.numerics.exact import exact
 from lipyomo.regions.combination import slacks
 from lipyomo.regions.params import PARAMS
@@ -40,7 +40,7 @@ class Nearest:
     inside: bool
 
 
-def nearest(rows: Sequence[Sequence[fmpq]], ball: NormBall) -> Nearest | None:
+def nearest(rows: Sequence[Sequence[fmpq]], ball: RoundPart) -> Nearest | None:
     """The point of ``{x : a . x <= b for all rows (a, b)}`` nearest to the centre of a ball.
 
     None if there are too many rows to try; the polyhedron must not be empty.
@@ -59,7 +59,7 @@ def nearest(rows: Sequence[Sequence[fmpq]], ball: NormBall) -> Nearest | None:
     return None
 
 
-def between(near: Sequence[fmpq], inner: Sequence[fmpq], ball: NormBall) -> list[fmpq]:
+def between(near: Sequence[fmpq], inner: Sequence[fmpq], ball: RoundPart) -> list[fmpq]:
     """A point inside the ball on the way from `near`, which is inside it, to `inner`."""
     center = [exact(value) for value in ball.point.tolist()]
     limit, step = exact(ball.radius) ** 2, fmpq(1)

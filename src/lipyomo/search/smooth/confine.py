@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
-from lipyomo.domains import NormBall
+from lipyomo.domains.base import RoundPart
 from lipyomo.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above
@@ -223,7 +223,7 @@ def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
     return x.middle - x.radius * ends[:, 1] - room, x.middle + x.radius * ends[:, 0] + room
 
 
-def _with_tangents(context: Context, ball: NormBall, summed: Summed, x: Signal) -> Summed:
+def _with_tangents(context: Context, ball: RoundPart, summed: Summed, x: Signal) -> Summed:
     """The same with tangents: ``g . (x - p) <= radius |g|`` in the dual norm, for any g."""
     unit, (a, constant, rounding) = context.unit, summed
     for _ in range(context.params.tangents):
