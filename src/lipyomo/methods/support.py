@@ -29,7 +29,6 @@ from lipyomo.regions.witness import unbeaten
 from lipyomo.result import Guarantee, Witness
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
-from lipyomo.search.smooth.chords import whole_bound
 from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
 from lipyomo.system.memory import LARGE
 
@@ -84,6 +83,8 @@ def affine_bound(run: Run) -> None:
     tables = 8.0 * small.network.input_dim**2 <= LARGE
     if small.network.smooth and small.domain.is_bounded and tables and not run.expired:
         try:
+            from lipyomo.search.smooth.chords import whole_bound
+
             run.drop_upper(whole_bound(small, run.clock))
         except MethodError:  # too many vertices: the others treat the dual ball as a whole
             return

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from lipyomo.arrays import Matrix
 from lipyomo.domains import Domain
@@ -32,21 +31,23 @@ from lipyomo.sampling.params import PARAMS
 TEMPERATURES, STEPS = (-1.0, 1.0), (-1.7, 0.0)
 """Powers of ten between which first temperatures and first steps lie."""
 
-_FLAT = np.float32(-2.0 * np.log(np.finfo(np.float32).eps))
-"""Temperatures from a kink at which its curve is flat in single precision: farther away slopes
-would be subnormal numbers, with which products take five times as long."""
-
 Digits: TypeAlias = "npt.NDArray[Any]"
 """Numbers in the precision of the ascents."""
 
 
 class _Units(NamedTuple):
-    """A layer in the precision of the ascents; slopes, biases and spreads as columns."""
+    """A layer in the precision of the ascents; all but the weight are columns.
+
+    `spread` is twice the typical size of a pre-activation's variation, `middle` and `half` are
+    those of the slopes.
+    """
 
     weight: Matrix
     bias: Digits
     left: Digits
-    change: Digits
+    right: Digits
+    middle: Digits
+    half: Digits
     spread: Digits
 
 
@@ -74,7 +75,8 @@ class SmoothAscent:
         for i, (layer, size) in enumerate(zip(layers, spread, strict=True)):
             bias = layer.bias if i else z[0][0]  # inputs count from the centre: few digits do
             size = np.maximum(size, EQUAL * size.max(initial=0.0) + 1e-300)
-            columns = (bias, layer.left, layer.right - layer.left, size)
+            left, right = layer.left, layer.right
+            columns = (bias, left, right, 0.5 * (left + right), 0.5 * (right - left), 2.0 * size)
             parts = (part[:, None].astype(kind) for part in columns)
             self._layers.append(_Units(layer.weight.astype(kind), *parts))
         along = [layer.weight for layer in self._layers]
@@ -153,12 +155,12 @@ class SmoothAscent:
         warm = temperature.astype(self._kind)
         for layer in self._layers:
             z = np.asarray(layer.weight @ passed) + layer.bias
-            hard.append(layer.left + layer.change * (z > 0))
+            hard.append(np.where(z > 0, layer.right, layer.left))
             passed = hard[-1] * z
             unit = np.maximum(layer.spread * warm, self._tiny)  # constant units have no spread
-            curve = expit(np.minimum(np.maximum(z / unit, -_FLAT), _FLAT))
-            soft.append(layer.left + layer.change * curve)
-            steep.append(layer.change * (curve * (1.0 - curve) / unit))
+            curve = np.tanh(z / unit)
+            soft.append(layer.middle + layer.half * curve)
+            steep.append(layer.half * ((1.0 - curve * curve) / unit))
         return hard, soft, steep
 
     def _uphill(
