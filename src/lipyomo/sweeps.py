@@ -19,9 +19,9 @@ from lipyomo.arguments import instance
 from lipyomo.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.maps.params import PARAMS
 from lipyomo.maps.together import joins, together
-from lipyomo.methods.registry import get_method
+from lipyomo.methods.registry import get_method, was_interrupted
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Result, Status, frame_of
+from lipyomo.result import Result, frame_of
 from lipyomo.settings import Settings
 from lipyomo.system.parallel import Workers
 
@@ -160,7 +160,7 @@ def _rows(
             )
             logger.info("problem %d: %s", index, row.error or f"{row.result!r}".splitlines()[0])
             yield row
-            if row.result is not None and row.result.status is Status.INTERRUPTED:
+            if row.result is not None and was_interrupted(row.result):
                 raise KeyboardInterrupt  # which the method has answered with what it had
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.api import solve
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.params import PARAMS as BOUNDS
 from lipyomo.certification.data import Clip, DataError, class_of, clip_box, data_point
+from lipyomo.certification.goal import unless_interrupted
 from lipyomo.certification.metric import metric_of
 from lipyomo.domains import Domain
 from lipyomo.errors import LipyomoError
@@ -106,14 +108,13 @@ class Classifier:
     def global_constants(self, label: int) -> FloatArray:
         """Upper bounds of ``L(f_i - f_j)`` over all valid inputs, shape (classes - 1,)."""
         if label not in self._global:
-            from lipyomo.api import solve
-
             problems = (
                 self.metric.problem(self.network, None, np.inf, self.clip, functional(c))
                 for c in self.functionals(label)
             )
             quick = Settings(time_limit=BOUNDS.seconds, attain=False)
-            self._global[label] = np.array([solve(p, "naive", quick).upper for p in problems])
+            found = [unless_interrupted(solve(p, "naive", quick)) for p in problems]
+            self._global[label] = np.array([one.upper for one in found])
         return self._global[label]
 
     def problem(

@@ -78,7 +78,7 @@ def least_margin(
     from lipyomo.blocks import ReluNetworkBlock
     from lipyomo.mip.cells import whole
     from lipyomo.mip.scaling import scaled, too_fine
-    from lipyomo.solvers import SolverOptions, solve_model
+    from lipyomo.solvers import SolverOptions, SolveStatus, solve_model
 
     if not domain.is_polyhedral:
         return LeastMargin()
@@ -94,6 +94,8 @@ def least_margin(
     model.margin = pyo.Objective(expr=model.net.outputs[0])
     options = SolverOptions(time_limit=max(seconds, 0.01), integrality_tolerance=PARAMS.integrality)
     outcome = solve_model(model, solver, options)
+    if outcome.status is SolveStatus.INTERRUPTED:  # by Ctrl-C, which the solver has heard
+        raise KeyboardInterrupt
     point = None
     if outcome.incumbent is not None:
         outcome.load()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from lipyomo.api import solve
+from lipyomo.methods.registry import was_interrupted
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Result
 from lipyomo.settings import Settings
@@ -27,6 +28,11 @@ def bound_until(
     -------
     Result
         Interrupted if it was decided before the method came to its own end.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        As `unless_interrupted`.
     """
     latest = [math.inf, 0.0]
 
@@ -39,4 +45,17 @@ def bound_until(
     settings = Settings(
         time_limit=seconds, progress=watch, should_stop=decided, threads=1, attain=False
     )
-    return solve(problem, method, settings)
+    result = solve(problem, method, settings)
+    return result if decided() else unless_interrupted(result)
+
+
+def unless_interrupted(result: Result) -> Result:
+    """The result, unless it is a method's answer to Ctrl-C: then no further row is begun.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    """
+    if was_interrupted(result):
+        raise KeyboardInterrupt
+    return result

@@ -38,7 +38,7 @@ from lipyomo.certification.data import (
     data_point,
     data_points,
 )
-from lipyomo.certification.goal import bound_until
+from lipyomo.certification.goal import bound_until, unless_interrupted
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
@@ -339,7 +339,7 @@ def least_slope(
     clock = Clock(time_limit)
     if size is None:
         problem = LipschitzProblem(network, box, "l1", functional=row)
-        size = solve(problem, "fastlip", attain=False).upper
+        size = unless_interrupted(solve(problem, "fastlip", attain=False)).upper
     if not math.isfinite(size):
         raise LipyomoError("the slopes have no bound")
     scale = 1.0 if size == 0 else math.ldexp(1.0, math.frexp(2.0 * size)[1])

@@ -136,7 +136,7 @@ def smallest_perturbation(
 def _searched(
     question: NearestQuestion, start: Incumbent, clock: Clock, nodes: int | None
 ) -> Found[Any]:
-    """The engine, until it has split so many nodes."""
+    """The engine, until it has split so many nodes; Ctrl-C ends more than this search."""
     split = 0
 
     def hear(point: FloatArray | None, upper: float, count: int, message: str) -> None:
@@ -148,7 +148,10 @@ def _searched(
 
     part = Clock(clock.left, enough)
     make: Any = SmoothNearestPipeline if question.network.smooth else NearestPipeline
-    return Engine(make(question, start), part, news=hear).run()
+    found: Found[Any] = Engine(make(question, start), part, news=hear).run()
+    if part.interrupted and not (enough() or found.starved):
+        raise KeyboardInterrupt
+    return found
 
 
 def farthest(classifier: Classifier, x: FloatArray, most: float) -> float:

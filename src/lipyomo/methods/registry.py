@@ -21,7 +21,7 @@ from lipyomo.magnitudes import overflow_is_meant
 from lipyomo.methods.free import with_free
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Witness
+from lipyomo.result import Guarantee, Result, Status, Witness
 from lipyomo.run import Run
 from lipyomo.settings import Settings
 from lipyomo.system.parallel import blas_threads
@@ -239,6 +239,11 @@ def _quick_incumbent(run: Run) -> Witness | None:
             run.problem, np.random.default_rng(run.settings.seed), None, run.clock
         )
     return quick_incumbent(run.problem, run.settings.seed, run.clock)
+
+
+def was_interrupted(result: Result) -> bool:
+    """Whether a method was told to stop; where memory runs out, it ends with the same status."""
+    return result.status is Status.INTERRUPTED and STARVED not in result.warnings
 
 
 def finished(method: Method, run: Run) -> Result:

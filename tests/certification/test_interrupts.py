@@ -1,0 +1,68 @@
+"""Ctrl-C where rows are decided in this process: no further one is begun."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import lipyomo
+from networks import random_network
+
+WIDE = random_network(3, (12, 40, 40, 3))
+POINTS = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 12))
+
+
+@contextmanager
+def pressed(after: float) -> Iterator[None]:
+    """A block in which Ctrl-C is pressed after some seconds."""
+
+    def press(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, press)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def by_bnb() -> object:
+    return lipyomo.certify_robustness(
+        WIDE, POINTS, radius=3.0, methods=["bnb"], time_limit=60.0, workers=1
+    )
+
+
+def by_distance() -> object:
+    return lipyomo.certify_robustness(
+        WIDE, POINTS, radius=3.0, exact=True, methods=["exact"], time_limit=60.0, workers=1
+    )
+
+
+def by_solver() -> object:
+    return lipyomo.certify_robustness(
+        *(WIDE, POINTS), radius=3.0, methods=["exact"], solver="highs", time_limit=60.0, workers=1
+    )
+
+
+def by_slopes() -> object:
+    hard = {"functional": [1, 0, 0], "tolerance": 0.29}  # between the bounds of half a minute
+    return lipyomo.check_monotone(
+        *(WIDE, POINTS, 3.0), increasing=[0], time_limit=60.0, workers=1, **hard
+    )
+
+
+@pytest.mark.parametrize(
+    ("ask", "after"), [(by_bnb, 2.0), (by_distance, 2.0), (by_solver, 6.0), (by_slopes, 2.0)]
+)
+def test_ctrl_c_ends_all_rows(ask: Callable[[], object], after: float) -> None:
+    began = time.monotonic()
+    with pressed(after), pytest.raises(KeyboardInterrupt):
+        ask()
+    assert time.monotonic() - began < 60.0  # which is what one row may take
