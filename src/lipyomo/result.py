@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from html import escape
 from os import PathLike
@@ -20,7 +20,7 @@ from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.system.outputs import RESULT, shown, why, written
-from lipyomo.system.plain import plain
+from lipyomo.system.plain import Entries, plain
 
 EXACT_TOLERANCE = 1e-6
 """Relative gap at which an interval with an attained lower end is called exact."""
@@ -130,19 +130,25 @@ class Witness:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Witness:
-        """The witness that `to_dict` has written."""
-        rest = data.get("rest")
-        x, direction, functional = (
-            np.array(data[name], dtype=np.float64) for name in ("x", "direction", "functional")
-        )
+        """The witness that `to_dict` has written.
+
+        Raises
+        ------
+        ResultError
+            If an entry is missing, or of another type; the message names it.
+        """
+        entries = Entries(data, "the witness", ResultError)
+        sides = entries.texts("pattern")
+        if not set().union(*sides) <= {"0", "1"}:
+            raise ResultError("'pattern' of the witness must hold 0 and 1 alone")
         return cls(
-            x,
-            direction,
-            functional,
-            tuple(np.array([on == "1" for on in layer], dtype=bool) for layer in data["pattern"]),
-            _unless_missing(data["margin"]),
-            float(data["value"]),
-            None if rest is None else np.array(rest, dtype=np.float64),
+            entries.vector("x"),
+            entries.vector("direction"),
+            entries.vector("functional"),
+            tuple(np.array([on == "1" for on in layer], dtype=bool) for layer in sides),
+            entries.end("margin"),
+            entries.end("value"),
+            entries.optional("rest", entries.vector),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -318,31 +324,28 @@ class Result:
         Raises
         ------
         ResultError
-            If it is not such a result.
+            If an entry is missing, or of another type; the message names it.
         """
-        try:
-            found = None if data["witness"] is None else Witness.from_dict(data["witness"])
-            known: dict[str, Any] = {entry.name: data.get(entry.name) for entry in fields(cls)}
-            known.update(
-                lower=_unless_missing(data["lower"]),
-                upper=_unless_missing(data["upper"]),
-                status=Status(data["status"]),
-                method=str(data["method"]),
-                guarantee=Guarantee(data["guarantee"]),
-                witness=found,
-                warnings=[str(note) for note in data["warnings"]],
-                history=[
-                    (float(at), float(low), _unless_missing(high))
-                    for at, low, high in data["history"]
-                ],
-                details=dict(data["details"]),
-            )
-            return cls(**known)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as trouble:
-            raise ResultError(
-                f"this is not a result that lipyomo has written ({type(trouble).__name__}: "
-                f"{trouble}).  Remedy: give what Result.to_dict or --json gives"
-            ) from None
+        entries = Entries(data, "the result", ResultError)
+        return cls(
+            lower=entries.end("lower"),
+            upper=entries.end("upper"),
+            status=entries.member("status", Status),
+            method=entries.text("method"),
+            guarantee=entries.member("guarantee", Guarantee),
+            estimate=entries.optional("estimate", entries.number),
+            formulation=entries.optional("formulation", entries.text),
+            solver=entries.optional("solver", entries.text),
+            seconds=entries.number("seconds"),
+            nodes=entries.optional("nodes", entries.count),
+            unstable=entries.optional("unstable", entries.count),
+            bounds=entries.optional("bounds", entries.text),
+            basis=entries.optional("basis", entries.text),
+            witness=entries.optional("witness", lambda name: Witness.from_dict(data[name])),
+            warnings=entries.texts("warnings"),
+            history=[(at, low, high) for at, low, high in entries.rows("history", 3)],
+            details=entries.mapping("details"),
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result into a JSON file, which `load` reads.
@@ -441,8 +444,3 @@ def close_enough(lower: float, upper: float) -> bool:
 def contradict(lower: float, upper: float) -> bool:
     """Whether an attained value exceeds a bound by more than the rounding of a witness's norm."""
     return lower > upper + EQUAL * abs(upper)
-
-
-def _unless_missing(value: float | None) -> float:
-    """A number that was written as None if it was infinite."""
-    return math.inf if value is None else float(value)

@@ -158,7 +158,7 @@ BAD = {
     "text for jobs": (lambda: compare(PROBLEM, ["naive"], jobs="2"), "jobs"),
     "text for memory": (lambda: compare(PROBLEM, ["naive"], memory_limit="1 GB"), "memory"),
     "a number for options of methods": (lambda: compare(PROBLEM, options=3), "options"),
-    "no result": (lambda: Result.from_dict({}), "witness"),
+    "no result": (lambda: Result.from_dict({}), "lower"),
     "a number for a result": (lambda: Result.from_dict(3), "result"),
 }
 

@@ -65,6 +65,58 @@ def test_unknown_ends_come_back():
     assert back.value == 2.0
 
 
+def test_infinite_constants_come_back():
+    far = Result(math.inf, math.inf, Status.EXACT, "bnb", history=[(0.5, math.inf, math.inf)])
+    assert Result.from_dict(json.loads(far.to_json())) == far
+
+
+WRONG = (
+    *("lower", "upper", "status", "method", "guarantee", "estimate", "formulation", "solver"),
+    *("seconds", "nodes", "unstable", "bounds", "basis", "witness", "warnings", "history"),
+    "details",
+)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_entry_of_another_type_is_refused_by_its_name(found, name):
+    strange = True if name in ("method", "formulation", "solver", "bounds", "basis") else "1.5"
+    with pytest.raises(ResultError, match=name):
+        Result.from_dict(found.to_dict() | {name: strange})
+
+
+@pytest.mark.parametrize(
+    ("name", "strange"),
+    [
+        ("lower", math.nan),
+        ("lower", True),
+        ("nodes", 2.5),
+        ("nodes", -1),
+        ("status", "excellent"),
+        ("status", ["exact"]),
+        ("warnings", ["one", 2]),
+        ("history", [[0.0, 1.0]]),
+        ("history", [[0.0, 1.0, "2"]]),
+        ("details", [1]),
+    ],
+)
+def test_so_is_one_of_another_form(found, name, strange):
+    with pytest.raises(ResultError, match=name):
+        Result.from_dict(found.to_dict() | {name: strange})
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "direction", "functional", "pattern", "margin", "value", "rest"]
+)
+def test_so_are_those_of_a_witness(found, name):
+    witness = found.to_dict()["witness"]
+    with pytest.raises(ResultError, match=f"{name}.* of the witness"):
+        Result.from_dict(found.to_dict() | {"witness": witness | {name: ["2", [1.0]]}})
+    if name != "rest":
+        del witness[name]
+        with pytest.raises(ResultError, match=f"the witness has no entry '{name}'"):
+            Result.from_dict(found.to_dict() | {"witness": witness})
+
+
 def test_history_as_a_frame(found):
     pytest.importorskip("pandas")
     frame = found.to_frame()
