@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from lipyomo.arguments import brief, one_of, real_numbers
 from lipyomo.arrays import lengths, read_only
-from lipyomo.errors import NormError
+from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.rounding import gamma
@@ -381,6 +381,24 @@ def functional(c: npt.ArrayLike) -> LinearOutput:
     if vector.ndim != 1:
         raise NormError(f"the functional has shape {vector.shape}, expected one number an output")
     return LinearOutput(vertices=vector[None, :], name="functional")
+
+
+def read_functional(c: npt.ArrayLike, outputs: int) -> FloatArray:
+    """The functional (m,) that is given for a network with m outputs, read-only.
+
+    Raises
+    ------
+    ProblemError
+        If it does not fit, or is not finite.
+    """
+    row = real_numbers(c, "the functional", ProblemError).reshape(-1)
+    if row.size != outputs:
+        raise ProblemError(
+            f"the functional has {row.size} entries, the network has {outputs} outputs"
+        )
+    if not np.isfinite(row).all():
+        raise ProblemError("the functional holds NaN or infinite entries")
+    return read_only(row)
 
 
 def output_norm_of(norm: str | OutputNorm) -> OutputNorm:

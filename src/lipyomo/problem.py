@@ -31,6 +31,7 @@ from lipyomo.norms import (
     OutputNorm,
     check_input_norm,
     output_norm_of,
+    read_functional,
 )
 from lipyomo.norms import (
     functional as functional_norm,
@@ -105,6 +106,10 @@ class LipschitzProblem:
     at_fixed : ndarray of bool, shape (d,)
         Inputs that the domain fixes and `wrt` names, where the network is smooth: derivatives along
         them count, at the values that they have.
+    functional : ndarray, shape (m,), or None
+        c, read-only.
+    notes : tuple of str
+        What results are to say of the problem: a norm by default, inputs that cannot move.
     free : LipschitzProblem or None
         That of the directions which are free of cost: the constant is infinite unless this one's is
         zero.
@@ -135,80 +140,80 @@ class LipschitzProblem:
             raise ProblemError(
                 f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
             )
-        if sum(choice is not None for choice in (output_norm, functional, margin)) > 1:
-            raise ProblemError("give only one of output norm, functional and margin")
-        self.network = network
-        self.domain = domain
+        self.network, self.domain = network, domain
         self.input_norm: InputNorm = check_input_norm(input_norm)
-        self.notes: list[str] = []
-        self.functional: FloatArray | None = None
-        m = network.output_dim
-        if functional is not None:
-            c = real_numbers(functional, "the functional", ProblemError).reshape(-1)
-            if c.size != m:
-                raise ProblemError(
-                    f"the functional has {c.size} entries, the network has {m} outputs"
-                )
-            if not np.isfinite(c).all():
-                raise ProblemError("the functional holds NaN or infinite entries")
-            self.functional = read_only(c)
-            self.output_norm: OutputNorm = functional_norm(c)
-        elif margin is not None:
-            self.output_norm = CrossOutput(whole_number(margin, "the margin", ProblemError, None))
-        elif output_norm is None:
-            self.output_norm = LinfOutput()
-            if m > 1:
-                self.notes.append(f"no output norm given: linf over the {m} outputs was used")
-        else:
-            self.output_norm = output_norm_of(output_norm)
-        self.output_norm.check(m)
+        m, d = network.output_dim, network.input_dim
+        self.functional, self.output_norm = _chosen_output(m, output_norm, functional, margin)
         named = by_name(wrt, network.input_parts)
-        self._asked = asked = _Asked.of(network.input_dim, directions, named, weights)
-        self.directions: Matrix | None = parse_directions(network.input_dim, *asked)
+        self._asked = asked = _Asked.of(d, directions, named, weights)
+        self.directions: Matrix | None = parse_directions(d, *asked)
         check_magnitudes(network, domain, self._given_vertices, self.directions)
-        frozen = int(domain.frozen.sum())
-        if frozen == network.input_dim:
+        if domain.frozen.all():
             raise ProblemError(
                 "the domain is a single point, where a Lipschitz constant has no meaning.  "
                 "Remedy: let at least one input move"
             )
         self.at_fixed = self._named_though_fixed(asked.wrt)
-        if self.at_fixed.any():
-            names = ", ".join(map(str, np.flatnonzero(self.at_fixed)))
-            self.notes.append(
-                f"wrt names what cannot move in the domain (input {names}): derivatives along that "
-                "are taken at its value"
-            )
+        if self.at_fixed.any() and self.directions is None:
+            self.directions = np.eye(d)
+        self.free: LipschitzProblem | None = self._free_of_cost()
         out = domain.frozen & ~self.at_fixed
-        if out.any():
-            self.notes.append(
-                f"{int(out.sum())} of {network.input_dim} inputs cannot move in the domain and "
-                "were eliminated: the constant is over the other directions"
-            )
-        self.free: LipschitzProblem | None = None
-        free = free_directions(network.input_dim, asked.wrt, asked.weights)
-        if free is not None:
-            free = free[:, np.flatnonzero(~domain.frozen @ free)]
-            if free.shape[1]:
-                self.free = _Derived(self, network, domain, directions=free)
         if (
             out.any()
             and self.directions is not None
             and (self.free is None or self.directions.any())
         ):
             self.directions = without_frozen(self.directions, out)
+        by_default = output_norm is None and functional is None and margin is None
+        self.notes = self._remarks(by_default, int(out.sum()))
 
     def _named_though_fixed(self, wrt: IntArray | None) -> BoolArray:
-        """See `at_fixed`; directions are written out where there are such inputs."""
-        d, found = self.network.input_dim, np.zeros(self.network.input_dim, dtype=bool)
-        if wrt is None or not self.network.smooth:
-            return found
-        found[wrt] = True
-        found &= self.domain.frozen
-        if found.any():
-            self.directions = np.eye(d) if self.directions is None else self.directions
-            found &= np.asarray(abs(self.directions).sum(axis=1)).reshape(-1) > 0
+        """See `at_fixed`."""
+        found = np.zeros(self.network.input_dim, dtype=bool)
+        if wrt is not None and self.network.smooth:
+            found[wrt] = True
+            found &= self.domain.frozen
+            if self.directions is not None:
+                found &= np.asarray(abs(self.directions).sum(axis=1)).reshape(-1) > 0
         return read_only(found)
+
+    def _free_of_cost(self) -> LipschitzProblem | None:
+        """See `free`."""
+        free = free_directions(self.network.input_dim, self._asked.wrt, self._asked.weights)
+        if free is None:
+            return None
+        moving = free[:, np.flatnonzero(~self.domain.frozen @ free)]
+        if not moving.shape[1]:
+            return None
+        return _Derived(self, self.network, self.domain, directions=moving)
+
+    def _remarks(self, by_default: bool, eliminated: int) -> tuple[str, ...]:
+        """What results of the problem are to say of it.
+
+        Parameters
+        ----------
+        by_default : bool
+            Whether nobody has chosen the output norm.
+        eliminated : int
+            Number of inputs that do not count, since they cannot move.
+        """
+        notes = []
+        if by_default and self.network.output_dim > 1:
+            notes.append(
+                f"no output norm given: linf over the {self.network.output_dim} outputs was used"
+            )
+        if self.at_fixed.any():
+            names = ", ".join(map(str, np.flatnonzero(self.at_fixed)))
+            notes.append(
+                f"wrt names what cannot move in the domain (input {names}): derivatives along that "
+                "are taken at its value"
+            )
+        if eliminated:
+            notes.append(
+                f"{eliminated} of {self.network.input_dim} inputs cannot move in the domain and "
+                "were eliminated: the constant is over the other directions"
+            )
+        return tuple(notes)
 
     # -- shape -----------------------------------------------------------------------------------
 
@@ -366,6 +371,23 @@ class LipschitzProblem:
         return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
 
 
+def _chosen_output(
+    m: int, norm: str | OutputNorm | None, functional: npt.ArrayLike | None, margin: int | None
+) -> tuple[FloatArray | None, OutputNorm]:
+    """The functional, if one is given, and the norm of m outputs."""
+    if sum(choice is not None for choice in (norm, functional, margin)) > 1:
+        raise ProblemError("give only one of output norm, functional and margin")
+    row = None
+    found: OutputNorm = LinfOutput() if norm is None else output_norm_of(norm)
+    if functional is not None:
+        row = read_functional(functional, m)
+        found = functional_norm(row)
+    elif margin is not None:
+        found = CrossOutput(whole_number(margin, "the margin", ProblemError, None))
+    found.check(m)
+    return row, found
+
+
 class _Derived(LipschitzProblem):
     """A problem in the norms of another one; what was checked there is not checked again."""
 
@@ -377,7 +399,7 @@ class _Derived(LipschitzProblem):
         functional: FloatArray | None = None,
         directions: Matrix | None = None,
     ) -> None:
-        self.network, self.domain, self.notes = network, domain, []
+        self.network, self.domain, self.notes = network, domain, ()
         # a smaller network has inputs left that cannot move only where these are differentiated by
         self.at_fixed = origin.at_fixed if domain is origin.domain else domain.frozen
         self.directions, self.free, self._asked = directions, None, _Asked(directions)

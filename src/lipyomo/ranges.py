@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import instance, real_numbers
+from lipyomo.arguments import instance
 from lipyomo.arrays import FloatArray
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import Network, check_network
+from lipyomo.norms import read_functional
 from lipyomo.result import EXACT_TOLERANCE, Status
 from lipyomo.run import Clock
 from lipyomo.system.plain import finite
@@ -119,8 +119,4 @@ def chosen_functional(network: Network, functional: npt.ArrayLike | None) -> Flo
     m = network.output_dim
     if functional is None and m > 1:
         raise ProblemError(f"the network has {m} outputs.  Remedy: give a functional of them")
-    given = [1.0] if functional is None else functional
-    row = real_numbers(given, "the functional", ProblemError).reshape(-1)
-    if row.size != m or not np.isfinite(row).all():
-        raise ProblemError(f"the functional needs {m} finite entries, one an output")
-    return row
+    return read_functional([1.0] if functional is None else functional, m)

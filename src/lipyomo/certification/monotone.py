@@ -46,6 +46,7 @@ from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray, Network, check_network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.questions.entries import tilted
+from lipyomo.ranges import chosen_functional
 from lipyomo.run import Clock
 
 
@@ -212,7 +213,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         )
         for name in ("increasing", "decreasing"):
             instance(getattr(self, name), Iterable, name, LipyomoError, "the numbers of inputs")
-        d, m = self.network.input_dim, self.network.output_dim
+        d = self.network.input_dim
         up, down = list(self.increasing), list(self.decreasing)
         if not up and not down:
             raise LipyomoError("name inputs that should be increasing or decreasing")
@@ -226,12 +227,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
             raise LipyomoError(
                 f"the radius must be one finite number, or one for each of {d} inputs"
             )
-        if self.functional is None and m > 1:
-            raise LipyomoError(f"the network has {m} outputs.  Remedy: give a functional of them")
-        given = [1.0] if self.functional is None else self.functional
-        row = real_numbers(given, "the functional", LipyomoError).ravel()
-        if row.shape != (m,) or not np.isfinite(row).all():
-            raise LipyomoError(f"the functional needs {m} finite entries, one an output")
+        self._row = chosen_functional(self.network, self.functional)
         if not real_number(self.tolerance, "the tolerance", LipyomoError) >= 0:
             raise LipyomoError("the tolerance must not be negative")
         positive(self.time_limit, "the time limit", LipyomoError)
@@ -239,7 +235,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
             known = ", ".join(bounding_methods())
             raise LipyomoError(f"method '{self.method}' proves no sign.  Remedy: one of {known}")
         self.signs = {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)}
-        self._row, self._half, self._box = row, np.broadcast_to(half, d), clip_box(self.clip, d)
+        self._half, self._box = np.broadcast_to(half, d), clip_box(self.clip, d)
         self._size: tuple[int, float | None] = (-1, None)  # of the last row's slopes
 
     def jobs(self, points: FloatArray, done: Container[int] = ()) -> list[Job]:

@@ -79,15 +79,7 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
     if domain is small.domain:
         return small
     norms = small.input_norm, small.output_norm
-    return without_notes(
-        LipschitzProblem(small.network, domain, *norms, directions=small.directions)
-    )
-
-
-def without_notes(problem: LipschitzProblem) -> LipschitzProblem:
-    """A problem made of another one, whose notes were told with that."""
-    problem.notes.clear()
-    return problem
+    return LipschitzProblem(small.network, domain, *norms, directions=small.directions)
 
 
 def whole(

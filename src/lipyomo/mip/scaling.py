@@ -19,7 +19,7 @@ from scipy.sparse import diags_array
 from lipyomo.arrays import scaled_rows
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Box, Domain
-from lipyomo.mip.cells import Cell, without_notes
+from lipyomo.mip.cells import Cell
 from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
@@ -77,9 +77,7 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     if network is None:
         return Scaled(problem, 1.0), root
     norms = problem.input_norm, norm
-    small = without_notes(
-        LipschitzProblem(network, problem.domain, *norms, directions=problem.directions)
-    )
+    small = LipschitzProblem(network, problem.domain, *norms, directions=problem.directions)
     unit = norm_unit / whole
     moved = LayerBounds(
         [low * s for low, s in zip(bounds.lower, factors, strict=True)],
