@@ -10,9 +10,9 @@ from lipyomo.cascade import QUICK, STAGES
 from lipyomo.errors import MethodError
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
-from lipyomo.methods.registry import STARVED, method
+from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.sizes import form_seconds, search_bytes
-from lipyomo.methods.support import joint_first, run_cascade, run_forms
+from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import witness_near
@@ -43,9 +43,7 @@ def why_not(problem: LipschitzProblem, memory: float, way: str) -> str | None:
     "branch and bound, semidefinite",
     Guarantee.EXACT,
     "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz; affine for smooth units)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Search activation patterns and input boxes until the interval closes.
@@ -131,7 +129,7 @@ def search(
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
-        run_forms(run, cascade, run.clock.part())
+        run_semidefinite(run, cascade, run.clock.part())
     if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
         cascade.run(("joint",))
         run.drop_upper(cascade.value)
@@ -176,7 +174,7 @@ def search_smooth(
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         rng = np.random.default_rng(run.settings.seed)
-        run_forms(run, run_cascade(run, QUICK), run.clock.part())
+        run_semidefinite(run, run_cascade(run, QUICK), run.clock.part())
         run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
         return run.result()
     run.drop_upper(product_of_norms(reduced.problem))  # of deep networks boxes may say less

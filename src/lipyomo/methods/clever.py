@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.methods.options import whole_number
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
@@ -136,10 +136,8 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     "CLEVER",
     Guarantee.HEURISTIC,
     "Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
     options={"batches": 500, "batch_size": 1024},
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Estimate the constant from the maxima of batches of sampled gradient norms.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.errors import MethodError
-from lipyomo.methods.mip import refuses, solve
+from lipyomo.methods.mip import MODELLED, refuses, solve
 from lipyomo.methods.registry import method, run_method
 from lipyomo.methods.support import fall_back, few_vertices
 from lipyomo.norms import LinearOutput
@@ -20,12 +20,7 @@ from lipyomo.sampling.local_search import quick_incumbent
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
 
-_WORDS: dict[str, Any] = {
-    "input_norms": ("linf", "l1"),
-    "output_norms": ("cross", "cross(i)", "linear"),
-    "refuses": refuses,
-    "directions": ("two-slope",),
-}
+_FIELDS: dict[str, Any] = {"output_norms": ("cross", "cross(i)", "linear"), **MODELLED}
 
 
 def pairs(label: int, m: int) -> LinearOutput:
@@ -50,13 +45,13 @@ def pairs(label: int, m: int) -> LinearOutput:
     return LinearOutput(vertices=np.delete(rows, label, axis=0), name=f"pairs({label})")
 
 
-@method("crosslip", "CrossLip(i)", Guarantee.EXACT, _REFERENCE, **_WORDS)
+@method("crosslip", "CrossLip(i)", Guarantee.EXACT, _REFERENCE, **_FIELDS)
 def run_hull(run: Run) -> Result:
     """CrossLip(i): the adjoint MIP, whose functional runs over the whole dual ball."""
     return solve(run, "adjoint")
 
 
-@method("mipcrosslip", "MIPCrossLip(i)", Guarantee.EXACT, _REFERENCE, **_WORDS)
+@method("mipcrosslip", "MIPCrossLip(i)", Guarantee.EXACT, _REFERENCE, **_FIELDS)
 def run_choice(run: Run) -> Result:
     """MIPCrossLip(i): the tangent MIP, with a binary choice among the vertices."""
     return solve(run, "tangent")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import affine_bound, run_cascade
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -13,9 +13,7 @@ from lipyomo.run import Run
     "joint CROWN",
     Guarantee.UPPER,
     "Shi et al., Efficiently computing local Lipschitz constants (NeurIPS 2022)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Substitute linear bounds of the switches back, from the norm of the gradient to the outputs.

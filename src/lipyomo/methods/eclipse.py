@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import domain_bounds, fall_back, root_bounds
 from lipyomo.result import Guarantee, Result
@@ -16,9 +16,7 @@ from lipyomo.run import Run
     "ECLipsE",
     Guarantee.UPPER,
     "Xu and Sivaranjani, ECLipsE (NeurIPS 2024)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from lipyomo.cascade import Cascade, Stage
 from lipyomo.methods.options import choice
-from lipyomo.methods.registry import method
-from lipyomo.methods.support import domain_bounds, switched
+from lipyomo.methods.registry import TAKES_ALL, method
+from lipyomo.methods.support import run_cascade
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -15,10 +14,8 @@ from lipyomo.run import Run
     "FastLip",
     Guarantee.UPPER,
     "Weng et al., Towards fast computation of certified robustness (ICML 2018)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
     options={"adjoints": "interval"},
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Bound every entry of the gradient and take the dual norm of the largest absolute values.
@@ -34,10 +31,6 @@ def run(run: Run) -> Result:
         worse.
     """
     kind = choice(run, "adjoints", ("interval", "linear"))
-    bounds = domain_bounds(run)
-    cascade = Cascade(switched(run, bounds), bounds, clock=run.clock)
-    stages: tuple[Stage, ...] = ("entries",) if kind == "interval" else ("entries", "joint")
-    cascade.run(stages)
-    run.drop_upper(cascade.value)
+    run_cascade(run, ("entries",) if kind == "interval" else ("entries", "joint"))
     run.record(adjoints=kind)
     return run.result()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lipyomo.methods.registry import method
-from lipyomo.methods.shor import REFERENCE, WORDS, relax
+from lipyomo.methods.shor import FIELDS, REFERENCE, relax
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
 
-@method("hr1", "HR-1", Guarantee.UPPER, REFERENCE, **WORDS)
+@method("hr1", "HR-1", Guarantee.UPPER, REFERENCE, **FIELDS)
 def run_first(run: Run) -> Result:
     """HR-1: the first order for any number of hidden layers (one layer: Shor's relaxation).
 
@@ -20,7 +20,7 @@ def run_first(run: Run) -> Result:
     return relax(run, cells=False)
 
 
-@method("hr2", "HR-2", Guarantee.UPPER, REFERENCE, **WORDS)
+@method("hr2", "HR-2", Guarantee.UPPER, REFERENCE, **FIELDS)
 def run_second(run: Run) -> Result:
     """HR-2: with the second-order information on the cells {y_k, z_k} and {x_j, t_j}.
 

@@ -6,13 +6,11 @@ derivatives in all directions of the unit ball; the least of these is the upper 
 
 from __future__ import annotations
 
-from lipyomo.cascade import STAGES, Stage
-from lipyomo.methods.registry import method
+from lipyomo.cascade import STAGES
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import run_cascade
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-
-INTERVALS: tuple[Stage, ...] = ("entries",)
 
 
 @method(
@@ -20,11 +18,9 @@ INTERVALS: tuple[Stage, ...] = ("entries",)
     "Interval",
     Guarantee.UPPER,
     "Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Run the cheap stages; ``bounds`` says how pre-activations are bounded."""
-    run_cascade(run, INTERVALS if run.settings.bounds == "interval" else STAGES)
+    run_cascade(run, ("entries",) if run.settings.bounds == "interval" else STAGES)
     return run.result()

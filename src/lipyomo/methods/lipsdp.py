@@ -16,7 +16,7 @@ from lipyomo.domains import AllSpace, Domain
 from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.params import PARAMS
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import domain_bounds, fall_back, switched
 from lipyomo.network import Layer, Matrix, Network
@@ -140,10 +140,8 @@ def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Netw
     "LipSDP",
     Guarantee.UPPER,
     "Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
     options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Bound the constant by LipSDP.
@@ -153,8 +151,8 @@ def run(run: Run) -> Result:
     form : {'neuron', 'layer'}
         One multiplier a unit, or one a layer.
     solver : {'auto', 'newton', 'clarabel', 'scs', 'mosek'}
-        Conic solvers get the CVXPY model; ``newton`` is the own method (neuron
-        form only).  ``auto`` is Newton for the neuron form and Clarabel for the layer form.
+        Conic solvers get the CVXPY model; ``newton`` is the own method (neuron form only).
+        ``auto`` is Newton for the neuron form and Clarabel for the layer form.
     split : int
         Bound pieces of that many hidden layers by themselves and multiply; 0 does not split.
     slopes : {'local', 'global'}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.methods.options import whole_number
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -18,10 +18,8 @@ from lipyomo.search.smooth.local import smooth_incumbent
     "Local search LB",
     Guarantee.LOWER,
     "lipyomo",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
     options={"evaluations": 0},
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Sample, move the best points, and step from region to region; smooth networks by ascents.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.mip import refuses
+from lipyomo.methods.mip import MODELLED
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
 from lipyomo.result import Guarantee, Result
@@ -14,10 +14,8 @@ from lipyomo.run import Run
     "LipLP",
     Guarantee.UPPER,
     "Jordan and Dimakis 2020 (LipLP); adjoint and tangent encodings",
-    input_norms=("linf", "l1"),
     output_norms=LINEAR,
-    directions=("two-slope",),
-    refuses=refuses,
+    **MODELLED,
 )
 def run(run: Run) -> Result:
     """Bound the constant by one linear program.

@@ -9,6 +9,7 @@ it.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -39,16 +40,22 @@ def refuses(problem: LipschitzProblem) -> str | None:
     return None
 
 
+MODELLED: dict[str, Any] = {
+    "input_norms": ("linf", "l1"),
+    "directions": ("two-slope",),
+    "refuses": refuses,
+}
+"""Fields of methods that write models."""
+
+
 @method(
     "mip",
     "LipMIP",
     Guarantee.EXACT,
     "Jordan and Dimakis 2020 (LipMIP); adjoint and tangent encodings",
-    input_norms=("linf", "l1"),
     output_norms=LINEAR,
-    directions=("two-slope",),
     options={"partition": True},
-    refuses=refuses,
+    **MODELLED,
 )
 def run(run: Run) -> Result:
     """Solve the problem to optimality, or narrow the interval until something stops it.
@@ -63,13 +70,8 @@ def run(run: Run) -> Result:
     -------
     Result
     """
-    instance(
-        run.settings.options.get("partition", True),
-        bool,
-        "option partition",
-        MethodError,
-        "True or False",
-    )
+    given = run.settings.options.get("partition", True)
+    instance(given, bool, "option partition", MethodError, "True or False")
     return solve(run, run.settings.formulation)
 
 

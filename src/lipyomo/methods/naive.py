@@ -8,7 +8,7 @@ import numpy as np
 
 from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.numerics.rounding import rounded_up
@@ -44,10 +44,8 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     "NaiveUB",
     Guarantee.UPPER,
     "Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
     options={"norms": "asked"},
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Multiply the layers' norms.

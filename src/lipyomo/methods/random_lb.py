@@ -6,7 +6,7 @@ import numpy as np
 
 from lipyomo.methods.options import whole_number
 from lipyomo.methods.params import PARAMS
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -19,10 +19,8 @@ from lipyomo.sampling.params import PARAMS as SAMPLING
     "RandomLB",
     Guarantee.LOWER,
     "Jordan and Dimakis (NeurIPS 2020), appendix F.1",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
     options={"samples": 1000},
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Evaluate the Jacobian's norm at random points (LipMIP paper, appendix F.1).

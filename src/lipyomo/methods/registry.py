@@ -31,6 +31,13 @@ LINEAR = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
 
 EVERY = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
 
+TAKES_ALL: dict[str, Any] = {
+    "unbounded": True,
+    "smooth": True,
+    "directions": ("two-slope", "smooth"),
+}
+"""Fields of methods that take all domains, units and directions."""
+
 Recipe: TypeAlias = Callable[[Run], Result]
 
 STARVED = (

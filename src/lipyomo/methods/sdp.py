@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lipyomo.cascade import QUICK
-from lipyomo.methods.registry import method
-from lipyomo.methods.support import affine_bound, run_cascade, run_forms
+from lipyomo.methods.registry import TAKES_ALL, method
+from lipyomo.methods.support import affine_bound, run_cascade, run_semidefinite
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -14,9 +14,7 @@ from lipyomo.run import Run
     "semidefinite bound over the open switches",
     Guarantee.UPPER,
     "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.
@@ -26,5 +24,5 @@ def run(run: Run) -> Result:
     """
     cascade = run_cascade(run, QUICK)
     affine_bound(run)
-    run.record(newton_steps=run_forms(run, cascade, run.clock))
+    run.record(newton_steps=run_semidefinite(run, cascade, run.clock))
     return run.result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -11,12 +12,12 @@ import numpy as np
 from lipyomo.errors import MethodError
 from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds, few_vertices, switched
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.numerics.rounding import rounded_up
-from lipyomo.phases import LEFT, OPEN, Phases, open_phases
+from lipyomo.phases import OPEN, RIGHT, Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
@@ -34,71 +35,74 @@ def _svd_work(fewer: float, more: float) -> float:
     return (14.0 * more + 8.0 * fewer) * fewer**2
 
 
-def _norms(left: FloatArray, slopes: FloatArray, right: FloatArray) -> FloatArray:
-    """Spectral norms of ``left @ diag(slopes_i) @ right`` for rows of `slopes` (k, n)."""
-    products = (left[None] * slopes[:, None, :]) @ right
-    return np.asarray(np.linalg.norm(products, 2, axis=(1, 2)))
+@dataclass(frozen=True)
+class _Factor:
+    """``left @ diag(slopes) @ right``, for all slopes that the units of a layer may have.
 
+    Attributes
+    ----------
+    left : ndarray, shape (p, n)
+    low, high : ndarray, shape (n,)
+        Both slopes of open units; `low` is that of the others.
+    right : ndarray, shape (n, q)
+    is_open : ndarray of bool, shape (n,)
+    """
 
-def _at_once(left: FloatArray, right: FloatArray) -> int:
-    """How many products are formed at once."""
-    return max(int(SAMPLING.look_work / (left.size * right.shape[1])), 1)
+    left: FloatArray
+    low: FloatArray
+    high: FloatArray
+    right: FloatArray
+    is_open: BoolArray
 
+    @property
+    def at_once(self) -> int:
+        """How many products are formed at once."""
+        return max(int(SAMPLING.look_work / (self.left.size * self.right.shape[1])), 1)
 
-def _greedy(
-    left: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    right: FloatArray,
-    is_open: BoolArray,
-    stop: Stop,
-) -> float:
-    """Start with all right slopes and switch single units while that helps (Greedy SeqLip)."""
-    slopes = np.where(is_open, high, low)
-    units = np.flatnonzero(is_open)
-    best = float(_norms(left, slopes[None], right)[0])
-    chunk = _at_once(left, right)
-    before = 0.0
-    while best > before:
-        before, start = best, slopes
-        for first in range(0, units.size, chunk):
+    def norms(self, slopes: FloatArray) -> FloatArray:
+        """Spectral norms of the products, shape (k,), for rows of `slopes` (k, n)."""
+        products = (self.left[None] * slopes[:, None, :]) @ self.right
+        return np.asarray(np.linalg.norm(products, 2, axis=(1, 2)))
+
+    def greedy(self, stop: Stop) -> float:
+        """Start with all right slopes and switch single units while that helps (Greedy SeqLip)."""
+        slopes = np.where(self.is_open, self.high, self.low)
+        units, both = np.flatnonzero(self.is_open), self.low + self.high
+        best = float(self.norms(slopes[None])[0])
+        before = 0.0
+        while best > before:
+            before, start = best, slopes
+            for first in range(0, units.size, self.at_once):
+                if stop():
+                    return best
+                part = units[first : first + self.at_once]
+                trials, index = np.repeat(start[None], part.size, axis=0), np.arange(part.size)
+                trials[index, part] = both[part] - trials[index, part]
+                values = self.norms(trials)
+                k = int(np.argmax(values))
+                if values[k] > best * (1.0 + 1e-12):
+                    slopes, best = trials[k], float(values[k])
+        return best
+
+    def exact(self, stop: Stop) -> float:
+        """All combinations of slopes: the norm is convex in them, so that these decide."""
+        units = np.flatnonzero(self.is_open)
+        if units.size > PARAMS.exact_units:
+            raise MethodError(
+                f"SeqLip enumerates at most {PARAMS.exact_units} open units a layer, one layer has "
+                f"{units.size}.  Remedy: search=greedy"
+            )
+        best, chunk = 0.0, self.at_once
+        for start in range(0, 1 << units.size, chunk):
             if stop():
-                return best
-            part = units[first : first + chunk]
-            trials, index = np.repeat(start[None], part.size, axis=0), np.arange(part.size)
-            trials[index, part] = low[part] + high[part] - trials[index, part]
-            values = _norms(left, trials, right)
-            k = int(np.argmax(values))
-            if values[k] > best * (1.0 + 1e-12):
-                slopes, best = trials[k], float(values[k])
-    return best
-
-
-def _exact(
-    left: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    right: FloatArray,
-    is_open: BoolArray,
-    stop: Stop,
-) -> float:
-    """All combinations of slopes: the norm is convex in them, so that these decide."""
-    units = np.flatnonzero(is_open)
-    if units.size > PARAMS.exact_units:
-        raise MethodError(
-            f"SeqLip enumerates at most {PARAMS.exact_units} open units a layer, one layer has "
-            f"{units.size}.  Remedy: search=greedy"
-        )
-    best, chunk = 0.0, _at_once(left, right)
-    for start in range(0, 1 << units.size, chunk):
-        if stop():
-            return math.inf
-        count = min(chunk, (1 << units.size) - start)
-        bits = ((np.arange(start, start + count)[:, None] >> np.arange(units.size)) & 1) == 1
-        slopes = np.repeat(low[None], count, axis=0)
-        slopes[:, units] = np.where(bits, high[units], low[units])
-        best = max(best, float(_norms(left, slopes, right).max()))
-    return rounded_up(best, 64 * (left.shape[0] + left.shape[1] + right.shape[1]))
+                return math.inf
+            count = min(chunk, (1 << units.size) - start)
+            bits = ((np.arange(start, start + count)[:, None] >> np.arange(units.size)) & 1) == 1
+            slopes = np.repeat(self.low[None], count, axis=0)
+            slopes[:, units] = np.where(bits, self.high[units], self.low[units])
+            best = max(best, float(self.norms(slopes).max()))
+        terms = self.left.shape[0] + self.left.shape[1] + self.right.shape[1]
+        return rounded_up(best, 64 * terms)
 
 
 def seqlip(
@@ -129,7 +133,6 @@ def seqlip(
     last = [np.linalg.svd(matrix, full_matrices=False) for matrix in heads]
     if not matrices:
         return max(float(sizes.max(initial=0.0)) for _, sizes, _ in last)
-    maximise = _greedy if search == "greedy" else _exact
 
     def factor(position: int, behind: Factors, end: bool = False) -> float:
         """The largest norm over the slopes of a hidden layer, with the factors of the next one."""
@@ -138,9 +141,10 @@ def seqlip(
         _, second, Vt = behind
         right = U * (np.sqrt(first) if position else first)
         left = Vt * (second if end else np.sqrt(second))[:, None]
-        low = np.where(phase == LEFT, layer.left, layer.right)
-        low = np.where(phase == OPEN, layer.left, low)
-        return maximise(left, low, layer.right, right, phase == OPEN, lambda: clock.expired)
+        low = np.where(phase == RIGHT, layer.right, layer.left)
+        found = _Factor(left, low, layer.right, right, phase == OPEN)
+        maximise = found.greedy if search == "greedy" else found.exact
+        return maximise(lambda: clock.expired)
 
     inner = math.prod(factor(i, behind) for i, behind in enumerate(factors[1:]))
     return inner * max(factor(len(matrices) - 1, behind, end=True) for behind in last)
@@ -165,11 +169,9 @@ def refuses(problem: LipschitzProblem) -> str | None:
     "SeqLip",
     Guarantee.HEURISTIC,
     "Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
-    unbounded=True,
-    smooth=True,
-    directions=("two-slope", "smooth"),
     options={"search": "greedy", "slopes": "global"},
     refuses=refuses,
+    **TAKES_ALL,
 )
 def run(run: Run) -> Result:
     """SeqLip, scaled by sqrt(d) for linf inputs, or d directions.

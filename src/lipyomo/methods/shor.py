@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,14 +24,14 @@ from lipyomo.system.processes import POLL, Child
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
 
-WORDS: dict[str, Any] = {
+FIELDS: dict[str, Any] = {
     "unbounded": True,
     "directions": ("two-slope",),
     "input_norms": ("linf", "l2"),
     "output_norms": LINEAR,
     "options": {"tolerance": 1e-6},
 }
-"""What the methods of this hierarchy take."""
+"""Fields of the methods of this hierarchy: what they take."""
 
 
 def _tolerance(run: Run) -> float:
@@ -41,23 +41,20 @@ def _tolerance(run: Run) -> float:
     return float(value)
 
 
-def _solve(
-    problem: LipschitzProblem,
-    bounds: LayerBounds,
-    functional: FloatArray,
-    cells: bool,
-    tolerance: float,
-    clock: Clock,
-) -> DualPoint:
+Asked: TypeAlias = "tuple[LipschitzProblem, LayerBounds, FloatArray, bool]"
+"""Arguments of `ShorModel`: a problem with its bounds, a functional, whether with cells."""
+
+
+def _solve(asked: Asked, tolerance: float, clock: Clock) -> DualPoint:
     """The semidefinite program of one functional; what is known when the clock expires.
 
     A large one is solved in a process of its own, because its steps are long.
     """
-    asked = problem, bounds, functional, cells, tolerance
+    problem, bounds, _, cells = asked
     if predicted_seconds(*program_size(problem, bounds, cells)) < POLL:
-        return minimise(ShorModel(*asked[:4]).program(), tolerance, lambda: clock.left)
+        return minimise(ShorModel(*asked).program(), tolerance, lambda: clock.left)
     found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
-    with Child(_minimum, *asked, clock.left) as child:
+    with Child(_minimum, asked, tolerance, clock.left) as child:
         for kind, *said in child.answers():
             if kind != "idle":
                 found = said[0]
@@ -67,17 +64,11 @@ def _solve(
 
 
 def _minimum(
-    tell: Callable[..., None],
-    problem: LipschitzProblem,
-    bounds: LayerBounds,
-    functional: FloatArray,
-    cells: bool,
-    tolerance: float,
-    seconds: float,
+    tell: Callable[..., None], asked: Asked, tolerance: float, seconds: float
 ) -> DualPoint:
     """That program in the other process, which tells of every iterate."""
     clock = Clock(seconds)
-    program = ShorModel(problem, bounds, functional, cells).program()
+    program = ShorModel(*asked).program()
     return minimise(program, tolerance, lambda: clock.left, tell=lambda point: tell("point", point))
 
 
@@ -123,11 +114,11 @@ def relax(run: Run, cells: bool) -> Result:
     for position, y in enumerate(vertices if bounds.unstable else vertices[:0]):
         if run.expired or reason is not None:
             break
-        point = _solve(small, bounds, y, cells, tolerance, clock)
+        point = _solve((small, bounds, y, cells), tolerance, clock)
         bound = point.bound
         if cells and not point.converged and not run.expired:
             # what HR-1 can prove is worth more than an HR-2 program that was cut short
-            bound = min(bound, _solve(small, bounds, y, False, 1e-4, clock).bound)
+            bound = min(bound, _solve((small, bounds, y, False), 1e-4, clock).bound)
         simple[position] = min(simple[position], bound)
         points.append(point)
         run.drop_upper(max(simple))
@@ -158,14 +149,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
     return None
 
 
-@method(
-    "shor",
-    "Shor",
-    Guarantee.UPPER,
-    REFERENCE,
-    refuses=refuses,
-    **WORDS,
-)
+@method("shor", "Shor", Guarantee.UPPER, REFERENCE, refuses=refuses, **FIELDS)
 def run(run: Run) -> Result:
     """Shor's relaxation for one hidden layer.
 

@@ -16,11 +16,7 @@ from lipyomo.methods.params import PARAMS
 from lipyomo.methods.sizes import form_fits, form_seconds
 from lipyomo.network import FloatArray
 from lipyomo.norms import ONE_BY_ONE
-from lipyomo.numerics.pace import (
-    fits,
-    model_seconds,
-    model_terms,
-)
+from lipyomo.numerics.pace import fits, model_seconds, model_terms
 from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.reduce.presolve import presolve
@@ -162,7 +158,7 @@ def joint_first(cascade: Cascade, clock: Clock) -> None:
         cascade.run(("joint",))
 
 
-def run_forms(run: Run, cascade: Cascade, clock: Clock) -> int:
+def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
     """Go from the quick stages to the semidefinite ones; the run hears of every end.
 
     Parameters
