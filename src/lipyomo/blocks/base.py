@@ -23,9 +23,10 @@ from pyomo.core.base.block import declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import brief, deprecated, instance
+from lipyomo.arrays import BoolArray
 from lipyomo.blocks.assemble import declared
 from lipyomo.blocks.assumptions import Assumption, enclosing, switched_off
-from lipyomo.blocks.directions import FixedInputWarning, Mask, Unmoving, can_move
+from lipyomo.blocks.directions import FixedInputWarning, Unmoving, can_move
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.use import OneSided, check_use
 from lipyomo.blocks.written import Shelf, Written, check_unused
@@ -191,7 +192,7 @@ class FormulationBlockData(BlockData):
         for variable in variables:
             self._rely_on(variable, *ends_of(*variable.bounds))
 
-    def _rely_on_unmoving(self, sources: list[Any], counted: Mask, wrt: Any) -> None:
+    def _rely_on_unmoving(self, sources: list[Any], counted: BoolArray, wrt: Any) -> None:
         """Keep which inputs cannot move, unless it was said which ones count.
 
         Where a domain holds an input, the block that has its rows relies on it.

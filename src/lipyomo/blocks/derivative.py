@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from lipyomo.arrays import BoolArray
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of
-from lipyomo.blocks.directions import Mask, directions_of
+from lipyomo.blocks.directions import directions_of
 from lipyomo.blocks.forward import built_block
+from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, ReluNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import DerivativeBounds
 from lipyomo.bounds.derivative import DerivativeRelaxation
+from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.solvers.rows import Forms
@@ -48,24 +51,28 @@ class ChainLimits:
             )
 
     @classmethod
-    def of(cls, bounds: DerivativeBounds) -> ChainLimits:
-        """From the relaxation, the same whether a unit is on or off."""
+    def of(cls, bounds: DerivativeBounds, factor: float = 1.0) -> ChainLimits:
+        """From the relaxation, the same whether a unit is on or off.
+
+        The pass starts from a set that is `factor` (>= 0) times as large as that of `bounds`.
+        """
         layers = [
-            ArrivingBounds.plain(low, high)
+            ArrivingBounds.plain(factor * low, factor * high)
             for low, high in zip(bounds.lower, bounds.upper, strict=True)
         ]
-        return cls(layers, bounds.end_lower, bounds.end_upper)
-
-    def scaled(self, factor: float) -> ChainLimits:
-        """The bounds of a pass that starts from a set `factor` (>= 0) times as large."""
-        if factor == 1.0:
-            return self
-        layers = [arriving.scaled(factor) for arriving in self.layers]
-        return ChainLimits(layers, factor * self.end_lower, factor * self.end_upper)
+        return cls(layers, factor * bounds.end_lower, factor * bounds.end_upper)
 
 
 def network_block_of(
-    block: Any, network: Any, *, bounds: BoundChoice, formulation: UnitFormulation, **own: Any
+    block: Any,
+    network: Any,
+    inputs: Any,
+    domain: Domain | None,
+    bounds: BoundChoice,
+    scaling: Any,
+    formulation: UnitFormulation,
+    input_bounds: InputBounds,
+    values: bool = True,
 ) -> Any:
     """The block whose switches a derivative shares: a built one, or ``block.net``, made here.
 
@@ -74,26 +81,26 @@ def network_block_of(
     block : FormulationBlockData
         That is being built.
     network : Network or ReluNetworkBlock
-    bounds, formulation, **own
-        Arguments of `ReluNetworkBlock`.
+    inputs, domain, bounds, scaling, formulation, input_bounds, values
+        As in `ReluNetworkBlock`.
 
     Raises
     ------
     ProblemError
         If a block is given that is not built, or one together with what belongs to a network.
     """
+    own = {"inputs": inputs, "domain": domain, "input_bounds": input_bounds, "scaling": scaling}
     if isinstance(network, Network):
         own |= {"network": network, "bounds": bounds, "formulation": formulation}
-        base = block._make_part("net", ReluNetworkBlock, **own)
+        base = block._make_part("net", ReluNetworkBlock, values=values, **own)
     else:
-        own = {name: own[name] for name in ("inputs", "domain", "input_bounds", "scaling")}
-        other = None if formulation == "bigm" else formulation
-        base = built_block(network, ReluNetworkBlockData, **own, formulation=other)
+        own["formulation"] = None if formulation == "bigm" else formulation
+        base = built_block(network, ReluNetworkBlockData, **own)
     block._rely_on_block(base)
     return base
 
 
-def along_of(block: Any, network_block: Any, wrt: Any) -> Mask:
+def along_of(block: Any, network_block: Any, wrt: Any) -> BoolArray:
     """Along which inputs of a network block directions count; that the others stay is relied on."""
     moving = network_block.region.moving
     counted = directions_of(block, network_block.network, moving, wrt)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pyomo.core.expr.visitor import identify_variables
 
+from lipyomo.arrays import BoolArray
 from lipyomo.blocks.assemble import keys_of
 from lipyomo.blocks.ranges import ends_of, is_variable
 from lipyomo.errors import ProblemError
 from lipyomo.network import Network
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class FixedInputWarning(UserWarning):
@@ -51,7 +49,7 @@ class Unmoving:
         return f"'{self.source}' can move now, and no direction along it is counted"
 
 
-def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any) -> Mask:
+def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any) -> BoolArray:
     """Along which inputs directions count, with a warning where some do not.
 
     Parameters
@@ -91,7 +89,7 @@ def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any
     return found
 
 
-def _named(wrt: Any, keys: list[Any]) -> Mask:
+def _named(wrt: Any, keys: list[Any]) -> BoolArray:
     """The inputs that were asked for."""
     places = {key: j for j, key in enumerate(keys)}
     found = np.zeros(len(keys), dtype=bool)
@@ -107,7 +105,7 @@ def _named(wrt: Any, keys: list[Any]) -> Mask:
     return found
 
 
-def along(network: Network, counted: Mask) -> Network:
+def along(network: Network, counted: BoolArray) -> Network:
     """A network with the same derivatives along the inputs that count, and none along others."""
     if counted.all():
         return network

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 import pyomo.environ as pyo
 
+from lipyomo.arrays import BoolArray
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
@@ -73,6 +74,33 @@ class ForwardBlockData(FormulationBlockData):
         """Where the inputs may be."""
         assert self.region is not None
         return self.region.area([variable.name for variable in variables])
+
+    @staticmethod
+    def _preactivations(
+        block: Any,
+        layer: Layer,
+        before: Forms,
+        needed: BoolArray,
+        low: FloatArray,
+        high: FloatArray,
+    ) -> dict[int, Any]:
+        """Declare ``preactivation`` with its rows for the units that need it; variables by unit.
+
+        Parameters
+        ----------
+        block : BlockData
+        layer : Layer
+        before : Forms
+            What enters the layer.
+        needed : ndarray of bool, shape (n,)
+        low, high : ndarray, shape (n,)
+            Bounds.
+        """
+        keys = np.flatnonzero(needed).tolist()
+        z = add_variables(block, "preactivation", keys, low[keys], high[keys])
+        forms = before.map(layer.weight, layer.bias)
+        add_equalities(block, "affine", keys, z, forms, keys)
+        return dict(zip(keys, z, strict=True))
 
     @staticmethod
     def _activations(

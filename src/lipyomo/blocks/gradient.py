@@ -125,14 +125,7 @@ class GradientBlockData(FormulationBlockData):
             If a variable functional has no bounds.
         """
         base = network_block_of(
-            self,
-            network,
-            inputs=inputs,
-            domain=domain,
-            bounds=bounds,
-            scaling=scaling,
-            formulation=formulation,
-            input_bounds=input_bounds,
+            self, network, inputs, domain, bounds, scaling, formulation, input_bounds
         )
         net = base.network
         m = net.output_dim

@@ -18,15 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import deprecated, one_of
+from lipyomo.arrays import BoolArray
 from lipyomo.blocks.assemble import Rows, add_value
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import (
-    ChainLimits,
-    along_of,
-    derivative_relaxation,
-    network_block_of,
-)
-from lipyomo.blocks.directions import Mask, along, can_move
+from lipyomo.blocks.derivative import ChainLimits, along_of, derivative_relaxation, network_block_of
+from lipyomo.blocks.directions import along, can_move
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
@@ -61,11 +57,10 @@ class LipschitzBlockData(FormulationBlockData):
 
     Notes
     -----
-    `value` stays at or below the norm, so it means
-    something only where it is made large, by the objective or by a constraint from below.
-    Minimising it, or bounding it from above, is an error when the model is solved; to keep a
-    Lipschitz constant small use `UpperLipschitzBlock`, and a norm at a point a `NormBlock` with
-    ``sense="min"``.
+    `value` stays at or below the norm, so it means something only where it is made large, by the
+    objective or by a constraint from below.  Minimising it, or bounding it from above, is an error
+    when the model is solved.  To keep a Lipschitz constant small use `UpperLipschitzBlock`; to keep
+    a norm at a point small, a `NormBlock` with ``sense="min"``.
 
     Examples
     --------
@@ -92,7 +87,7 @@ class LipschitzBlockData(FormulationBlockData):
     _STATE = ("encoding", "_sources", "_counted")
     encoding: Encoding
     _sources: list[Any]
-    _counted: Mask
+    _counted: BoolArray
 
     def build_formulation(
         self,
@@ -153,15 +148,7 @@ class LipschitzBlockData(FormulationBlockData):
         if limits is not None and not isinstance(limits, ChainLimits):
             raise ProblemError(f"limits={limits!r} are no ChainLimits")
         base = network_block_of(
-            self,
-            network,
-            inputs=inputs,
-            domain=domain,
-            bounds=bounds,
-            scaling=scaling,
-            formulation=formulation,
-            input_bounds=input_bounds,
-            values=False,
+            self, network, inputs, domain, bounds, scaling, formulation, input_bounds, values=False
         )
         net, known = base.network, base.layer_bounds
         norm.check(net.output_dim)
@@ -182,8 +169,9 @@ class LipschitzBlockData(FormulationBlockData):
             way = net if encoding == "adjoint" else along(net, counted)
             limits = ChainLimits.of(chain_limits(way, known, input_norm, norm, encoding))
         limits.check(net.hidden, net.input_dim if encoding == "adjoint" else net.output_dim)
+        way = {"network": base, "limits": limits, "directions": T}
         build = self._build_adjoint if encoding == "adjoint" else self._build_tangent
-        build(base, input_norm, norm, limits, counted, T)
+        build(way, input_norm, norm, counted)
         self._add_one_sided(self.value, "max", self.value.ub, strict=True)
 
     def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -220,42 +208,26 @@ class LipschitzBlockData(FormulationBlockData):
             )
 
     def _build_adjoint(
-        self,
-        base: Any,
-        input_norm: InputNorm,
-        norm: OutputNorm,
-        limits: ChainLimits,
-        counted: Mask,
-        directions: Matrix | None,
+        self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm, counted: BoolArray
     ) -> None:
-        m = base.network.output_dim
+        m = way["network"].network.output_dim
         functional: Any = sole_functional(norm, m)
         if functional is None:
             ball = self._make_part("ball", DualBallBlock, size=m, norm=norm, half=True)
             functional = ball.functional
-        way = {"network": base, "functional": functional, "limits": limits}
-        way["directions"] = directions
-        gradient = self._make_part("gradient", GradientBlock, **way).gradient
-        entries = [
-            entry for entry, counts in zip(gradient.values(), counted, strict=True) if counts
-        ]
+        part = self._make_part("gradient", GradientBlock, functional=functional, **way)
+        pairs = zip(part.gradient.values(), counted, strict=True)
+        entries = [entry for entry, counts in pairs if counts]
         size = {"inputs": entries, "norm": DUAL[input_norm], "sense": "max"}
         self._tie_value(self._make_part("norm", NormBlock, **size).value)
 
     def _build_tangent(
-        self,
-        base: Any,
-        input_norm: InputNorm,
-        norm: OutputNorm,
-        limits: ChainLimits,
-        counted: Mask,
-        directions: Matrix | None,
+        self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm, counted: BoolArray
     ) -> None:
-        only = sole_functional(norm, base.network.output_dim)
-        places = np.flatnonzero(counted).tolist() if directions is None else None
-        way = {"network": base, "norm": input_norm, "limits": limits}
-        way |= {"wrt": places, "directions": directions}
-        derivative = list(self._make_part("tangent", TangentBlock, **way).derivative.values())
+        only, limits = sole_functional(norm, way["network"].network.output_dim), way["limits"]
+        places = np.flatnonzero(counted).tolist() if way["directions"] is None else None
+        part = self._make_part("tangent", TangentBlock, norm=input_norm, wrt=places, **way)
+        derivative = list(part.derivative.values())
         if only is None:
             size = {"inputs": derivative, "norm": norm, "sense": "max", "one_sided": True}
             self._tie_value(self._make_part("norm", NormBlock, **size).value)
@@ -284,8 +256,8 @@ def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:
     return vertices[0] if vertices is not None and len(vertices) == 1 else None
 
 
-def functional_set(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
-    """Where the functional of the adjoint encoding lives: few vertices, or the dual ball."""
+def hull_of_functionals(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
+    """A set that holds the functionals of the adjoint encoding: few vertices, or the dual ball."""
     vertices = norm.vertices(m)
     if vertices is None or len(vertices) > PARAMS.most_vertices:
         return norm
@@ -305,7 +277,7 @@ def chain_limits(
     relaxation = derivative_relaxation(known.relaxation)
     if encoding == "adjoint":
         return adjoint_bounds(
-            network, None, known, functional_set(norm, network.output_dim), relaxation
+            network, None, known, hull_of_functionals(norm, network.output_dim), relaxation
         )
     return tangent_bounds(network, None, known, input_norm, relaxation)
 
@@ -315,7 +287,7 @@ def choose_encoding(
     known: LayerBounds,
     input_norm: InputNorm,
     norm: OutputNorm,
-    counted: Mask | None = None,
+    counted: BoolArray | None = None,
 ) -> Encoding:
     """The encoding that can be expected to have the smaller tree.
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 from pyomo.repn import generate_standard_repn
 
+from lipyomo.arrays import IntArray
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.units import switch_of
 from lipyomo.network import FloatArray
@@ -43,7 +43,7 @@ class _Ascent:
     lower: FloatArray
     upper: FloatArray
     direct: FloatArray
-    parts: list[tuple[Any, npt.NDArray[np.intp], FloatArray]]
+    parts: list[tuple[Any, IntArray, FloatArray]]
 
     def values(self, points: FloatArray) -> FloatArray:
         """The objective at points (n, d), shape (n,)."""
@@ -133,7 +133,7 @@ def _ascent_of(model: Any, blocks: Sequence[Any]) -> _Ascent | None:
     sign = 1.0 if objectives[0].sense == pyo.maximize else -1.0
     weight = ComponentMap(zip(form.linear_vars, form.linear_coefs, strict=True))
     inputs: ComponentMap = ComponentMap()
-    parts: list[tuple[Any, npt.NDArray[np.intp], FloatArray]] = []
+    parts: list[tuple[Any, IntArray, FloatArray]] = []
     lows: list[float] = []
     highs: list[float] = []
     for block in blocks:

@@ -113,22 +113,16 @@ class NormBlockData(FormulationBlockData):
         add_value(self)
         if chosen.dual_ball == "cube":
             self._build_sum(variables, sense, one_sided)
-            self._add_one_sided_value(sense)
-            return
-        if chosen.dual_ball == "round" and sense == "min":
+        elif chosen.dual_ball == "round" and sense == "min":
             self._build_cone(variables)
-            self._add_one_sided_value(sense)
-            return
-        vertices = chosen.vertices(len(variables))
-        if vertices is None:
-            raise NormError(
-                f"the norm {chosen.name} over {len(variables)} entries is not linear.  "
-                "Remedy: l1, linf, cross, cross(i), a LinearOutput, or l2 with sense='min'"
-            )
-        self._build_choice(variables, vertices, sense, one_sided and sense == "max")
-        self._add_one_sided_value(sense)
-
-    def _add_one_sided_value(self, sense: Sense) -> None:
+        else:
+            vertices = chosen.vertices(len(variables))
+            if vertices is None:
+                raise NormError(
+                    f"the norm {chosen.name} over {len(variables)} entries is not linear.  "
+                    "Remedy: l1, linf, cross, cross(i), a LinearOutput, or l2 with sense='min'"
+                )
+            self._build_choice(variables, vertices, sense, one_sided and sense == "max")
         low, high = ends_of(*self.value.bounds)
         if sense != "both":
             self._add_one_sided(self.value, sense, high if sense == "max" else low)
@@ -139,10 +133,7 @@ class NormBlockData(FormulationBlockData):
         low, high = box.lower, box.upper
         mixed = np.flatnonzero((low < 0) & (high > 0)).tolist()
         reach = np.maximum(-low, high)
-        coefs = [-1.0] * len(variables)
-        terms = list(variables)
-        for k in range(len(variables)):
-            coefs[k] = -1.0 if low[k] >= 0 else 1.0
+        coefs, terms = np.where(low >= 0, -1.0, 1.0).tolist(), list(variables)
         inner = [variables[k] for k in mixed]
         if sense == "max":
             magnitude = add_variables(self, "magnitude", mixed, np.zeros(len(mixed)), reach[mixed])
@@ -164,14 +155,8 @@ class NormBlockData(FormulationBlockData):
         if np.isfinite(reach).all():
             self.value.setub(float(np.maximum(reach, 0.0).sum()) * (1.0 + EQUAL))
         rows = Rows(self, "sum", [0])
-        coefs.append(1.0)
-        terms.append(self.value)
-        if sense == "both":
-            rows.equal(0, coefs, terms, 0.0)
-        elif sense == "max":
-            rows.at_most(0, coefs, terms, 0.0)
-        else:
-            rows.at_least(0, coefs, terms, 0.0)
+        compare = {"both": rows.equal, "max": rows.at_most, "min": rows.at_least}[sense]
+        compare(0, [*coefs, 1.0], [*terms, self.value], 0.0)
 
     def _build_cone(self, variables: list[Any]) -> None:
         """The Euclidean norm, from above."""

@@ -21,7 +21,8 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.arguments import one_of, whole_number
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, declared
+from lipyomo.arrays import Pattern
+from lipyomo.blocks.assemble import Rows, add_variables, declared
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, need_two_slopes
@@ -32,7 +33,7 @@ from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
 from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.interval import times
+from lipyomo.bounds.interval import activated
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
@@ -202,33 +203,23 @@ class ReluNetworkBlockData(ForwardBlockData):
             )
         # A unit that a given phase holds to one side keeps that side as a bound of its variable.
         held = layer.kinked & ~undecided & ((low == 0) | (high == 0))
-        alive = np.flatnonzero(undecided | held | ((slope != 0) & values))
-        keys = alive.tolist()
-        z = add_variables(block, "preactivation", keys, low[alive], high[alive])
-        forms = before.map(layer.weight, layer.bias)
-        add_equalities(block, "affine", keys, z, forms, alive)
+        needed = undecided | held | ((slope != 0) & values)
+        z = self._preactivations(block, layer, before, needed, low, high)
         free = np.flatnonzero(undecided).tolist()
-        place = dict(zip(keys, z, strict=True))
         if not values:
             switch = add_variables(block, "switch", free, binary=True)
             sides = [(k, side) for k in free for side in (0, 1)]
             rows = Rows(block, "conditional", sides, dimen=2)
             for k, a in zip(free, switch, strict=True):
                 lo, hi = float(low[k]), float(high[k])
-                rows.at_most((k, 1), [1.0, -hi], [place[k], a], 0.0)
-                rows.at_least((k, 0), [1.0, lo], [place[k], a], lo)
+                rows.at_most((k, 1), [1.0, -hi], [z[k], a], 0.0)
+                rows.at_least((k, 0), [1.0, lo], [z[k], a], lo)
             return Forms.numbers(np.zeros(layer.units))
-        ends = np.stack([times(layer.left, low), times(layer.right, high)])
-        y = add_variables(
-            block,
-            "output",
-            free,
-            np.minimum(ends.min(axis=0), 0.0)[undecided],
-            np.maximum(ends.max(axis=0), 0.0)[undecided],
-        )
-        units = OpenUnits(layer, free, place, y, low, high, groups)
+        (least,), (most,) = activated(layer, phases[None], low[None], high[None])
+        y = add_variables(block, "output", free, least[undecided], most[undecided])
+        units = OpenUnits(layer, free, z, y, low, high, groups)
         UNIT_TIES[self.formulation](block, units)
-        return self._activations(block, layer, slope, place, dict(zip(free, y, strict=True)))
+        return self._activations(block, layer, slope, z, dict(zip(free, y, strict=True)))
 
     # -- what derivative blocks need ---------------------------------------------------------------
 
@@ -261,7 +252,7 @@ class ReluNetworkBlockData(ForwardBlockData):
             return None
         return local_start(model, blocks, columns)
 
-    def pattern(self) -> tuple[npt.NDArray[np.bool_], ...]:
+    def pattern(self) -> Pattern:
         """The activation pattern that the variables' values select (switches rounded)."""
         assert self.layer_bounds is not None
         found = []

@@ -78,6 +78,7 @@ _OMLT_NAMES = {
     "offset_outputs": "output_offset",
     "factor_outputs": "output_factor",
 }
+"""Arguments of OMLT's ``OffsetScaling`` and what they are here."""
 
 
 def scaling_of(given: Any) -> Scaling | None:
@@ -109,10 +110,10 @@ def scaling_of(given: Any) -> Scaling | None:
 
 def _omlt_arguments(given: Any) -> dict[str, Any]:
     """Offsets and factors of OMLT's ``OffsetScaling``, which keeps them to itself."""
-    parts = {"x_offset": "offset_inputs", "x_factor": "factor_inputs"}
-    parts.update(y_offset="offset_outputs", y_factor="factor_outputs")
+    kept = ("x_offset", "x_factor", "y_offset", "y_factor")
     found = {
-        ours: getattr(given, f"_OffsetScaling__{theirs}", None) for theirs, ours in parts.items()
+        name: getattr(given, f"_OffsetScaling__{attribute}", None)
+        for name, attribute in zip(_OMLT_NAMES, kept, strict=True)
     }
     if any(values is None for values in found.values()):
         raise ProblemError(

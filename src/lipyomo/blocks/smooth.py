@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 
 from lipyomo.arguments import one_of, whole_number
-from lipyomo.blocks.assemble import add_equalities, add_variables, declared, index_of
+from lipyomo.arrays import BoolArray
+from lipyomo.blocks.assemble import add_variables, declared, index_of
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import expression_of
 from lipyomo.blocks.formulations import UNIT_TIES
@@ -165,23 +166,19 @@ class SmoothNetworkBlockData(ForwardBlockData):
         undecided = layer.kinked & (low < 0) & (high > 0)
         self._check_finite(i, curved | undecided)
         slope = np.where(low >= 0, layer.right, layer.left)
-        alive = np.flatnonzero(undecided | curved | (slope != 0))
-        keys = alive.tolist()
-        z = add_variables(block, "preactivation", keys, low[alive], high[alive])
-        forms = before.map(layer.weight, layer.bias)
-        add_equalities(block, "affine", keys, z, forms, alive)
-        place = dict(zip(keys, z, strict=True))
+        needed = undecided | curved | (slope != 0)
+        z = self._preactivations(block, layer, before, needed, low, high)
         own = np.flatnonzero(undecided | curved)
         least, most = output_ranges(layer, low, high)
         y = add_variables(block, "output", own.tolist(), least[own], most[own])
         out = dict(zip(own.tolist(), y, strict=True))
         free = np.flatnonzero(undecided).tolist()
-        units = OpenUnits(layer, free, place, [out[k] for k in free], low, high, groups)
+        units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, groups)
         UNIT_TIES[self.formulation](block, units)
-        self._add_curves(block, layer, place, out, (low, high))
-        return self._activations(block, layer, slope, place, out)
+        self._add_curves(block, layer, z, out, (low, high))
+        return self._activations(block, layer, slope, z, out)
 
-    def _check_finite(self, i: int, needed: npt.NDArray[np.bool_]) -> None:
+    def _check_finite(self, i: int, needed: BoolArray) -> None:
         """Raise `BoundsMissing` if a unit that needs bounds has none."""
         low, high = self.ranges[i]
         loose = np.flatnonzero(needed & ~(np.isfinite(low) & np.isfinite(high)))

@@ -10,7 +10,7 @@ Decided units multiply by their slope and need neither variable nor row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,16 +28,12 @@ class ArrivingBounds:
 
     Attributes
     ----------
-    lower, upper : ndarray
-        Whatever the switch is.
     on_lower, on_upper : ndarray
         Given that the unit is on its right-hand slope.
     off_lower, off_upper : ndarray
         Given that it is on its left-hand slope.
     """
 
-    lower: FloatArray
-    upper: FloatArray
     on_lower: FloatArray
     on_upper: FloatArray
     off_lower: FloatArray
@@ -46,11 +42,17 @@ class ArrivingBounds:
     @classmethod
     def plain(cls, lower: FloatArray, upper: FloatArray) -> ArrivingBounds:
         """The same bounds whatever the switch is."""
-        return cls(lower, upper, lower, upper, lower, upper)
+        return cls(lower, upper, lower, upper)
 
-    def scaled(self, factor: float) -> ArrivingBounds:
-        """All bounds times `factor` >= 0."""
-        return ArrivingBounds(*(factor * getattr(self, item.name) for item in fields(self)))
+    @property
+    def lower(self) -> FloatArray:
+        """Lower bounds, whatever the switch is."""
+        return np.minimum(self.on_lower, self.off_lower)
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper bounds, whatever the switch is."""
+        return np.maximum(self.on_upper, self.off_upper)
 
 
 @dataclass
@@ -111,7 +113,7 @@ def add_switched(
     left, right = layer.left.tolist(), layer.right.tolist()
     number = arriving.is_constant()
     open_ = phases == OPEN
-    fixed_slope = np.where(phases == LEFT, layer.left, layer.right)
+    fixed_slope = layer.slopes(phases != LEFT)
     direct = arriving.matrix is None
     needed = ~number & (open_ | (fixed_slope != 0.0))
     if direct:

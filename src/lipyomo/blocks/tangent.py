@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arrays import BoolArray
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
@@ -25,7 +26,7 @@ from lipyomo.blocks.derivative import (
     derivative_relaxation,
     network_block_of,
 )
-from lipyomo.blocks.directions import Mask, along
+from lipyomo.blocks.directions import along
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
 from lipyomo.blocks.ranges import box_of
@@ -125,14 +126,7 @@ class TangentBlockData(FormulationBlockData):
                 "give the direction"
             )
         base = network_block_of(
-            self,
-            network,
-            inputs=inputs,
-            domain=domain,
-            bounds=bounds,
-            scaling=scaling,
-            formulation=formulation,
-            input_bounds=input_bounds,
+            self, network, inputs, domain, bounds, scaling, formulation, input_bounds
         )
         net, known = base.network, base.layer_bounds
         if limits is not None:
@@ -161,11 +155,10 @@ class TangentBlockData(FormulationBlockData):
             norm = "linf"
         if limits is None:
             relaxation = derivative_relaxation(known.relaxation)
-            limits = ChainLimits.of(tangent_bounds(net, None, known, norm, relaxation))
-            limits = limits.scaled(scale)
+            limits = ChainLimits.of(tangent_bounds(net, None, known, norm, relaxation), scale)
         add_chain(self, "derivative", base, Forms.of(v), limits, backwards=False, along=net)
 
-    def _add_ball(self, keys: list[Any], counted: Mask, norm: InputNorm) -> list[Any]:
+    def _add_ball(self, keys: list[Any], counted: BoolArray, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball, zero where it may not go."""
         ends = counted.astype(float)
         v = add_variables(self, "direction", keys, -ends, ends)

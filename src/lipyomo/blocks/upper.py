@@ -31,15 +31,10 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from lipyomo.arguments import real_number
-from lipyomo.blocks.assemble import (
-    Rows,
-    add_value,
-    add_variables,
-    declared,
-    keys_of,
-)
+from lipyomo.arrays import BoolArray
+from lipyomo.blocks.assemble import Rows, add_value, add_variables, declared, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.directions import Mask, directions_of
+from lipyomo.blocks.directions import directions_of
 from lipyomo.blocks.forward import NetworkSource, built_block, need_two_slopes
 from lipyomo.blocks.inputs import (
     InputBounds,
@@ -60,7 +55,7 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
-from lipyomo.norms import ONE_BY_ONE, InputNorm, output_norm_of
+from lipyomo.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.solvers.rows import Forms
 
@@ -169,23 +164,15 @@ class UpperLipschitzBlockData(FormulationBlockData):
         norm = output_norm_of(output_norm)
         base: Any = None
         if isinstance(network, Network):
-            net = network
+            scaling = scaling_of(scaling)
+            net = network if scaling is None else scaling.apply(network)
         else:
             own = {"inputs": inputs, "domain": domain, "scaling": scaling}
             base = built_block(network, ReluNetworkBlockData, **own, input_bounds=input_bounds)
             net = base.network
             self._rely_on_block(base)
-        scaling = scaling_of(scaling)
-        if scaling is not None:
-            net = scaling.apply(net)
         need_two_slopes(net, "UpperLipschitzBlock")
-        vertices = norm.vertices(net.output_dim)
-        norm.check(net.output_dim)
-        if vertices is None or len(vertices) > ONE_BY_ONE:
-            raise NormError(
-                f"the dual ball of {norm.name} over {net.output_dim} outputs has more than "
-                f"{ONE_BY_ONE} vertices, and each takes a pass.  Remedy: another norm"
-            )
+        vertices = _few_vertices(norm, net.output_dim)
         check_domain(domain, net.input_dim)
         self.network = net
         if base is None:
@@ -210,7 +197,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
 
     def _box(
         self, network: Network, centre: list[Any], region: Region, radius: Any, wrt: Any
-    ) -> tuple[Span, Mask]:
+    ) -> tuple[Span, BoolArray]:
         """The box around the inputs, with numbers that hold wherever it is; what can move in it."""
         d = len(centre)
         lower, upper = region.box
@@ -251,7 +238,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         vertex: FloatArray,
         certain: list[Certain],
         input_norm: InputNorm,
-        counted: Mask,
+        counted: BoolArray,
     ) -> float:
         """The bound of the gradient of one functional; returns the most that it can be."""
         declared(block, "layer", pyo.Block, range(len(certain)))
@@ -285,3 +272,15 @@ if TYPE_CHECKING:
 
     class UpperLipschitzBlock(Members[UpperLipschitzBlockData], UpperLipschitzBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
+
+
+def _few_vertices(norm: OutputNorm, m: int) -> FloatArray:
+    """The vertices of a norm's dual ball, shape (k, m); `NormError` if there are too many."""
+    vertices = norm.vertices(m)
+    norm.check(m)
+    if vertices is None or len(vertices) > ONE_BY_ONE:
+        raise NormError(
+            f"the dual ball of {norm.name} over {m} outputs has more than {ONE_BY_ONE} vertices, "
+            "and each takes a pass.  Remedy: another norm"
+        )
+    return vertices

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyomo.environ as pyo
@@ -274,6 +274,21 @@ def _signs(expression: Any, variables: list[Any]) -> Iterator[tuple[Any, float |
         yield variable, 1.0 if low >= 0.0 < high else -1.0 if high <= 0.0 > low else None
 
 
+class _Pulls(NamedTuple):
+    """Where the objective of a model draws variables.
+
+    Attributes
+    ----------
+    variables : set of (int, int)
+        Ids of variables, with directions.
+    sources : dict of int to list of (VarData, int)
+        By id of a form, the variables with directions by which its others are drawn.
+    """
+
+    variables: set[tuple[int, int]]
+    sources: dict[int, list[tuple[Any, int]]]
+
+
 class _Uses:
     """The objectives of a model and the constraints that are not part of this package's blocks."""
 
@@ -292,15 +307,16 @@ class _Uses:
 
     def drawn(self, variable: Any) -> set[int]:
         """Directions in which the objective draws a variable, also through constraints."""
-        return {sign for sign in (1, -1) if (id(variable), sign) in self._drawn}
+        return {sign for sign in (1, -1) if (id(variable), sign) in self._pulls.variables}
 
     def drawn_by(self, form: _Form) -> list[tuple[Any, int]]:
-        """Variables, with directions, by which an equality is drawn; empty the second time."""
-        return self._sources.pop(id(form), [])
+        """Variables, with directions, by which the objective draws those of a constraint."""
+        return self._pulls.sources.get(id(form), [])
 
     @cached_property
-    def _drawn(self) -> set[tuple[int, int]]:
-        self._sources: dict[int, list[tuple[Any, int]]] = {}
+    def _pulls(self) -> _Pulls:
+        """Where the objective draws variables, from its own ones on through constraints."""
+        sources: dict[int, list[tuple[Any, int]]] = {}
         waiting: list[tuple[Any, int, _Form | None]] = []
         for objective, form in self.objectives:
             sign = 1 if objective.sense == pyo.maximize else -1
@@ -316,7 +332,7 @@ class _Uses:
                 weight = form.weight(variable)
                 if form is through or not weight or not form.binds(variable, sign):
                     continue
-                self._sources.setdefault(id(form), []).append((variable, sign))
+                sources.setdefault(id(form), []).append((variable, sign))
                 # All others have to make room; for a second variable, the first one has to as well.
                 turn = -int(sign * np.sign(weight))
                 first = spread.get((id(form), turn))
@@ -327,7 +343,7 @@ class _Uses:
                     for other, w in items
                     if w and other is not variable
                 ]
-        return found
+        return _Pulls(found, sources)
 
 
 def _foreign_constraints(root: Any) -> Iterator[Any]:

@@ -133,8 +133,8 @@ def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | No
         return None if flat else Box(lower, upper)
 
 
-def worth(inputs: int) -> float:
-    """Units that a cut must decide in each half, on average, to pay for two models.
+def units_that_pay(inputs: int) -> float:
+    """How many units a cut must decide in each half, on average, to pay for two models.
 
     Cells must be halved along every input before they are small, so the more inputs there are the
     more a single cut has to bring; measured with HiGHS on networks with 2 to 16 inputs.
@@ -151,12 +151,12 @@ def halves(
 ) -> list[Cell]:
     """The two halves of a cell along the input that decides most units.
 
-    Empty if they are not worth it, or `stop` says so on the way.
+    Empty if two models would take longer than one, or `stop` says so on the way.
     """
     domain = cell.domain
     if not domain.is_polyhedral or cell.bounds.unstable <= PARAMS.enough_units:
         return []
-    least = 2.0 * (cell.bounds.unstable - worth(domain.dimension))
+    least = 2.0 * (cell.bounds.unstable - units_that_pay(domain.dimension))
     if least < 0.0:
         return []
     coarser: Relaxation = "interval" if relaxation == "interval" else "linear"
@@ -169,10 +169,7 @@ def halves(
         high, low = domain.upper.copy(), domain.lower.copy()
         high[j] = low[j] = middle
         parts: list[Cell] = []
-        for area in (
-            part_of(domain, domain.lower, high),
-            part_of(domain, low, domain.upper),
-        ):
+        for area in (part_of(domain, domain.lower, high), part_of(domain, low, domain.upper)):
             if stop():
                 return []
             if area is not None:

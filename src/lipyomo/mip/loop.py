@@ -22,7 +22,7 @@ from lipyomo.operator_norm import operator_norm
 from lipyomo.result import Witness
 from lipyomo.run import PROVED, Run
 from lipyomo.settings import Formulation
-from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
+from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
 from lipyomo.solvers.status import Progress
 
 
@@ -165,16 +165,6 @@ class CellLoop:
         """Whether a cell with this bound can still move the interval."""
         return upper > self.lower * (1.0 + PARAMS.enough_gap)
 
-    def _options(self) -> SolverOptions:
-        gap = self.settings.gap
-        left = self.run.left
-        return SolverOptions(
-            time_limit=max(left, 0.05) if math.isfinite(left) else None,
-            threads=self.settings.threads,
-            rel_gap=max(PARAMS.target_gap, 0.9 * gap / (1.0 - gap)),
-            integrality_tolerance=PARAMS.integrality,
-        )
-
     def _close(self, cell: Cell, others: Closed) -> Closed:
         """Solve one cell, given what the others may hold."""
         weights = [layer.weight for layer in self.small.network.layers]
@@ -207,29 +197,19 @@ class CellLoop:
             The solver's bound, widened; the cell's if the solver's claims contradict what is
             attained, and ``work.distrusted`` then says so.
         """
-        run = self.run
+        run, gap = self.run, self.settings.gap
+        wanted = max(PARAMS.target_gap, 0.9 * gap / (1.0 - gap))
+        options = SolverOptions(rel_gap=wanted, integrality_tolerance=PARAMS.integrality)
         upper, floor = cell.upper, 0.0
         while True:
             model.set_cutoff(self._cutoff())
-            outcome = solve_model(
-                model.model,
-                self.settings.solver,
-                self._options(),
-                start=self._start(model, cell),
-                progress=partial(self._report, upper=upper, others=others),
-                stop=run.clock,
-                settings=self.settings.solvers_file,
-            )
+            progress = partial(self._report, upper=upper, others=others)
+            outcome = model.solve(run, options, start=self._start(model, cell), progress=progress)
             self.work = self.work.after(outcome)
             run.count(self.work.nodes)
-            run.warn(*outcome.notes)
             if outcome.status is SolveStatus.INTERRUPTED:
                 run.clock.stop()
-            claimed = outcome.bound
-            if outcome.status is SolveStatus.INFEASIBLE:
-                claimed = -math.inf
-            if math.isfinite(claimed):
-                claimed += PARAMS.safety * abs(claimed)
+            claimed = _claimed(outcome)
             attained = self._attained_in(model, cell)
             if outcome.status is not SolveStatus.ERROR and outcome.incumbent is not None:
                 pattern = model.pattern(outcome.solution)
@@ -317,6 +297,14 @@ def _largest(cells: list[Cell]) -> Closed:
     """What cells that no solver has seen may hold."""
     upper = max((cell.upper for cell in cells), default=0.0)
     return Closed(upper, upper)
+
+
+def _claimed(outcome: SolveOutcome) -> float:
+    """A solver's bound, widened; minus infinity where it says that nothing is feasible."""
+    if outcome.status is SolveStatus.INFEASIBLE:
+        return -math.inf
+    widened = PARAMS.safety * abs(outcome.bound) if math.isfinite(outcome.bound) else 0.0
+    return outcome.bound + widened
 
 
 def _basis(outcome: SolveOutcome) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,9 @@ from lipyomo.mip.scaling import with_input_unit
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.phases import RIGHT
 from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Run
 from lipyomo.settings import Formulation
+from lipyomo.solvers import SolveOutcome, SolverOptions, solve_model
 
 
 class CellModel:
@@ -61,6 +65,26 @@ class CellModel:
             for i in range(len(network.hidden))
             for k, switch in self.block.net.switches(i).items()
         ]
+
+    def solve(self, run: Run, options: SolverOptions, **how: Any) -> SolveOutcome:
+        """Solve with the solver that a run's settings name, in the time that it has left.
+
+        Parameters
+        ----------
+        run : Run
+            Is told of solvers that were passed over.
+        options : SolverOptions
+            What is asked of the solution; time and threads are those of the run.
+        **how
+            As of `lipyomo.solvers.solve_model`: `start`, `progress`, `relax`.
+        """
+        settings, left = run.settings, run.left
+        limit = max(left, 0.05) if math.isfinite(left) else None
+        options = replace(options, time_limit=limit, threads=settings.threads)
+        how |= {"stop": run.clock, "settings": settings.solvers_file}
+        outcome = solve_model(self.model, settings.solver, options, **how)
+        run.warn(*outcome.notes)
+        return outcome
 
     def set_cutoff(self, lower: float) -> None:
         """Ask for values that are not clearly below `lower`."""

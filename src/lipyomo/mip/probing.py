@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
-from lipyomo.blocks.lipschitz import functional_set
+from lipyomo.blocks.lipschitz import hull_of_functionals
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.bounds.gradient import entry_norms
@@ -94,7 +94,7 @@ class _Probe:
         self.problem, self.whole, self._lower = problem, cell, lower
         self.upper = cell.upper
         self._relaxation = derivative_relaxation(cell.bounds.relaxation)
-        self._functionals = functional_set(cell.norm, problem.network.output_dim)
+        self._functionals = hull_of_functionals(cell.norm, problem.network.output_dim)
         self.bounds = cell.bounds
         self._exhausted = False
         hidden = problem.network.hidden
@@ -181,9 +181,7 @@ class _Probe:
                 (np.maximum(known.lower, low), np.minimum(known.upper, high))
                 for low, high in (on, off)
             ]
-            (on_low, on_high), (off_low, off_high) = sides
-            low, high = np.minimum(on_low, off_low), np.maximum(on_high, off_high)
-            layers.append(ArrivingBounds(low, high, on_low, on_high, off_low, off_high))
+            layers.append(ArrivingBounds(*sides[0], *sides[1]))
         limits = ChainLimits(layers, plain.end_lower, plain.end_upper)
         upper = min(self.upper, self._size(end))
         return replace(self.whole, bounds=self.bounds, upper=upper, limits=limits)

@@ -18,7 +18,7 @@ from lipyomo.mip.params import PARAMS
 from lipyomo.numerics.lp import weak_duality
 from lipyomo.numerics.pace import model_seconds
 from lipyomo.run import Run
-from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
+from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel
@@ -47,20 +47,8 @@ def relaxed_bound(run: Run) -> bool:
     if not run.clock.fits(model_seconds([layer.weight for layer in problem.network.layers])):
         return False
     model = CellModel(problem, cell, settings.formulation)
-    options = SolverOptions(
-        time_limit=max(run.left, 0.05) if math.isfinite(run.left) else None,
-        threads=settings.threads,
-    )
-    outcome = solve_model(
-        model.model,
-        settings.solver,
-        options,
-        stop=run.clock,
-        relax=True,
-        settings=settings.solvers_file,
-    )
+    outcome = model.solve(run, SolverOptions(), relax=True)
     run.state(formulation=model.encoding, solver=outcome.solver)
-    run.warn(*outcome.notes)
     # Any duals give a bound, also those of a solve that was stopped.
     loader = outcome.results.solution_loader
     own = isinstance(loader, MatrixSolutionLoader)
