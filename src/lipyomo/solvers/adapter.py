@@ -73,7 +73,7 @@ class MatrixSolver(SolverBase, ABC):
     terms = "open source"
     """One line on its licence."""
     takes: frozenset[str] = frozenset()
-    """What the solver takes beyond linear rows; names of `LinearModel.features`."""
+    """What the solver takes beyond linear rows: each is a `Feature`."""
     least_tolerance = 0.0
     """The smallest integrality tolerance that the solver takes."""
 
@@ -179,24 +179,8 @@ class MatrixSolver(SolverBase, ABC):
         if refused is not None:
             raise SolverError(f"{refused}.  Remedy: choose another solver, or 'auto'")
         started = datetime.now(UTC)
-        start, searched, limit = _start_vector(model, config), False, config.time_limit
-        if start is None and model.is_mip and pyomo_model is not None:
-            start = proposed_start(pyomo_model, model)
-            searched = start is not None
-        if limit is not None:
-            limit = max(limit - (time.perf_counter() - called), min(limit, 0.01))
-        supervisor = Supervisor(config.progress, config.stop, _tee(config.tee))
-        request = RunRequest(
-            supervisor=supervisor,
-            time_limit=limit,
-            threads=config.threads,
-            rel_gap=config.rel_gap,
-            abs_gap=config.abs_gap,
-            integrality_tolerance=config.integrality_tolerance,
-            native=dict(config.solver_options.value()),
-            start=start,
-            searched=searched,
-        )
+        request = _request(model, config, pyomo_model, called)
+        supervisor = request.supervisor
         report = self._run_and_decide(model, request)
         final = normalise(model, report, request.start)
 
@@ -276,6 +260,27 @@ class CommercialSolver(MatrixSolver):
             Availability.LimitedLicense: self.terms,
         }
         return f"commercial, {found.get(self.available(), 'no usable licence')}"
+
+
+def _request(model: LinearModel, config: Any, pyomo_model: Any, called: float) -> RunRequest:
+    """What the adapter is asked for; without a start, blocks of the Pyomo model propose one."""
+    start, searched, limit = _start_vector(model, config), False, config.time_limit
+    if start is None and model.is_mip and pyomo_model is not None:
+        start = proposed_start(pyomo_model, model)
+        searched = start is not None
+    if limit is not None:
+        limit = max(limit - (time.perf_counter() - called), min(limit, 0.01))
+    return RunRequest(
+        supervisor=Supervisor(config.progress, config.stop, _tee(config.tee)),
+        time_limit=limit,
+        threads=config.threads,
+        rel_gap=config.rel_gap,
+        abs_gap=config.abs_gap,
+        integrality_tolerance=config.integrality_tolerance,
+        native=dict(config.solver_options.value()),
+        start=start,
+        searched=searched,
+    )
 
 
 def _start_vector(model: LinearModel, config: Any) -> FloatArray | None:

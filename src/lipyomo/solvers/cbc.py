@@ -28,7 +28,7 @@ from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.matrices import ORDERED_SETS, LinearModel
+from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.mps import write_mps, write_start
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.params import PARAMS
@@ -54,7 +54,7 @@ class Cbc(MatrixSolver):
     title = "CBC"
     package = "cbcbox"
     terms = "EPL 2.0, no limits"
-    takes = frozenset({ORDERED_SETS})
+    takes = frozenset({Feature.ORDERED_SETS})
     executable: str | None = None
     """The program to call."""
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from pyomo.common.errors import PyomoException
 from pyomo.common.gc_manager import PauseGC
@@ -35,7 +34,7 @@ from pyomo.repn.quadratic import QuadraticRepn
 from pyomo.repn.util import categorize_valid_components
 
 from lipyomo.arguments import instance
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.errors import SolverError
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import LinearModel
@@ -265,7 +264,7 @@ def _settled(model: LinearModel, scale: FloatArray) -> LinearModel:
     )
 
 
-def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return bounds (domains included) and integrality of the variables."""
     bounds = [(var.value, var.value) if var.fixed else var.bounds for var in columns]
     lower = np.array([-math.inf if low is None else low for low, _ in bounds], dtype=np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
-from lipyomo.solvers.matrices import ALL_FEATURES, NONCONVEX_CONSTRAINTS, LinearModel
+from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import INFINITE, SolveStatus, ended
 from lipyomo.system.extras import require
@@ -50,7 +50,7 @@ class Cplex(CommercialSolver):
     title = "CPLEX"
     package = "cplex"
     terms = "free Community Edition"
-    takes = ALL_FEATURES - {NONCONVEX_CONSTRAINTS}
+    takes = frozenset(Feature) - {Feature.NONCONVEX_CONSTRAINTS}
 
     @staticmethod
     @functools.cache

@@ -30,24 +30,17 @@ from lipyomo.solvers.settings import load_settings
 
 PREFIX = "lipyomo_"
 
+_SAME = (
+    "tee", "time_limit", "rel_gap", "abs_gap", "threads", "integrality_tolerance",
+    "warmstart_discrete_vars", "raise_exception_on_nonoptimal_result", "symbolic_solver_labels",
+    "start", "progress", "stop", "relax",
+)  # fmt: skip
 _WORDS = {
-    "tee": "tee",
+    **{word: word for word in _SAME},
     "timelimit": "time_limit",
-    "time_limit": "time_limit",
     "mipgap": "rel_gap",
     "mip_gap": "rel_gap",
-    "rel_gap": "rel_gap",
-    "abs_gap": "abs_gap",
-    "threads": "threads",
-    "integrality_tolerance": "integrality_tolerance",
     "warmstart": "warmstart_discrete_vars",
-    "warmstart_discrete_vars": "warmstart_discrete_vars",
-    "raise_exception_on_nonoptimal_result": "raise_exception_on_nonoptimal_result",
-    "symbolic_solver_labels": "symbolic_solver_labels",
-    "start": "start",
-    "progress": "progress",
-    "stop": "stop",
-    "relax": "relax",
 }
 """Words of a call in Pyomo's first interface, and what they are in its second."""
 
@@ -197,9 +190,9 @@ def _classes(kind: type[MatrixSolver]) -> tuple[type, type]:
 
     They are names of this module, so that they can be pickled.
     """
-    told = {"__module__": __name__, "__doc__": f"{kind.title} as ``{PREFIX}{kind.name}``."}
-    solver = type(f"Factory{kind.__name__}", (Configured, kind), told)
-    legacy = type(f"Legacy{kind.__name__}", (FirstInterface, solver), told)
+    attributes = {"__module__": __name__, "__doc__": f"{kind.title} as ``{PREFIX}{kind.name}``."}
+    solver = type(f"Factory{kind.__name__}", (Configured, kind), attributes)
+    legacy = type(f"Legacy{kind.__name__}", (FirstInterface, solver), attributes)
     globals().update({solver.__name__: solver, legacy.__name__: legacy})
     return solver, legacy
 

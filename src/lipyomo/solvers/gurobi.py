@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
-from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
+from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus, ended
 from lipyomo.system.extras import require
@@ -45,7 +45,7 @@ class Gurobi(CommercialSolver):
     title = "Gurobi"
     package = "gurobipy"
     terms = "restricted free licence"
-    takes = ALL_FEATURES
+    takes = frozenset(Feature)
     least_tolerance = 1e-9
 
     @staticmethod

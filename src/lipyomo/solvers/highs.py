@@ -17,7 +17,7 @@ from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
 from lipyomo.numerics.silent import silent_highs
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, LinearModel
+from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.process import solve_in_process
@@ -60,7 +60,7 @@ class Highs(MatrixSolver):
     title = "HiGHS"
     package = "highspy"
     terms = "MIT, no limits"
-    takes = frozenset({QUADRATIC_OBJECTIVE})
+    takes = frozenset({Feature.QUADRATIC_OBJECTIVE})
     least_tolerance = 1e-10
 
     def version_of(self, module: Any) -> tuple[int, ...]:

@@ -5,33 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
 
-QUADRATIC_OBJECTIVE = "quadratic objectives"
-NONCONVEX_OBJECTIVE = "quadratic objectives that are not convex"
-DISCRETE_QUADRATIC = "quadratic objectives with discrete variables"
-QUADRATIC_CONSTRAINTS = "quadratic constraints"
-NONCONVEX_CONSTRAINTS = "quadratic constraints that are not convex"
-ORDERED_SETS = "special ordered sets"
-UNBOUNDED_SETS = "special ordered sets whose members may be infinite"
-ALL_FEATURES = frozenset(
-    {
-        QUADRATIC_OBJECTIVE,
-        NONCONVEX_OBJECTIVE,
-        DISCRETE_QUADRATIC,
-        QUADRATIC_CONSTRAINTS,
-        NONCONVEX_CONSTRAINTS,
-        ORDERED_SETS,
-        UNBOUNDED_SETS,
-    }
-)
+
+class Feature(StrEnum):
+    """What a model may ask for beyond linear rows."""
+
+    QUADRATIC_OBJECTIVE = "quadratic objectives"
+    NONCONVEX_OBJECTIVE = "quadratic objectives that are not convex"
+    DISCRETE_QUADRATIC = "quadratic objectives with discrete variables"
+    QUADRATIC_CONSTRAINTS = "quadratic constraints"
+    NONCONVEX_CONSTRAINTS = "quadratic constraints that are not convex"
+    ORDERED_SETS = "special ordered sets"
+    UNBOUNDED_SETS = "special ordered sets whose members may be infinite"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +66,7 @@ class LinearModel:
     offset: float
     lower: FloatArray
     upper: FloatArray
-    integer: npt.NDArray[np.bool_]
+    integer: BoolArray
     maximise: bool
     columns: list[Any]
     constraints: list[Any]
@@ -94,24 +87,24 @@ class LinearModel:
         return bool(self.integer.any()) or bool(self.sets)
 
     @property
-    def features(self) -> dict[str, str]:
+    def features(self) -> dict[Feature, str]:
         """What the model asks for beyond linear rows, with the name of a component that does."""
-        found: dict[str, str] = {}
+        found: dict[Feature, str] = {}
         if self.quadratic is not None:
-            found[QUADRATIC_OBJECTIVE] = "the objective"
+            found[Feature.QUADRATIC_OBJECTIVE] = "the objective"
             if not self.costs_are_convex():
-                found[NONCONVEX_OBJECTIVE] = "the objective"
+                found[Feature.NONCONVEX_OBJECTIVE] = "the objective"
             if self.is_mip:
-                found[DISCRETE_QUADRATIC] = "the objective, beside discrete variables"
+                found[Feature.DISCRETE_QUADRATIC] = "the objective, beside discrete variables"
         for row in self.quadratic_rows:
-            found[QUADRATIC_CONSTRAINTS] = f"'{row.constraint.name}'"
+            found[Feature.QUADRATIC_CONSTRAINTS] = f"'{row.constraint.name}'"
             if not (row.is_convex() or row.is_cone(self.lower)):
-                found[NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
+                found[Feature.NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
         for entry in self.sets:
-            found[ORDERED_SETS] = f"'{entry.constraint.name}'"
+            found[Feature.ORDERED_SETS] = f"'{entry.constraint.name}'"
         open_member = self._unbounded_member()
         if open_member is not None:
-            found[UNBOUNDED_SETS] = open_member
+            found[Feature.UNBOUNDED_SETS] = open_member
         return found
 
     def _unbounded_member(self) -> str | None:
@@ -126,7 +119,7 @@ class LinearModel:
                     return f"'{entry.constraint.name}', unless '{name}' gets bounds"
         return None
 
-    def _finite_columns(self) -> npt.NDArray[np.bool_]:
+    def _finite_columns(self) -> BoolArray:
         """Whether bounds of a column, or what rows imply from those of others, are finite."""
         entries = self.matrix.tocoo()
         rows, columns, positive = entries.row, entries.col, entries.data > 0.0
@@ -137,8 +130,8 @@ class LinearModel:
             for side, sign in ((self.row_upper, positive), (self.row_lower, ~positive)):
                 missing = ~known[np.where(sign, 0, 1), columns]
                 others = np.bincount(rows, missing, self.size[0])[rows] - missing
-                told = np.isfinite(side)[rows] & (others == 0)
-                known[np.where(sign, 1, 0)[told], columns[told]] = True
+                bounded = np.isfinite(side)[rows] & (others == 0)
+                known[np.where(sign, 1, 0)[bounded], columns[bounded]] = True
             if known.sum() == before:
                 return np.asarray(known.all(axis=0))
 

@@ -139,14 +139,10 @@ CONDITIONS = {
 
 def status_of(condition: Any) -> SolveStatus:
     """Return the status for Pyomo's `TerminationCondition`, as foreign adapters report it."""
-    if condition is TerminationCondition.licensingProblems:
-        return SolveStatus.LICENCE
-    for status, known in CONDITIONS.items():
-        if condition is known:
-            return status
     if condition is TerminationCondition.objectiveLimit:
         return SolveStatus.LIMIT
-    return SolveStatus.ERROR
+    found = (status for status, known in CONDITIONS.items() if condition is known)
+    return next(found, SolveStatus.ERROR)
 
 
 def pyomo_solution_status(final: Final) -> Any:

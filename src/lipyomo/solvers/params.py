@@ -1,4 +1,4 @@
-"""The numbers of this room, in one place; what solvers themselves fix is told by their adapters."""
+"""The numbers of this room, in one place; what solvers themselves fix is with their adapters."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from pyomo.core.base import Objective, SortComponents
 from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import InvalidNumber, OrderedVarRecorder
 
-from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.errors import SolverError
 from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
 from lipyomo.solvers.rows import MatrixRowData
@@ -123,7 +122,7 @@ class Reader:
         """Values of fixed variables by place; forms that were read hold none."""
         return {self.place[key]: float(var.value) for key, var in self._fixed.items()}
 
-    def keep(self, used: npt.NDArray[np.bool_]) -> list[Any]:
+    def keep(self, used: BoolArray) -> list[Any]:
         """The variables at the places in use, which are the only ones from now on."""
         known = {self.place[key]: var for key, var in (self._free | self._fixed).items()}
         shifted = np.cumsum(used) - 1

@@ -21,7 +21,7 @@ from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
 from pyomo.core.expr import LinearExpression
 from pyomo.core.expr.relational_expr import EqualityExpression
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Forms:
         """Coefficients and variables of each form, without zeros."""
         return map(self.row, range(self.size))
 
-    def entries(self, keep: npt.NDArray[np.intp]) -> sp.coo_array:
+    def entries(self, keep: IntArray) -> sp.coo_array:
         """Some rows of the matrix, shape (len(keep), k)."""
         if self.matrix is None:
             return sp.coo_array(
@@ -98,7 +98,7 @@ class Forms:
             )
         return sp.coo_array(self.matrix[keep])
 
-    def is_constant(self) -> npt.NDArray[np.bool_]:
+    def is_constant(self) -> BoolArray:
         """Which forms hold no variable, shape (n,)."""
         if self.matrix is None:
             return np.zeros(self.size, dtype=bool)

@@ -12,7 +12,7 @@ import numpy as np
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
+from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.mps import write_mps
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.quadratic import QuadraticForm
@@ -53,7 +53,7 @@ class Scip(MatrixSolver):
     title = "SCIP"
     package = "pyscipopt"
     terms = "Apache 2.0, no limits"
-    takes = ALL_FEATURES
+    takes = frozenset(Feature)
     least_tolerance = 1e-10
 
     def version_of(self, module: Any) -> tuple[int, ...]:

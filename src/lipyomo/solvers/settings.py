@@ -127,9 +127,9 @@ def user_file() -> Path | None:
     Support/lipyomo``, on Windows ``%APPDATA%\lipyomo``.
     """
     variable = "APPDATA" if sys.platform == "win32" else "XDG_CONFIG_HOME"
-    told = Path(os.environ.get(variable, ""))
-    if told.is_absolute() and sys.platform != "darwin":
-        return told / "lipyomo" / FILE_NAME
+    configured = Path(os.environ.get(variable, ""))
+    if configured.is_absolute() and sys.platform != "darwin":
+        return configured / "lipyomo" / FILE_NAME
     try:
         home = Path.home()
     except RuntimeError:

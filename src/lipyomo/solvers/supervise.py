@@ -104,7 +104,7 @@ class Supervisor:
         """
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="solver")
         future = executor.submit(work)
-        told = False
+        interrupted = False
         try:
             while True:
                 try:
@@ -114,8 +114,8 @@ class Supervisor:
                         return future.result()
                     if self._stop is not None and self._stop.is_set():
                         self._halt.set()
-                    if self.halted and not told:
-                        told = True
+                    if self.halted and not interrupted:
+                        interrupted = True
                         interrupt()
                 except KeyboardInterrupt:
                     if self.halted:

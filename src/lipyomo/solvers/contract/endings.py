@@ -5,13 +5,7 @@ from __future__ import annotations
 import math
 
 from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import (
-    MAX,
-    MIN,
-    SENSES,
-    ContractBase,
-    covers,
-)
+from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.status import SolveStatus
 
 
