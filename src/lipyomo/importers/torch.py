@@ -21,7 +21,7 @@ import onnx
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused
 from lipyomo.network import Network
-from lipyomo.onnx.graph import first_line
+from lipyomo.onnx.graph import EVALUATOR_ERRORS, first_line
 from lipyomo.onnx.importing import from_model
 from lipyomo.onnx.write import COMPLETE_OPSET
 from lipyomo.problem import LOOKS
@@ -159,16 +159,7 @@ def _first_shape(module: Module) -> tuple[int, ...]:
     )
 
 
-FAILURES = (
-    RuntimeError,
-    TypeError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    AssertionError,
-    ArithmeticError,
-    ImportError,
-)
+FAILURES = (*EVALUATOR_ERRORS, AssertionError, ImportError)
 """What modules and exporters raise."""
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from lipyomo.errors import ImportRefused
 from lipyomo.onnx.graph import Array, Node
@@ -152,8 +153,12 @@ def spending(chosen: Budget) -> Iterator[Budget]:
         _current.reset(token)
 
 
-def _type_of(shape: tuple[int, ...], kind: int) -> onnx.TypeProto:
-    return onnx.helper.make_tensor_type_proto(kind, shape)
+def _stored(array: Array, name: str) -> onnx.TensorProto:
+    """A constant as a file holds it; numbers have no axes there."""
+    found = numpy_helper.from_array(np.ascontiguousarray(array), name)
+    if array.ndim == 0:
+        found.ClearField("dims")
+    return found
 
 
 def forecast(
@@ -169,7 +174,6 @@ def forecast(
     constants : mapping of str to ndarray
         The inputs that are constant.
     """
-    from onnx import numpy_helper
     from onnx.checker import ValidationError
     from onnx.defs import SchemaError, get_schema
     from onnx.shape_inference import InferenceError, infer_node_outputs
@@ -177,22 +181,18 @@ def forecast(
     kinds: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for name, shape in shapes.items():
-        array = constants.get(name)
-        kind = onnx.TensorProto.DOUBLE
-        if array is not None and array.dtype.kind != "f":
+        array, kind = constants.get(name), onnx.TensorProto.DOUBLE
+        if array is not None:
+            little = array.nbytes <= CACHED and array.dtype.kind in "iufb"
+            if little and array.dtype.kind == "f" and node.op_type in ("Resize", "Upsample"):
+                array = array.astype(np.float32)  # scales are float32 by definition
             try:
                 kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             except (KeyError, ValueError):
                 return None
-        if array is not None and array.nbytes <= CACHED and array.dtype.kind in "iufb":
-            scales = array.dtype.kind == "f" and node.op_type in ("Resize", "Upsample")
-            if scales:  # these are float32 by definition
-                kind = onnx.TensorProto.FLOAT
-            stored = array.astype(np.float32) if scales else np.asarray(array)
-            data[name] = numpy_helper.from_array(np.ascontiguousarray(stored), name)
-            if stored.ndim == 0:
-                data[name].ClearField("dims")
-        kinds[name] = _type_of(shape, kind)
+            if little:
+                data[name] = _stored(array, name)
+        kinds[name] = onnx.helper.make_tensor_type_proto(kind, shape)
     try:
         schema = get_schema(node.op_type, node.version, node.domain)
         found = infer_node_outputs(

@@ -30,7 +30,7 @@ from lipyomo.onnx.budget import NUMBER, budget
 from lipyomo.onnx.lower import lower_graph
 from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.read import PathLike, inlined, read_model
-from lipyomo.onnx.runtime import open_runtime
+from lipyomo.onnx.runtime import Runner, open_runtime
 from lipyomo.onnx.select import select_graph
 from lipyomo.problem import LOOKS
 from lipyomo.system.memory import BATCH
@@ -127,9 +127,9 @@ def _steepest(layer: Layer, z: FloatArray, error: FloatArray) -> FloatArray:
 
 
 def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | None:
-    """The size of the terms by which smooth units are computed, shape (n, units); None without.
+    """A factor times the terms by which smooth units are computed, shape (n, units).
 
-    Times a factor.
+    None for a layer without smooth units.
     """
     if not layer.curves:
         return None
@@ -215,36 +215,20 @@ def check_against_runtime(
     """
     proto = model if isinstance(model, onnx.ModelProto) else read_model(model)
     runtime = open_runtime(proto, output, fixed)
-    if points is not None:
-        chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
-    else:
+    if points is None:
         rng = np.random.default_rng(seed)
-        if domain is not None:
-            chosen = np.atleast_2d(domain.sample(rng, samples))
+        if domain is None:
+            points = random_points(network.input_dim, samples, rng)
         else:
-            chosen = random_points(network.input_dim, samples, rng)
+            points = domain.sample(rng, samples)
+    chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
     if runtime.size != network.input_dim or chosen.shape[1] != network.input_dim:
         raise ImportRefused(
             f"the model takes {runtime.size} inputs, the network {network.input_dim}, and the "
             f"points have {chosen.shape[1]} coordinates",
             remedy="give points of the network's dimension",
         )
-    chosen = _representable(chosen, runtime.dtype)
-    answers = []
-    for point in chosen[: runtime.points]:
-        budget().poll()
-        answers.append(runtime(point))
-    expected = np.array([value for value, _ in answers])
-    largest = np.array([size for _, size in answers])
-    comparable = np.isfinite(largest) & np.isfinite(expected).all(axis=1)
-    if not comparable.any():
-        raise ImportRefused(
-            f"the numbers overflow in {runtime.name} ({np.dtype(runtime.dtype).name}), so the "
-            "import cannot be checked",
-            remedy="scale the weights down; check=False imports the model unchecked, at your own "
-            "risk",
-        )
-    chosen, expected, largest = (a[: len(answers)][comparable] for a in (chosen, expected, largest))
+    chosen, expected, largest = _answers(runtime, chosen)
     found = network.forward(chosen)
     if expected.shape != found.shape:
         raise ImportRefused(
@@ -252,7 +236,7 @@ def check_against_runtime(
             remedy="please report this model",
         )
     difference = np.abs(expected - found)
-    cancelled = PARAMS.complete * runtime.eps * largest[:, None]
+    cancelled = PARAMS.complete * runtime.eps * largest
     tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
     if not (difference <= tolerance).all():
         whole = inlined(proto)
@@ -263,6 +247,41 @@ def check_against_runtime(
         tolerance = np.maximum(tolerance, by_node)
     _compare(found, expected, tolerance)
     return float(difference.max(initial=0.0))
+
+
+def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Points, rounded as the runtime takes them, and what it says there.
+
+    Points where its numbers overflow, and more than it can be asked at, are left out.
+
+    Returns
+    -------
+    points : ndarray, shape (k, d)
+    expected : ndarray, shape (k, m)
+    largest : ndarray, shape (k, 1)
+        The largest number that was met on the way.
+
+    Raises
+    ------
+    ImportRefused
+        If no point is left.
+    """
+    points = _representable(points, runtime.dtype)[: runtime.points]
+    answers = []
+    for point in points:
+        budget().poll()
+        answers.append(runtime(point))
+    expected = np.array([value for value, _ in answers])
+    largest = np.array([[size] for _, size in answers])
+    comparable = np.isfinite(largest[:, 0]) & np.isfinite(expected).all(axis=1)
+    if not comparable.any():
+        raise ImportRefused(
+            f"the numbers overflow in {runtime.name} ({np.dtype(runtime.dtype).name}), so the "
+            "import cannot be checked",
+            remedy="scale the weights down; check=False imports the model unchecked, at your own "
+            "risk",
+        )
+    return points[comparable], expected[comparable], largest[comparable]
 
 
 def _representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:

@@ -19,9 +19,8 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
     ----------
     graph : onnx.GraphProto
     output : str, optional
-        A tensor, or a node (its first output is meant).  Left out: the one output of the graph,
-        or the one real output
-        that no other output is computed from.
+        A tensor, or a node (its first output is meant).  Left out: the one output of the graph, or
+        the one real output that no other output is computed from.
 
     Raises
     ------

@@ -58,9 +58,9 @@ def load(
     Raises
     ------
     ImportRefused
-        If the file cannot be read, an operator is not supported, there is
-        no single input and output, onnxruntime computes something else, or the model asks for
-        more memory or time than it may have.
+        If the file cannot be read, an operator is not supported, there is no single input and
+        output, onnxruntime computes something else, or the model asks for more memory or time than
+        it may have.
     """
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
     time_limit = positive(time_limit, "the time limit (time_limit)", ImportRefused)

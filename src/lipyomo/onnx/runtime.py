@@ -11,8 +11,8 @@ import onnx
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray
 from lipyomo.onnx.arrange import Fixed, Output
-from lipyomo.onnx.choose import choose_input, input_shape
-from lipyomo.onnx.graph import EVALUATOR_ERRORS, first_line, ordered
+from lipyomo.onnx.choose import input_shape
+from lipyomo.onnx.graph import EVALUATOR_ERRORS, first_line
 from lipyomo.onnx.select import cut_model
 
 _DTYPES: dict[int, type[np.floating]] = {
@@ -56,18 +56,13 @@ def _precision(graph: onnx.GraphProto) -> float:
 def _expose(cut: onnx.ModelProto) -> None:
     """Make every tensor that depends on the input an output, after the real one."""
     output = cut.graph.output[0].name
-    reached = {_input_of(cut).name}
+    reached = {cut.graph.input[0].name}
     for node in cut.graph.node:
         if not reached.isdisjoint(node.input):
             made = {name for name in node.output if name}
             reached |= made
             fresh = (onnx.ValueInfoProto(name=name) for name in node.output if name in made)
             cut.graph.output.extend(value for value in fresh if value.name != output)
-
-
-def _input_of(cut: onnx.ModelProto) -> onnx.ValueInfoProto:
-    """The one real input of a model that was cut."""
-    return choose_input(cut.graph, ordered(cut.graph, cut.graph.output[0].name)[1])
 
 
 class NotImplementedThere(ImportRefused):
@@ -84,7 +79,7 @@ class Runner:
     Parameters
     ----------
     cut : onnx.ModelProto
-        The output in question is the first one, other tensors follow.
+        The input and the output in question are the first ones, other tensors follow.
     name : str
         What runs it.
     opened : callable
@@ -111,7 +106,7 @@ class Runner:
         self, cut: onnx.ModelProto, name: str, opened: Callable[[onnx.ModelProto], Run], points: int
     ) -> None:
         self.name, self.points = name, points
-        value = _input_of(cut)
+        value = cut.graph.input[0]
         self._input = value.name
         self._shape = input_shape(value)
         self.size = int(np.prod(self._shape))

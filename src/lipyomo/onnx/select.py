@@ -71,7 +71,8 @@ def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> on
     Returns
     -------
     onnx.ModelProto
-        Its only output is the chosen tensor; its inputs and initializers are those it reads.
+        Its only output is the chosen tensor, its first input the one that varies; further inputs
+        have stored values.
     """
     model, output_name, _ = arranged(model, output, fixed)
     graph = model.graph
@@ -83,13 +84,11 @@ def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> on
     cut.functions.extend(model.functions)
     cut.graph.name = graph.name or "cut"
     initializers = [tensor for tensor in graph.initializer if tensor.name in wanted]
-    names = {value.name, *(tensor.name for tensor in initializers)}
-    cut.graph.input.extend(v for v in graph.input if v.name in names)
+    stored = {tensor.name for tensor in initializers}
+    cut.graph.input.append(value)
+    cut.graph.input.extend(v for v in graph.input if v.name in stored)
     cut.graph.initializer.extend(initializers)
     cut.graph.node.extend(protos)
-    known = next((v for v in graph.output if v.name == output_name), None)
-    if known is not None:
-        cut.graph.output.append(known)
-    else:
-        cut.graph.output.append(onnx.ValueInfoProto(name=output_name))
+    unknown = onnx.ValueInfoProto(name=output_name)
+    cut.graph.output.append(next((v for v in graph.output if v.name == output_name), unknown))
     return cut

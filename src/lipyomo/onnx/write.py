@@ -134,18 +134,16 @@ class _Writer:
             If no operator holds its parameters without rounding them.
         """
         output = f"{label}.units"
-        if isinstance(kind, Swish):
-            scaled = source
+        if isinstance(kind, Swish | Softplus):
+            scaled, beta = source, f"{label}.beta"
             if kind.beta != 1.0:
-                beta = self.store(f"{label}.beta", np.array(kind.beta))
+                self.store(beta, np.array(kind.beta))
                 scaled = self.node("Mul", [source, beta], f"{label}.scaled")
-            gate = self.node("Sigmoid", [scaled], f"{label}.gate")
-            return self.node("Mul", [source, gate], output)
-        if isinstance(kind, Softplus):
+            if isinstance(kind, Swish):
+                gate = self.node("Sigmoid", [scaled], f"{label}.gate")
+                return self.node("Mul", [source, gate], output)
             if kind.beta == 1.0:
                 return self.node("Softplus", [source], output)
-            beta = self.store(f"{label}.beta", np.array(kind.beta))
-            scaled = self.node("Mul", [source, beta], f"{label}.scaled")
             bent = self.node("Softplus", [scaled], f"{label}.bent")
             return self.node("Div", [bent, beta], output)
         if type(kind) not in _OPERATORS:

@@ -18,11 +18,6 @@ def plus(a: Value, b: Value) -> Value:
     return b.shift(a) if isinstance(b, Affine) else np.asarray(a + b)
 
 
-def minus(a: Value) -> Value:
-    """``-a``."""
-    return -a if isinstance(a, Affine) else np.negative(a)
-
-
 def _operands(call: Call) -> list[Value]:
     """The arguments; before opset 7 the second one may start at a given axis of the first."""
     values = call.values
@@ -48,7 +43,7 @@ def add(call: Call) -> Value:
 def sub(call: Call) -> Value:
     """``a - b``."""
     a, b = _operands(call)
-    return plus(a, minus(b))
+    return plus(a, -b)
 
 
 @lowers("Mean")
@@ -63,7 +58,7 @@ def mean(call: Call) -> Value:
 @lowers("Neg")
 def neg(call: Call) -> Value:
     """``-a``."""
-    return minus(call.value(0))
+    return -call.value(0)
 
 
 @lowers("Mul")

@@ -256,8 +256,8 @@ def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> 
     Raises
     ------
     ImportRefused
-        If an operator is not supported, shapes do not fit, or the model
-        asks for more memory or time than its budget allows.
+        If an operator is not supported, shapes do not fit, or the model asks for more memory or
+        time than its budget allows.
     """
     trace = Trace(math.prod(graph.input_shape), separate)
     known: dict[str, Value] = dict(graph.constants)

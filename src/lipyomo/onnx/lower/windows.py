@@ -32,18 +32,21 @@ class Window:
     count: int
 
     @property
+    def _places(self) -> IntArray:
+        """Places of all windows, shape (count, kernel); those before 0 are padding."""
+        start = np.arange(self.count)[:, None] * self.stride - self.before
+        return start + np.arange(self.kernel) * self.dilation
+
+    @property
     def positions(self) -> IntArray:
         """What each window reads, shape (count, kernel); -1 where it reads padding."""
-        start = np.arange(self.count)[:, None] * self.stride - self.before
-        position = start + np.arange(self.kernel) * self.dilation
-        return np.where((position < 0) | (position >= self.length), -1, position)
+        places = self._places
+        return np.where((places < 0) | (places >= self.length), -1, places)
 
     @property
     def padded(self) -> IntArray:
         """How many places of each window lie within the axis and its padding, shape (count,)."""
-        start = np.arange(self.count)[:, None] * self.stride - self.before
-        position = start + np.arange(self.kernel) * self.dilation
-        return np.asarray((position < self.length + self.after).sum(axis=1))
+        return np.asarray((self._places < self.length + self.after).sum(axis=1))
 
 
 def windows(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> list[Window]:
