@@ -16,6 +16,7 @@ from lipyomo.certification import (
 from lipyomo.certification.point import METHODS
 from lipyomo.certification.report import RobustnessTask, data_rows, with_exact
 from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
 from lipyomo.cli.settings import name_solver_files
 from lipyomo.cli.words import names
@@ -33,31 +34,7 @@ example:
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo certify`` with the words after it; returns the exit code."""
-    parser = rows_parser(
-        "certify",
-        "Robustness of a classifier at the points of a data set: certified radii,\n"
-        "adversarial examples, verdicts.",
-        EXIT_CODES + EXAMPLE,
-        (10.0, "a point"),
-    )
-    add(parser, "--radius", required=True, help="of the verdicts")
-    metric = parser.add_mutually_exclusive_group()
-    add(metric, "--norm", help="of perturbations (linf)")
-    add(
-        metric,
-        "--dual-ball",
-        dest="norm",
-        help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
-    )
-    add(parser, "--weights", help="perturbations s are measured by |s / W| in the norm")
-    shown = f"what certifies, in this order ({','.join(METHODS)})"
-    add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
-    add(parser, "--exact", **flag("the smallest adversarial perturbation itself, to 1e-6"))
-    add(parser, "--solver", help="decide by a MIP over the network instead of --exact's search")
-    add(parser, "--no-radii", **flag("only the verdict at R"))
-    add(parser, "--seed", help="of the attack (0)")
-    add(parser, "--plot", help="draw certified accuracy")
-    arguments = parser.parse_args(words)
+    arguments = _parser().parse_args(words)
     settings = PointSettings(
         arguments.radius,
         arguments.time_limit,
@@ -94,6 +71,34 @@ def run(words: Sequence[str]) -> int:
             plot_curves({arguments.network.stem: report}, arguments.plot)
 
     return worked.finish(arguments, report.to_dict(), lambda: _show(report), plot)
+
+
+def _parser() -> Parser:
+    parser = rows_parser(
+        "certify",
+        "Robustness of a classifier at the points of a data set: certified radii,\n"
+        "adversarial examples, verdicts.",
+        EXIT_CODES + EXAMPLE,
+        (10.0, "a point"),
+    )
+    add(parser, "--radius", required=True, help="of the verdicts")
+    metric = parser.add_mutually_exclusive_group()
+    add(metric, "--norm", help="of perturbations (linf)")
+    add(
+        metric,
+        "--dual-ball",
+        dest="norm",
+        help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
+    )
+    add(parser, "--weights", help="perturbations s are measured by |s / W| in the norm")
+    shown = f"what certifies, in this order ({','.join(METHODS)})"
+    add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
+    add(parser, "--exact", **flag("the smallest adversarial perturbation itself, to 1e-6"))
+    add(parser, "--solver", help="decide by a MIP over the network instead of --exact's search")
+    add(parser, "--no-radii", **flag("only the verdict at R"))
+    add(parser, "--seed", help="of the attack (0)")
+    add(parser, "--plot", help="draw certified accuracy")
+    return parser
 
 
 def _settled(row: dict[str, Any]) -> bool:

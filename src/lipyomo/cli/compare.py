@@ -62,7 +62,7 @@ def run(words: Sequence[str]) -> int:
     panels: list[list[Row]] = []
     with Interruption(STOPPING) as interruption:
         settings = replace(settings, should_stop=interruption.requested)
-        told = _teller(arguments.quiet)
+        report = _teller(arguments.quiet)
         for problem in problems:
             if interruption.requested():
                 break
@@ -81,7 +81,7 @@ def run(words: Sequence[str]) -> int:
             with contextlib.closing(running), contextlib.suppress(KeyboardInterrupt):
                 for row in running:
                     panels[-1].append(row)
-                    told(row)
+                    report(row)
     complete = _show([with_errors(panel) for panel in panels if panel], arguments)
     if not complete:
         return Exit.FAILED

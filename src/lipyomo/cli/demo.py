@@ -10,13 +10,13 @@ from pathlib import Path
 
 import lipyomo.data
 from lipyomo.cli.begin import import_and_run
-from lipyomo.cli.options import main_parser
+from lipyomo.cli.options import OPTIONS, main_parser
 
 NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"
 """A classifier of iris flowers: 4 measurements in centimetres, 3 species, 16 ReLUs."""
-BOX = "--box", "0,8"
+SIDE = "0,8"
+"""Ends of all sides of the box, unless one of the following says where the inputs are."""
 DOMAINS = ("box", "ball", "polytope", "vnnlib", "everywhere")
-"""Options of which any one stands instead of `BOX`."""
 
 DESCRIPTION = """\
 The main job on a classifier of iris flowers that comes along, over the box [0, 8]^4.
@@ -33,8 +33,8 @@ def run(words: Sequence[str]) -> int:
     parser = main_parser(screen=f"usage: lipyomo demo [OPTIONS]\n\n{DESCRIPTION}")
     arguments = parser.parse_args(all_words)
     if all(getattr(arguments, name) in (None, False) for name in DOMAINS):
-        all_words += BOX
-        arguments = parser.parse_args(all_words)
+        all_words += ["--box", SIDE]
+        arguments.box = OPTIONS["--box"]["type"](SIDE)
     if not (arguments.json or arguments.quiet):
         print(f"$ lipyomo {shlex.join(all_words)}", file=sys.stderr)
     return import_and_run(arguments, began)

@@ -11,7 +11,7 @@ from typing import Any
 
 from lipyomo.arrays import FloatArray
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.options import add
+from lipyomo.cli.options import add, flag
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 from lipyomo.errors import ImportRefused
@@ -25,7 +25,7 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo info`` with the words after it; returns the exit code."""
     parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
     add(parser, "NET", "--output", "--fix")
-    parser.add_argument("--nodes", action="store_true", help="list the nodes in order")
+    add(parser, "--nodes", **flag("list the nodes in order"))
     add(parser, "--time-limit", help="seconds of the import")
     add(parser, "--memory-limit", help="megabytes of the import")
     add(parser, "--json", "--debug")
@@ -127,9 +127,7 @@ def _lines(record: dict[str, Any], nodes: bool) -> list[tuple[str, str]]:
         lines.append(("network", f"{network['summary']} in {network['layers']} layers"))
         if not network["summary"].startswith(f"{sizes},"):
             lines.append(("", f"({sizes} with what only passes values on, or keeps them exact)"))
-        lines += [
-            ("weights", f"{network['coefficients']:,} coefficients that are kept"),
-        ]
+        lines.append(("weights", f"{network['coefficients']:,} coefficients that are kept"))
     lines += [("note", text) for text in record["notes"]]
     if nodes:
         lines += [

@@ -26,9 +26,10 @@ def _say(message: bytes) -> None:
 
 
 class Handled:
-    """A context in which Ctrl-C calls `handle` (in the main thread; elsewhere nothing changes)."""
+    """A context in which Ctrl-C calls `handle`, in the main thread; other threads hear of none.
 
-    signals: tuple[signal.Signals, ...] = (signal.SIGINT,)
+    So does a polite request to end (SIGTERM), as `timeout`, batch systems and containers send it.
+    """
 
     def __init__(self) -> None:
         self._before: dict[signal.Signals, Any] = {}
@@ -39,7 +40,8 @@ class Handled:
 
     def __enter__(self) -> Any:
         if threading.current_thread() is threading.main_thread():
-            self._before = {each: signal.signal(each, self.handle) for each in self.signals}
+            signals = (signal.SIGINT, signal.SIGTERM)
+            self._before = {each: signal.signal(each, self.handle) for each in signals}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -48,15 +50,13 @@ class Handled:
 
 
 class Politely(Handled):
-    """Ctrl-C, and a polite request to end, raise KeyboardInterrupt.
+    """Ctrl-C raises KeyboardInterrupt.
 
     Attributes
     ----------
     asked : bool
         Whether there was one: a method that was under way ends with what it has, and says so.
     """
-
-    signals = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,11 +71,9 @@ class Politely(Handled):
 class Leaving(Handled):
     """Before anything is known, Ctrl-C leaves at once, always with the same words and exit code.
 
-    So does a polite request to end.  An exception would not do: it can come in the middle of an
-    import or of another's clean-up, and end as a traceback.
+    An exception would not do: it can come in the middle of an import or of another's clean-up, and
+    end as a traceback.
     """
-
-    signals = (signal.SIGINT, signal.SIGTERM)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Leave."""
@@ -87,7 +85,6 @@ class Leaving(Handled):
 class Interruption(Handled):
     """The first Ctrl-C sets a flag and the second raises KeyboardInterrupt.
 
-    So does a polite request to end (SIGTERM), as `timeout`, batch systems and containers send it.
     Use `requested` as ``Settings.should_stop``.
 
     Attributes
@@ -95,8 +92,6 @@ class Interruption(Handled):
     insisted : bool
         Whether there was a second one, which leaves the method where it was.
     """
-
-    signals = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self, message: bytes = MESSAGE) -> None:
         super().__init__()

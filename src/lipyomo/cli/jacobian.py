@@ -40,31 +40,17 @@ examples:
 """
 
 COLUMNS = ("row", "input", "low_proved", "low", "high", "high_proved", "status")
+Line = tuple[str, str, float, float, float, float, str]
 
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo jacobian`` with the words after it; returns the exit code."""
     began = time.monotonic()
-    about = "The least and the largest value of each partial derivative over a domain."
-    parser = Parser("lipyomo jacobian", about, EPILOG)
-    add_entries(parser, everywhere=True)
-    add(parser, "--wrt", help="inputs, such as 0,3 or 5:9, or names (all that can move)")
-    add(
-        parser,
-        "--csv",
-        **value("FILE", "write the table", new_file("--csv", "DERIVATIVES", ".csv")),
-    )
-    add(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
-    add(parser, "--json", "--quiet", "--debug")
-    arguments = parser.parse_args(words)
+    arguments = _parser().parse_args(words)
     network, domain = read_case(arguments, began)
     problem = LipschitzProblem(network, domain, "l1", "linf", wrt=arguments.wrt)
     names, functionals = read_rows(arguments, network.output_dim)
-    with (
-        answer_only(),
-        Interruption() as interruption,
-        live_line(arguments.quiet) as tracker,
-    ):
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = Settings(
             time_limit=arguments.time_limit,
             threads=arguments.workers,
@@ -86,10 +72,25 @@ def run(words: Sequence[str]) -> int:
     return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
 
 
-def _lines(found: JacobianRanges, names: Sequence[str]) -> list[tuple[object, ...]]:
+def _parser() -> Parser:
+    about = "The least and the largest value of each partial derivative over a domain."
+    parser = Parser("lipyomo jacobian", about, EPILOG)
+    add_entries(parser, everywhere=True)
+    add(parser, "--wrt", help="inputs, such as 0,3 or 5:9, or names (all that can move)")
+    add(
+        parser,
+        "--csv",
+        **value("FILE", "write the table", new_file("--csv", "DERIVATIVES", ".csv")),
+    )
+    add(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
+    add(parser, "--json", "--quiet", "--debug")
+    return parser
+
+
+def _lines(found: JacobianRanges, names: Sequence[str]) -> list[Line]:
     """The table's rows, in the order of `COLUMNS`."""
     return [
-        (name, column, *entry.low, *entry.high, str(entry.status))
+        (name, str(column), *entry.low, *entry.high, str(entry.status))
         for name, row in zip(names, found.entries, strict=True)
         for column, entry in zip(found.columns, row, strict=True)
     ]
@@ -97,20 +98,12 @@ def _lines(found: JacobianRanges, names: Sequence[str]) -> list[tuple[object, ..
 
 def _show(found: JacobianRanges, names: Sequence[str]) -> None:
     """Print a table, and how it was reached."""
-    print_table(
-        ("", "input", "least derivative", "largest derivative", "status"),
-        [
-            (
-                name,
-                str(column),
-                interval(*entry.low),
-                interval(*entry.high),
-                str(entry.status),
-            )
-            for name, row in zip(names, found.entries, strict=True)
-            for column, entry in zip(found.columns, row, strict=True)
-        ],
-    )
+    head = ("", "input", "least derivative", "largest derivative", "status")
+    rows = [
+        (name, column, interval(low, least), interval(most, high), status)
+        for name, column, low, least, most, high, status in _lines(found, names)
+    ]
+    print_table(head, rows)
     print(f"{found.status}, {found.nodes} nodes, {seconds(found.seconds)}")
 
 

@@ -69,18 +69,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         from lipyomo.onnx.budget import limits, spending
 
         methods()
-    if arguments.resume and arguments.checkpoint is None:
-        raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
-    if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
-        raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
-    if arguments.prove_upper and arguments.proof is None:
-        raise UsageError(
-            "--prove-upper is about a proof, and there is none.  Remedy: add --proof FILE"
-        )
-    if arguments.checkpoint is not None:
-        from lipyomo.search.checkpoint import check_checkpoint
-
-        check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
+    _check_together(arguments)
     settings = replace(read_settings(arguments), started=started)
     clock = Clock(settings.time_limit, began=started)
     memory = arguments.memory_limit
@@ -101,9 +90,9 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     result.details["runtime_difference"] = difference
     if arguments.minus is not None and not aborted:
         _find_largest(problems, ended, settings, arguments)
-    told = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
-    told.extend(read_notes(arguments))
-    result.warnings.extend(told)
+    messages = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
+    messages.extend(read_notes(arguments))
+    result.warnings.extend(messages)
     try:
         show(problem, result, arguments)
         sys.stdout.flush()
@@ -118,6 +107,22 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _check_together(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together, and a checkpoint that cannot be used."""
+    if arguments.resume and arguments.checkpoint is None:
+        raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
+    if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
+        raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
+    if arguments.prove_upper and arguments.proof is None:
+        raise UsageError(
+            "--prove-upper is about a proof, and there is none.  Remedy: add --proof FILE"
+        )
+    if arguments.checkpoint is not None:
+        from lipyomo.search.checkpoint import check_checkpoint
+
+        check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
 
 
 def _write_files(
@@ -177,7 +182,7 @@ def _write_proof(
 
     with live_line(arguments.quiet) as tracker:
 
-        def told(cases: int) -> None:
+        def report(cases: int) -> None:
             said = f"{cases} cases of the proof"
             tracker.update(Progress(0.0, result.lower, result.upper, message=said))
 
@@ -187,7 +192,7 @@ def _write_proof(
             result,
             onnx,
             stop,
-            told,
+            report,
             certify=arguments.prove_upper,
             time_limit=arguments.time_limit,
         )
@@ -277,9 +282,9 @@ def _find_largest(
         def stop() -> bool:
             return ended.interrupted or interruption.requested()
 
-        told = replace(settings, progress=tracker.update, should_stop=stop)
+        watched = replace(settings, progress=tracker.update, should_stop=stop)
         try:
-            result.details["largest_value"] = largest_value(problems, told).to_dict()
+            result.details["largest_value"] = largest_value(problems, watched).to_dict()
         except KeyboardInterrupt:
             result.warnings.append("the largest value of the difference was left out")
         except (NormError, ProblemError) as error:

@@ -42,6 +42,30 @@ example:
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo map`` with the words after it; returns the exit code."""
+    arguments = _parser().parse_args(words)
+    _check(arguments)
+    with Leaving():
+        given = read_network(arguments)
+        network = given.network
+        where = _cells(arguments, network.input_dim)
+        given.check(where.hull)
+    if arguments.plot is not None:
+        plane_of(where)
+    problem = problem_on(arguments, network, where.hull)
+    found = _map(problem, where, arguments)
+    if arguments.json:
+        print(json.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print(found.summary())
+    if found.unwritten:
+        warn(found.unwritten)
+    drawn = arguments.plot is None or wrote(lambda: plot_map(found, arguments.plot))
+    if found.unwritten or not drawn:
+        return Exit.FAILED
+    return Exit.DONE if found.done else Exit.OPEN
+
+
+def _parser() -> Parser:
     parser = Parser(
         "lipyomo map", "Local Lipschitz constants of thousands of cells, in batches.", EPILOG
     )
@@ -73,27 +97,7 @@ def run(words: Sequence[str]) -> int:
     add(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
     add(answer, "--json", help="one JSON object on stdout: the map as a whole")
     add(answer, "--quiet", "--debug")
-    arguments = parser.parse_args(words)
-    _check(arguments)
-    with Leaving():
-        given = read_network(arguments)
-        network = given.network
-        where = _cells(arguments, network.input_dim)
-        given.check(where.hull)
-    if arguments.plot is not None:
-        plane_of(where)
-    problem = problem_on(arguments, network, where.hull)
-    found = _map(problem, where, arguments)
-    if arguments.json:
-        print(json.dumps(found.to_dict(), allow_nan=False))
-    else:
-        print(found.summary())
-    if found.unwritten:
-        warn(found.unwritten)
-    drawn = arguments.plot is None or wrote(lambda: plot_map(found, arguments.plot))
-    if found.unwritten or not drawn:
-        return Exit.FAILED
-    return Exit.DONE if found.done else Exit.OPEN
+    return parser
 
 
 def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace) -> CellMap:

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from lipyomo.certification.monotone import (
-    MonotoneReport,
-    MonotoneRow,
-    MonotoneTask,
-    Trend,
-)
+from lipyomo.certification.monotone import MonotoneReport, MonotoneRow, MonotoneTask, Trend
 from lipyomo.certification.params import PARAMS
 from lipyomo.cli.options import add, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts

@@ -1,4 +1,4 @@
-"""The options of all commands, in one table."""
+"""The options of the main job and of several commands, in one table."""
 
 from __future__ import annotations
 
@@ -242,11 +242,7 @@ def add_job(parser: Parser) -> None:
     add(parser, "--output", "--fix")
     add_problem(parser)
     method = parser.add_argument_group("method")
-    add(
-        method,
-        "--method",
-        help="see 'lipyomo methods' (auto: an exact one)",
-    )
+    add(method, "--method", help="see 'lipyomo methods' (auto: an exact one)")
     add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
     add(method, "--cross-check", "--no-check", "--time-limit", "--memory-limit", "--gap")
     text = "processes of a search, or threads of a MIP solver"

@@ -143,7 +143,7 @@ class RowsJob:
     def head(self, *names: str) -> Row:
         """What all rows depend on: the network, the data, the box and the options of these names.
 
-        Arrays and norms are told by their digests; directions only where there are some.
+        Arrays and norms are given by their digests; directions only where there are some.
         """
         data = self._whole
         content = [data.inputs, *([] if data.labels is None else [data.labels])]
@@ -197,7 +197,7 @@ class RowsJob:
             if file.torn:
                 warn(f"the last line of {shown(arguments.rows)} was torn, and is dropped")
         with ExitStack() as stack, Politely() as signals:
-            told = row_progress(stack, arguments, total, len(done))
+            report = row_progress(stack, arguments, total, len(done))
             try:
                 for row in start(done):
                     if signals.asked and not settled(row):
@@ -210,7 +210,7 @@ class RowsJob:
                             if not unwritten:
                                 warn(f"{error}; this is tried again with every row")
                             unwritten = True
-                    told(line(row))
+                    report(line(row))
                     if signals.asked:
                         break
             except KeyboardInterrupt:

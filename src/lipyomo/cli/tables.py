@@ -7,15 +7,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lipyomo.cli.options import add
+from lipyomo.cli.options import add, flag
 from lipyomo.cli.parser import Parser
 
 if TYPE_CHECKING:
     from lipyomo.methods.registry import Method
 
 HEAD = ("method", "what it is", "guarantee", "input norms", "output norms", "domains", "units")
-OUTPUT_KINDS = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
-"""Every kind of output norm that a method can be registered for."""
 
 
 def methods(words: Sequence[str]) -> int:
@@ -27,7 +25,7 @@ def methods(words: Sequence[str]) -> int:
     add(parser, "--debug")
     form = parser.add_mutually_exclusive_group()
     add(form, "--json")
-    form.add_argument("--markdown", action="store_true", help="the table of the documentation")
+    add(form, "--markdown", **flag("the table of the documentation"))
     arguments = parser.parse_args(words)
     found = table()
     if arguments.markdown:
@@ -53,13 +51,14 @@ def methods(words: Sequence[str]) -> int:
 
 def cells(name: str, method: Method) -> tuple[str, ...]:
     """Return the row of a method: guarantee, norms, domains and units."""
-    every = set(method.output_norms) >= set(OUTPUT_KINDS)
+    from lipyomo.methods.registry import EVERY
+
     return (
         name,
         method.title,
         str(method.guarantee),
         " ".join(method.input_norms),
-        "any" if every else " ".join(method.output_norms),
+        "any" if set(method.output_norms) >= set(EVERY) else " ".join(method.output_norms),
         "any" if method.unbounded else "bounded",
         "ReLU" if method.relu_only else "any" if method.smooth else "two-slope",
     )

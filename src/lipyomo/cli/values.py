@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
-from lipyomo.cli.words import UsageError, file_path
+from lipyomo.cli.words import UsageError, check_new, file_path
 from lipyomo.domains.vnnlib import VnnLib, read_vnnlib
 from lipyomo.network import FloatArray
 from lipyomo.norms import LinearOutput
 from lipyomo.system.memory import MEGABYTE
-from lipyomo.system.outputs import OutputError, check_output, picture, shown
+from lipyomo.system.outputs import picture, shown
 
 
 def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
@@ -123,8 +123,5 @@ def read_picture(text: str) -> Path:
         raise UsageError(
             f"--plot: {shown(path)} has no known format.  Remedy: end it in .png, .pdf or .svg"
         )
-    try:
-        check_output(path, picture(path))
-    except OutputError as error:
-        raise UsageError(f"--plot: {error}") from None
+    check_new("--plot", path, picture(path))
     return path

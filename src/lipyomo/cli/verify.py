@@ -12,7 +12,7 @@ from typing import Any
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.options import add, value
+from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
 from lipyomo.cli.words import UsageError, file_path
@@ -33,31 +33,14 @@ exit codes:
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo verify`` with the words after it; returns the exit code."""
-    parser = Parser(
-        "lipyomo verify",
-        "Check a proof that 'lipyomo NET ... --proof FILE' wrote, without solving anything.",
-        EPILOG,
-    )
-    parser.add_argument("proof", metavar="PROOF", type=file_path, help="the proof file")
-    add(parser, "NET", help="the ONNX file it is about")
-    add(parser, "--output", "--fix")
-    text = "of a proof of a difference: the other ONNX file"
-    parser.add_argument("--minus", **value("FILE", text, file_path))
-    add(parser, "--workers", default=1, help="processes that check cases (1)")
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="check bounds of smooth networks in ball arithmetic too, a hundred times slower",
-    )
-    add(parser, "--json", "--quiet", "--debug")
-    arguments = parser.parse_args(words)
+    arguments = _parser().parse_args(words)
     with Leaving():
         try:
             given = read_network(arguments)
         except LipyomoError as error:
             if _swapped(arguments.proof, arguments.network):
-                told = "the proof comes first.  Remedy: lipyomo verify PROOF NET"
-                raise UsageError(told) from error
+                message = "the proof comes first.  Remedy: lipyomo verify PROOF NET"
+                raise UsageError(message) from error
             raise
         given.check()
     several = arguments.workers > 1
@@ -79,6 +62,24 @@ def run(words: Sequence[str]) -> int:
     else:
         print("\n".join(verdict.words()))
     return Exit.DONE if verdict.upper_proved else Exit.OPEN
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "lipyomo verify",
+        "Check a proof that 'lipyomo NET ... --proof FILE' wrote, without solving anything.",
+        EPILOG,
+    )
+    parser.add_argument("proof", metavar="PROOF", type=file_path, help="the proof file")
+    add(parser, "NET", help="the ONNX file it is about")
+    add(parser, "--output", "--fix")
+    text = "of a proof of a difference: the other ONNX file"
+    add(parser, "--minus", **value("FILE", text, file_path))
+    add(parser, "--workers", default=1, help="processes that check cases (1)")
+    text = "check bounds of smooth networks in ball arithmetic too, a hundred times slower"
+    add(parser, "--strict", **flag(text))
+    add(parser, "--json", "--quiet", "--debug")
+    return parser
 
 
 def _swapped(proof: Path, network: Path) -> bool:
@@ -105,11 +106,12 @@ def _progress(quiet: bool) -> Callable[[int], None] | None:
     """Tell on a terminal how many cases are checked."""
     if quiet or not sys.stderr.isatty():
         return None
-    told = [time.monotonic()]
+    last = time.monotonic()
 
     def tell(nodes: int) -> None:
-        if time.monotonic() - told[0] >= PAUSE:
-            told[0] = time.monotonic()
+        nonlocal last
+        if time.monotonic() - last >= PAUSE:
+            last = time.monotonic()
             print(f"\r{nodes} cases checked", end="", file=sys.stderr, flush=True)
 
     return tell

@@ -91,13 +91,19 @@ def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
         if endings and path.suffix not in endings:
             shown = outputs.shown(text)
             raise UsageError(f"{option}: {shown} should end in {' or '.join(endings)}")
-        try:
-            outputs.check_output(text and path, getattr(outputs, kind))
-        except outputs.OutputError as error:
-            raise UsageError(f"{option}: {error}") from None
+        check_new(option, text and path, getattr(outputs, kind))
         return path
 
     return read
+
+
+def check_new(option: str, path: Any, kind: Any) -> None:
+    """Raise `UsageError` unless an option may have a file of a kind written."""
+    outputs = import_module("lipyomo.system.outputs")
+    try:
+        outputs.check_output(path, kind)
+    except outputs.OutputError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def ratio(text: str) -> float:
