@@ -42,6 +42,12 @@ SUBCOMMANDS = {
 }
 """Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""
 
+GONE = {
+    "reproduce": "tables and figures of papers are made in a clone of the project, by "
+    "'python -m experiments table1'",
+}
+"""What used to be a subcommand, and where it went."""
+
 REPORT_TO = "the issue tracker of lipyomo"
 
 
@@ -123,6 +129,8 @@ def _dispatch(words: list[str], began: float) -> int:
         with Leaving(), importing():
             run_it = getattr(import_module(module), function)
         return int(run_it(words[1:]))
+    if name in GONE and not os.path.exists(name):
+        raise UsageError(f"there is no subcommand '{name}': {GONE[name]}")
     with Leaving():
         with importing():
             parser = main_parser()
