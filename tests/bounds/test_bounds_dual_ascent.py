@@ -281,3 +281,25 @@ def test_a_ball_is_tighter_than_its_box() -> None:
         )
         sums.append(setting.ascent.bounds(relaxation, rows, steered).sum() / rows.count)
     assert sums[0] < sums[1]
+
+
+def test_weights_that_are_not_exact_widen_bounds_by_what_they_can_change() -> None:
+    """Biases of one layer are off by known numbers: no bound may be narrower than the truth's."""
+    network, domain = random_network(3, (3, 6, 5, 1)), Box(-1, 1, 3)
+    rng, first = np.random.default_rng(0), network.hidden[0]
+    errors = np.concatenate([rng.uniform(0.0, 0.3, 6), np.zeros(5)])
+    stack = Stack.unknown(
+        np.full((1, 11), OPEN, dtype=np.int8),
+        *(side[None] for side in (domain.lower, domain.upper)),
+    )
+    propagate(
+        network.hidden, within(domain, stack.low, stack.high), stack, errors=errors, intervals=False
+    )
+    ascent = DualAscent(network.hidden, domain, errors)
+    relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
+    rows = Rows(np.zeros(12, dtype=int), np.tile(np.arange(6), 2), np.repeat([1.0, -1.0], 6))
+    found = ascent.bounds(relaxation, rows, ascent.start(relaxation, rows))
+    reach = np.abs(first.dense_weight).sum(axis=1)  # over the box, which is symmetric
+    truth = np.concatenate([first.bias + reach, reach - first.bias]) + np.tile(errors[:6], 2)
+    assert (found >= truth * (1 - 1e-12)).all()
+    assert (found <= truth + 2.0 * np.tile(errors[:6], 2) + 1e-6).all()

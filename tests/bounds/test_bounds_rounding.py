@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lipyomo.bounds import adjoint_bounds, preactivation_bounds, tangent_bounds
-from lipyomo.domains import Box
-from lipyomo.network import Network
+from lipyomo.bounds.preactivation import within
+from lipyomo.bounds.relax import Triangle
+from lipyomo.domains import Box, ball
+from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, maximiser
 from networks import mixed_network, random_network
 
@@ -99,3 +101,49 @@ def test_derivatives_of_decided_networks(relaxation: str, norm: InputNorm, seed:
         u = [a * b for a, b in zip(slopes[i], u, strict=True)]
     u = product(network.head.dense_weight, u)
     assert inside(u, tangents.end_lower, tangents.end_upper)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_constants_that_cancel_are_off_by_their_own_sizes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    one = Layer(rng.standard_normal((6, 3)), 1e6 * rng.uniform(1.0, 2.0, 6), 0.0, 1.0)
+    weight = rng.standard_normal((5, 6))
+    two = Layer(weight, -weight @ one.bias + rng.standard_normal(5), 0.0, 1.0)
+    network = Network([one, two, Layer(rng.standard_normal((1, 5)), [0.0])])
+    bounds = preactivation_bounds(network, Box(-1, 1, 3))
+    rows = weight @ one.dense_weight
+    for k, row in enumerate(rows):  # all units of the first layer are on: corners are attained
+        for x in (np.sign(row), -np.sign(row)):
+            zs, _ = exact_pass(network, x)
+            assert inside(zs[1], bounds.lower[1], bounds.upper[1])
+        assert bounds.upper[1][k] - bounds.lower[1][k] <= 2.0 * np.abs(row).sum() + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("far", [1.0, 1e6])
+def test_the_reach_of_a_ball_is_rounded_up(seed: int, far: float) -> None:
+    rng = np.random.default_rng(seed)
+    domain = ball(far * rng.standard_normal(4), float(rng.uniform(0.1, 1.0)), "l1")
+    rows = rng.standard_normal((50, 4))
+    over = within(domain, domain.lower[None], domain.upper[None])
+    found = over.support(rows[None])[0]
+    center = exact(domain.ball.point)
+    for row, top in zip(rows, found.tolist(), strict=True):
+        c = exact(row)
+        at = sum(a * b for a, b in zip(c, center, strict=True))
+        assert Fraction(top) >= at + Fraction(domain.ball.radius) * max(map(abs, c))
+
+
+def test_chords_lie_beyond_their_units() -> None:
+    """Without tolerance, at both ends; between them a two-slope unit is on their inner side."""
+    rng = np.random.default_rng(0)
+    sizes = 10.0 ** rng.uniform(-8.0, 8.0, (2, 3000))
+    lower, upper = -sizes[0] * rng.uniform(0.5, 1.0, 3000), sizes[1]
+    left, right = rng.choice([0.0, 0.1, 1.0, -1.0, 0.3], (2, 3000))
+    found = Triangle.of(lower, upper, left, right)
+    numbers = (values.tolist() for values in (lower, upper, left, right, *found))
+    for a, b, low, high, chord, offset, bend in zip(*numbers, strict=True):
+        for z, slope in ((a, low), (b, high)):
+            gap = Fraction(chord) * Fraction(z) + Fraction(offset) - Fraction(slope) * Fraction(z)
+            assert gap * int(bend) >= 0
+            assert bend == np.sign(high - low)

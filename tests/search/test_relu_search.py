@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from lipyomo.domains import AllSpace, Box, Domain, ball
+from lipyomo.network import Network
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -29,6 +30,7 @@ from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.params import Params as ReluParams
 from lipyomo.search.relu.pipeline import Pipeline, Task
+from lipyomo.search.relu.points import Points
 from lipyomo.system.parallel import InlineExecutor, Workers
 from networks import mixed_network, random_network
 
@@ -122,8 +124,13 @@ def test_bounds_that_are_not_proved_close_nothing_once_an_incumbent_overtakes_th
     assert max([*bounds, *(bound for _, bound in outcome.fathomed)]) >= truth * (1 - 1e-9)
 
 
-def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes() -> None:
-    home = Pipeline(Question(HARD, record=True))
+ROUND = LipschitzProblem(random_network(1, (5, 9, 8, 2)), ball([0.2] * 5, 0.8, "l2"))
+"""Programs of its nodes keep tangents of the ball."""
+
+
+@pytest.mark.parametrize("problem", [HARD, ROUND], ids=["box", "ball"])
+def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes(problem: LipschitzProblem) -> None:
+    home = Pipeline(Question(problem, record=True))
     nodes = _some_nodes(home, 1)
     task, content = home.plan(nodes, travels=True), pickle.dumps(home.recipe())
     outcomes: list[Outcome[Node]] = []
@@ -141,11 +148,39 @@ def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes() -> None:
             assert (one.phases == two.phases).all()
             assert (one.target_bounds == two.target_bounds).all()
     parts = [*outcomes[0].children, *(node for node, _ in outcomes[0].fathomed)]
-    before = _holds(Question(HARD), nodes)
-    after = _holds(Question(HARD), parts)
+    before = _holds(Question(problem), nodes)
+    after = _holds(Question(problem), parts)
     assert any(holds.any() for _, holds in before)
     for (_, given), (_, came) in zip(before, after, strict=True):
         assert came.any() or not given.any()
+
+
+def test_what_is_known_of_nodes_is_saved() -> None:
+    home = Pipeline(Question(LipschitzProblem(random_network(6, (2, 12, 10, 3)), Box(-1, 1, 2))))
+    nodes = [replace(node, dropped=0.5 + k) for k, node in enumerate(_some_nodes(home, 2))]
+    again = Pipeline(home.recipe().question).decode(home.encode(nodes)).children
+    assert len(again) == len(nodes) > 2
+    assert any(node.evidence for node in nodes)
+    for one, two in zip(nodes, again, strict=True):
+        assert (one.dropped, one.trail, one.bound) == (two.dropped, two.trail, two.bound)
+        for name in ("phases", "lower", "upper", "low", "high", "targets", "target_bounds"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        for name in ("proved", "points", "candidates", "features"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        assert one.evidence.keys() == two.evidence.keys()
+        for target, own in one.evidence.items():
+            np.testing.assert_array_equal(own.units, two.evidence[target].units)
+            np.testing.assert_array_equal(own.multipliers, two.evidence[target].multipliers)
+
+
+def test_points_on_kinks_and_outside_prove_no_region() -> None:
+    """Of max(x, 0) on [-1, 1]."""
+    problem = LipschitzProblem(Network.from_arrays([[[1.0]], [[1.0]]]), Box(-1, 1, 1))
+    context = Context.of(Question(problem))
+    points = Points(problem, context.presolved, np.random.default_rng(0), ReluParams())
+    entered = points.enter(np.array([[0.0], [1e-300], [0.5], [-0.5], [1.0], [2.0]]))
+    assert entered.tolist() == [-1.0, 1.0, 1.0, 0.0, 1.0, -1.0]
+    assert points.count == 4
 
 
 @pytest.mark.parametrize("workers", [None, 2])
