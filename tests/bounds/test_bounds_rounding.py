@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lipyomo.bounds import adjoint_bounds, preactivation_bounds, tangent_bounds
+from lipyomo.bounds.gradient import entry_norms
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Box, ball
@@ -147,3 +148,16 @@ def test_chords_lie_beyond_their_units() -> None:
             gap = Fraction(chord) * Fraction(z) + Fraction(offset) - Fraction(slope) * Fraction(z)
             assert gap * int(bend) >= 0
             assert bend == np.sign(high - low)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l1", "l2"])
+def test_norms_of_entries_are_rounded_up(norm: InputNorm) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        low, high = np.sort(rng.standard_normal((2, 7)), axis=0)
+        sizes = [max(abs(a), abs(b)) for a, b in zip(exact(low), exact(high), strict=True)]
+        bound = Fraction(float(entry_norms(low, high, norm)))
+        if norm == "l2":
+            assert bound**2 >= sum(size**2 for size in sizes)
+        else:
+            assert bound >= (sum(sizes) if norm == "linf" else max(sizes))

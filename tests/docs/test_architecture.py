@@ -52,3 +52,12 @@ def test_every_question_is_answered_by_a_place() -> None:
     rows = [line for line in text.splitlines() if line.startswith("| ") and "?" in line]
     assert len(rows) >= 8
     assert all(PLACE.search(row) for row in rows)
+
+
+def test_what_the_picture_names_is_there() -> None:
+    picture = PAGE.read_text(encoding="utf-8").split("```text")[1].split("```")[0]
+    home = ROOT / "src" / "lipyomo"
+    folders = home, home / "search", home / "search" / "relu"
+    named = set(re.findall(r"[\w/]+\.py|\b\w+/(?=\s|:)", picture))
+    assert len(named) > 15
+    assert not [name for name in named if not any((one / name).exists() for one in folders)]

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from flint import fmpq
 
+from lipyomo.domains import NormBall
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.lp import LinearProgram
@@ -86,3 +87,22 @@ def test_half_bounded_variables_push_one_way_only(seed: int) -> None:
         assert not proved
     elif found.value < -1e-6:
         assert proved
+
+
+def test_weights_that_would_have_to_be_negative_prove_nothing() -> None:
+    """x < 1 and x < -5 have many points; that their multiples cancel needs a negative weight."""
+    A, b, line = np.ones((2, 1)), np.array([1.0, -5.0]), np.array([np.inf])
+    for guess in ([1.0, 0.5], [0.5, 1.0], [1.0, 1e-6]):
+        assert contradicts_beyond_rounding(rounded(A, b), -line, line, np.array(guess)) is None
+        assert contradicts(written(A, b), Body(-line, line), np.array(guess)) is None
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_functions_exceed_what_is_at_most_their_least_value_on_a_ball(norm: str) -> None:
+    line = np.full(2, np.inf)
+    body = Body(-line, line, NormBall([3.0, 0.0], 2.0, norm))
+    row = [fmpq(1), fmpq(0)]
+    assert body.exceeds(row, fmpq(1))
+    assert body.exceeds(row, fmpq(-50))
+    assert not body.exceeds(row, fmpq(1) + fmpq(1, 10**30))
+    assert not body.exceeds(row, fmpq(50))

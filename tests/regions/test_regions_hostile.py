@@ -11,6 +11,8 @@ import lipyomo
 from lipyomo import Box, Layer, LipschitzProblem, Network, Polytope, Result
 from lipyomo.domains import Domain
 from lipyomo.proofs import replay
+from lipyomo.regions import examine
+from lipyomo.regions.replay import strict_pattern
 from networks import random_network
 
 
@@ -148,3 +150,27 @@ def test_polyhedral_balls_become_linear_programs(method: str, domain: Domain) ->
     assert other.upper >= exact.lower * (1 - 1e-9)
     if method == "mip":
         assert other.lower == pytest.approx(exact.lower, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_signs_that_float64_gets_wrong_are_exact(seed: int) -> None:
+    """A unit that sees a sum of multiples of x + 2 whose factors cancel but for their last bits."""
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal(9)
+    factors[-1] = -factors[:-1].sum()
+    exact = sum(map(Fraction, factors.tolist()), Fraction(0))
+    network = Network.from_arrays(
+        [np.ones((9, 1)), factors[None], [[1.0]]], [np.full(9, 2.0), np.zeros(1), np.zeros(1)]
+    )
+    moving, first = np.ones(1, dtype=bool), np.ones(9, dtype=bool)
+    for on in (False, True):
+        found = examine(network, Box(-1, 1, 1), (first, np.array([on])))
+        if exact != 0 and on != (exact > 0):
+            assert found.point is None
+        elif exact != 0:
+            assert not found.empty
+    for x in (-0.9, 0.1, 0.7):
+        pattern = strict_pattern(network, np.array([x]), moving)
+        if exact != 0:
+            assert pattern is not None
+            assert bool(pattern[1][0]) == (exact > 0)
