@@ -11,14 +11,15 @@ from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.domains import Box
-from lipyomo.methods import run_method
+from lipyomo.methods import methods, run_method
+from lipyomo.methods.registry import finished
 from lipyomo.network import Layer, Network
 from lipyomo.norms import DUAL, InputNorm, LinearOutput, LinfOutput, vector_norm
 from lipyomo.phases import open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.reduce.presolve import presolved_sizes
 from lipyomo.result import Status
-from lipyomo.run import Clock
+from lipyomo.run import Clock, Run
 from lipyomo.settings import Settings
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant, regions
@@ -166,13 +167,13 @@ def test_where_time_is_over_outputs_are_bounded_in_place_of_more_vertices(
 
 
 @pytest.mark.parametrize("method", ["crown", "sdp", "eclipse", "lipsdp", "hr1", "interval"])
-def test_what_is_cut_short_says_so(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_cut_short_says_so(method: str) -> None:
     problem = LipschitzProblem(random_network(4, (3, 9, 9, 1)), Box(-1, 1, 3))
     whole = run_method(method, problem, Settings(time_limit=1e6))
     assert whole.status is Status.BOUNDS
-    # a machine so slow that nothing fits into what is left, which is never used up
-    monkeypatch.setattr("lipyomo.run.fits", lambda seconds, left: False)
-    short = run_method(method, problem, Settings(time_limit=1e6))
+    # nothing fits into what is left, which is never used up
+    run = Run(problem, Settings(), method, clock=Clock(1e-12, now=lambda: 0.0))
+    short = finished(methods()[method], run)
     assert short.status is Status.TIME_LIMIT
     assert whole.upper <= short.upper < np.inf
 
@@ -263,14 +264,12 @@ def test_networks_too_large_to_branch_are_bounded_from_both_sides(
     assert any("too large" in warning for warning in result.warnings)
 
 
-def test_too_many_targets_to_branch_on_are_bounded_from_both_sides(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("lipyomo.targets.MAX_TARGETS", 5)
-    problem = LipschitzProblem(random_network(4, (2, 6, 6, 3)), Box(-1, 1, 2), "l1", "linf")
+def test_too_many_targets_to_branch_on_are_bounded_from_both_sides() -> None:
+    network = random_network(4, (150, 3, 120))
+    problem = LipschitzProblem(network, Box(-1, 1, 150), "l1", "linf")
     truth = exact_constant(problem)
     for method in ("bnb", "sdp"):
-        result = run_method(method, problem, Settings())
+        result = run_method(method, problem, Settings(time_limit=1.0))
         assert 0.0 < result.lower <= truth * (1 + 1e-9)
         assert truth * (1 - 1e-12) <= result.upper < np.inf
         assert any("too many" in warning for warning in result.warnings)
