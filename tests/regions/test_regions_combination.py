@@ -106,3 +106,14 @@ def test_functions_exceed_what_is_at_most_their_least_value_on_a_ball(norm: str)
     assert body.exceeds(row, fmpq(-50))
     assert not body.exceeds(row, fmpq(1) + fmpq(1, 10**30))
     assert not body.exceeds(row, fmpq(50))
+
+
+@pytest.mark.parametrize("gap", [1e-15, 1e-9])
+def test_rows_may_be_off_by_their_errors(gap: float) -> None:
+    """x < 0 and x > gap, where both ends may be off by 1e-12."""
+    A, b = np.array([[1.0], [-1.0]]), np.array([0.0, -gap])
+    errors = np.full(2, 1e-12)
+    for A_error, b_error in ((0.0 * A, errors), (np.abs(A) * 1e-12, 0.0 * b)):
+        rows = RoundedRows(A, b, A_error, b_error)
+        found = contradicts_beyond_rounding(rows, -np.ones(1), np.ones(1), np.ones(2))
+        assert (found is None) == (gap < 1e-12)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, solve
+from lipyomo.affine.system import UnitSystem
+from lipyomo.semidefinite.prove import Prover
+from lipyomo.targets import targets_of
+from networks import random_network
 
 METHODS = ("sdp", "lipsdp", "eclipse", "hr1", "hr2", "lipopt")
 
@@ -42,3 +48,29 @@ def test_upper_ends_hold_for_sums_that_float64_gets_wrong(method: str) -> None:
     exact = sum(Fraction(w) * Fraction(0.1) for w in outer[0])
     result = solve(LipschitzProblem(network, Box(-1, 1, 1)), method, time_limit=20)
     assert Fraction(result.upper) >= abs(exact)
+
+
+@pytest.mark.parametrize("roughness", [1e-9, 1e-3])
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_of_gradients_count_weights_that_are_off(seed: int, roughness: float) -> None:
+    """Each weight by a share of its size, as those of a presolved network may be."""
+    rng = np.random.default_rng(seed)
+    network, box = random_network(seed, (3, 6, 5, 2)), Box(-1, 1, 3)
+
+    def moved(share: float) -> UnitSystem:
+        layers = [
+            replace(v, weight=v.weight * (1.0 + share * rng.choice([-1.0, 1.0], v.weight.shape)))
+            for v in network.layers
+        ]
+        return UnitSystem(Network(layers), np.eye(2), box, network, roughness)
+
+    problem = LipschitzProblem(network, box)
+    errors = Prover(moved(0.0), targets_of(problem)).gradient_errors
+    given, other = moved(0.0), moved(0.99 * roughness)
+    largest = 0.0
+    for _ in range(100):
+        phases = rng.integers(0, 2, given.count).astype(np.int8)
+        away = np.abs(given.form(phases).jacobian - other.form(phases).jacobian)
+        assert (away <= errors).all()
+        largest = max(largest, float((away / errors).max()))
+    assert largest > 1e-3
