@@ -68,6 +68,17 @@ def test_test_files_have_names_of_their_own() -> None:
     assert not twice
 
 
+WHOLE = {"contract", "core", "docs", "embed", "experiments", "fuzz", "house", "models"}
+"""Rooms of tests of the whole, or of what lies in no folder of the package."""
+
+
+def test_rooms_of_tests_are_named_as_those_of_the_package() -> None:
+    rooms = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")}
+    own = {room for room in rooms if room.parts and room.parts[0] not in WHOLE}
+    assert own
+    assert not [room for room in own if not (ROOT / "src" / "lipyomo" / room).is_dir()]
+
+
 def test_the_licence_is_bsd3() -> None:
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "BSD 3-Clause" in text

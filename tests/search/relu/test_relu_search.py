@@ -286,7 +286,7 @@ def test_a_killed_search_goes_on(tmp_path: Path) -> None:
         "_search(Question(HARD), checkpoint=checkpoint, params=OFTEN)\n"
     )
     here = Path(__file__).parent
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here.parents[1]), *sys.path])}
     with subprocess.Popen(
         [sys.executable, "-c", program, str(path), str(here)], env=environment
     ) as process:
