@@ -79,7 +79,7 @@ def test_bounds_hold_on_every_region(name: str, relaxation: str) -> None:
     rng, m = np.random.default_rng(0), network.output_dim
     frozen = domain.frozen
     for norm in OUTPUTS:
-        found = adjoint_bounds(network, None, bounds, norm, relaxation)
+        found = adjoint_bounds(network, bounds, norm, relaxation)
         lows, highs = [*found.lower, found.end_lower], [*found.upper, found.end_upper]
         for pattern in patterns:
             for y in in_dual_ball(norm, m, rng):
@@ -88,7 +88,7 @@ def test_bounds_hold_on_every_region(name: str, relaxation: str) -> None:
                 assert (truth[-1] >= lows[-1] - ROOM)[~frozen].all()
                 assert (truth[-1] <= highs[-1] + ROOM)[~frozen].all()
     for norm_in in ("linf", "l1", "l2"):
-        found = tangent_bounds(network, None, bounds, norm_in, relaxation)
+        found = tangent_bounds(network, bounds, norm_in, relaxation)
         for pattern in patterns:
             jacobian = network.jacobian(pattern)
             for row in range(m):
@@ -110,7 +110,7 @@ def test_adjoints_of_all_layers_hold_in_general_position(seed: int) -> None:
     bounds = preactivation_bounds(network, domain)
     c = np.array([1.0, -0.5])
     for relaxation in RELAXATIONS:
-        found = adjoint_bounds(network, None, bounds, c, relaxation)
+        found = adjoint_bounds(network, bounds, c, relaxation)
         for point in domain.sample(np.random.default_rng(seed), 200):
             pattern = network.pattern(point)
             truth = true_adjoints(network, pattern, c)
@@ -127,11 +127,8 @@ def test_linear_is_never_looser_than_interval(norm_in: str) -> None:
     network = mixed_network(3, (4, 6, 6, 5, 3))
     bounds = preactivation_bounds(network, Box(-1, 1, 4))
     pairs = [
-        [tangent_bounds(network, None, bounds, norm_in, relaxation) for relaxation in RELAXATIONS],
-        [
-            adjoint_bounds(network, None, bounds, LinfOutput(), relaxation)
-            for relaxation in RELAXATIONS
-        ],
+        [tangent_bounds(network, bounds, norm_in, relaxation) for relaxation in RELAXATIONS],
+        [adjoint_bounds(network, bounds, LinfOutput(), relaxation) for relaxation in RELAXATIONS],
     ]
     for loose, tight in pairs:
         for a, b in zip(
@@ -147,16 +144,15 @@ def test_linear_is_never_looser_than_interval(norm_in: str) -> None:
 @pytest.mark.parametrize("relaxation", RELAXATIONS)
 def test_a_full_pattern_gives_its_jacobian(relaxation: str) -> None:
     network = mixed_network(13, (3, 5, 4, 2))
-    bounds = preactivation_bounds(network, AllSpace(3))
     pattern = network.pattern(np.array([0.2, -0.4, 0.9]))
-    phases = from_pattern(network, pattern)
+    bounds = preactivation_bounds(network, AllSpace(3), from_pattern(network, pattern))
     jacobian = network.jacobian(pattern)
     c = np.array([0.5, 2.0])
-    found = adjoint_bounds(network, phases, bounds, c, relaxation)
+    found = adjoint_bounds(network, bounds, c, relaxation)
     np.testing.assert_allclose(found.end_upper, c @ jacobian, atol=1e-12)
     np.testing.assert_allclose(found.end_lower, c @ jacobian, atol=1e-12)
     if relaxation == "linear":
-        ends = tangent_bounds(network, phases, bounds, "linf", relaxation)
+        ends = tangent_bounds(network, bounds, "linf", relaxation)
         np.testing.assert_allclose(ends.end_upper, np.abs(jacobian).sum(axis=1), rtol=1e-9)
         norm = matrix_norm(jacobian, "linf", LinfOutput())
         assert ends.end_upper.max() == pytest.approx(norm)
@@ -166,4 +162,4 @@ def test_a_functional_of_the_wrong_length_is_refused() -> None:
     network = random_network(0, (2, 3, 2))
     bounds = preactivation_bounds(network, Box(0, 1, 2))
     with pytest.raises(NetworkError, match="3 entries"):
-        adjoint_bounds(network, None, bounds, np.ones(3))
+        adjoint_bounds(network, bounds, np.ones(3))

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import NodeTriangles, Rows
-from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.preactivation import propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, NormBall, Polytope, ball
 from lipyomo.network import FloatArray, Layer, Network
@@ -35,7 +35,7 @@ class Setting:
             given[b, chosen] = np.where(self.values[b] > 0, RIGHT, LEFT)[chosen]
         low, high = (np.tile(side, (nodes, 1)) for side in (domain.lower, domain.upper))
         self.stack = Stack.unknown(given, low, high)
-        propagate(network.hidden, within(domain, low, high), self.stack, intervals=False)
+        propagate(network.hidden, domain, self.stack, intervals=False)
         assert self.stack.alive.all()
         self.ascent = DualAscent(network.hidden, domain)
 
@@ -292,9 +292,7 @@ def test_weights_that_are_not_exact_widen_bounds_by_what_they_can_change() -> No
         np.full((1, 11), OPEN, dtype=np.int8),
         *(side[None] for side in (domain.lower, domain.upper)),
     )
-    propagate(
-        network.hidden, within(domain, stack.low, stack.high), stack, errors=errors, intervals=False
-    )
+    propagate(network.hidden, domain, stack, errors=errors, intervals=False)
     ascent = DualAscent(network.hidden, domain, errors)
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     rows = Rows(np.zeros(12, dtype=int), np.tile(np.arange(6), 2), np.repeat([1.0, -1.0], 6))

@@ -85,7 +85,7 @@ def test_derivatives_of_decided_networks(relaxation: str, norm: InputNorm, seed:
     bounds = preactivation_bounds(network, domain)
     _, slopes = exact_pass(network, x)
     c = np.array([1.0, -0.7])
-    found = adjoint_bounds(network, None, bounds, c, relaxation)
+    found = adjoint_bounds(network, bounds, c, relaxation)
     t = product(network.head.dense_weight.T, exact(c))
     for i in reversed(range(len(network.hidden))):
         assert inside(t, found.lower[i], found.upper[i])
@@ -94,7 +94,7 @@ def test_derivatives_of_decided_networks(relaxation: str, norm: InputNorm, seed:
         t = product(network.hidden[i].dense_weight.T, s)
     assert inside(t, found.end_lower, found.end_upper)
     v = maximiser(network.jacobian(network.pattern(x))[0], norm)
-    tangents = tangent_bounds(network, None, bounds, norm, relaxation)
+    tangents = tangent_bounds(network, bounds, norm, relaxation)
     u = exact(v)
     for i, layer in enumerate(network.hidden):
         u = product(layer.dense_weight, u)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.preactivation import propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, ball
 from lipyomo.network import FloatArray, Network
@@ -30,7 +30,7 @@ def patterns(network: Network, values: FloatArray, share: float) -> FloatArray:
 def bounded(network: Network, domain: Domain, phases: FloatArray, intervals: bool) -> Stack:
     low, high = (np.tile(side, (len(phases), 1)) for side in (domain.lower, domain.upper))
     stack = Stack.unknown(phases, low, high)
-    propagate(network.hidden, within(domain, low, high), stack, intervals=intervals)
+    propagate(network.hidden, domain, stack, intervals=intervals)
     return stack
 
 
@@ -78,8 +78,7 @@ def test_children_keep_the_ranges_of_the_first_layer(name: str) -> None:
         ends = (np.tile(side, (2, 1)) for side in (parent.lower, parent.upper))
         boxes = (np.tile(side, (2, 1)) for side in (parent.low, parent.high))
         child = Stack(phases, *ends, *boxes, np.ones(2, dtype=bool))
-        over = within(domain, child.low, child.high)
-        propagate(network.hidden, over, child, intervals=False, first=first)
+        propagate(network.hidden, domain, child, intervals=False, first=first)
         found.append(child)
     assert found[0].lower == pytest.approx(found[1].lower, abs=1e-12)
     assert found[0].upper == pytest.approx(found[1].upper, abs=1e-12)
@@ -100,8 +99,8 @@ def test_what_inexact_weights_may_change_is_left_open() -> None:
         Stack.unknown(np.concatenate(open_phases(network))[None], low, high) for _ in range(2)
     )
     errors = np.full(plain.lower.shape[1], 0.25)
-    propagate(network.hidden, within(domain, low, high), plain, intervals=False)
-    propagate(network.hidden, within(domain, low, high), loose, intervals=False, errors=errors)
+    propagate(network.hidden, domain, plain, intervals=False)
+    propagate(network.hidden, domain, loose, intervals=False, errors=errors)
     first = network.hidden[0].units
     still = loose.phases[0] == OPEN
     assert (loose.upper - plain.upper >= 0.25 - 1e-12)[:, still].all()

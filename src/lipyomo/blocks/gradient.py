@@ -157,7 +157,7 @@ class GradientBlockData(FormulationBlockData):
         if not isinstance(limits, ChainLimits):
             known = base.layer_bounds
             relaxation = derivative_relaxation(known.relaxation)
-            limits = ChainLimits.of(adjoint_bounds(along, None, known, points, relaxation))
+            limits = ChainLimits.of(adjoint_bounds(along, known, points, relaxation))
         add_chain(self, "gradient", base, forms, limits, backwards=True, along=along)
         if isinstance(row, int | np.integer):
             self._refer_to({keys_of(net.output_shape)[row]: self})

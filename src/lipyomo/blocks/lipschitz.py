@@ -277,9 +277,9 @@ def chain_limits(
     relaxation = derivative_relaxation(known.relaxation)
     if encoding == "adjoint":
         return adjoint_bounds(
-            network, None, known, hull_of_functionals(norm, network.output_dim), relaxation
+            network, known, hull_of_functionals(norm, network.output_dim), relaxation
         )
-    return tangent_bounds(network, None, known, input_norm, relaxation)
+    return tangent_bounds(network, known, input_norm, relaxation)
 
 
 def choose_encoding(

@@ -155,7 +155,7 @@ class TangentBlockData(FormulationBlockData):
             norm = "linf"
         if limits is None:
             relaxation = derivative_relaxation(known.relaxation)
-            limits = ChainLimits.of(tangent_bounds(net, None, known, norm, relaxation), scale)
+            limits = ChainLimits.of(tangent_bounds(net, known, norm, relaxation), scale)
         add_chain(self, "derivative", base, Forms.of(v), limits, backwards=False, along=net)
 
     def _add_ball(self, keys: list[Any], counted: BoolArray, norm: InputNorm) -> list[Any]:

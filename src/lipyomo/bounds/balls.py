@@ -1,14 +1,16 @@
-"""Where directions and functionals live: what a chain of affine maps starts from."""
+"""Where inputs, directions and functionals live: what a chain of affine maps starts from."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.bounds.parts import pull_back
+from lipyomo.domains import Domain
 from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
@@ -108,6 +110,82 @@ class Points(Ball):
     def reach(self, rows: Matrix) -> FloatArray:
         """Sums of absolute terms."""
         return pull_back(np.abs(self.points), abs(rows).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes(Ball):
+    """Boxes of inputs, with ends of shape (B, d)."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @cached_property
+    def _parts(self) -> tuple[FloatArray, FloatArray]:
+        """Middles, and radii with room for rounding; shapes (B, d, 1)."""
+        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        radius = 0.5 * (self.upper - self.lower) + gamma(self.lower.shape[1]) * size
+        return 0.5 * (self.lower + self.upper)[:, :, None], radius[:, :, None]
+
+    @property
+    def intervals_suffice(self) -> bool:
+        """Whether interval arithmetic finds the exact range of a single affine map."""
+        return True
+
+    @property
+    def batch(self) -> int:
+        """Number of boxes."""
+        return len(self.lower)
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Largest values of functionals (B, r, d), shape (B, r)."""
+        middle, radius = self._parts
+        return np.asarray((rows @ middle + np.abs(rows) @ radius)[:, :, 0])
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Largest sums of absolute terms of rows (r, d), over the bounded inputs, shape (B, r)."""
+        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        size = np.where(np.isfinite(size), size, 0.0)
+        return np.asarray((abs(rows) @ size.T).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Inside(Boxes):
+    """What of some boxes lies inside a domain."""
+
+    domain: Domain
+
+    @property
+    def intervals_suffice(self) -> bool:
+        """It does not: a domain may cut off corners."""
+        return False
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """The smaller of the largest values over domain and box."""
+        flat = rows.reshape(-1, rows.shape[-1])
+        bound = self.domain.support(flat)
+        size = np.maximum(np.abs(self.domain.lower), np.abs(self.domain.upper))
+        size = np.where(np.isfinite(size), size, 0.0)
+        bound = bound + gamma(flat.shape[1]) * (np.abs(flat) @ size + np.abs(bound))
+        bound = bound.reshape(rows.shape[:-1])
+        return np.minimum(bound, super().support(rows)) if self.domain.is_bounded else bound
+
+
+def within(
+    domain: Domain | None, low: FloatArray, high: FloatArray, programs: bool = False
+) -> Boxes:
+    """Boxes (B, d) cut by a domain.
+
+    Parameters
+    ----------
+    domain : Domain or None
+        None if it holds the boxes.
+    low, high : ndarray, shape (B, d)
+    programs : bool, optional
+        Whether to look at the rows of a polytope, by a linear program a functional.
+    """
+    if domain is None or (domain.is_polyhedral and not (programs and domain.rows.count)):
+        return Boxes(low, high)
+    return Inside(low, high, domain)
 
 
 def functional_set(functionals: FloatArray | OutputNorm, m: int) -> Ball:

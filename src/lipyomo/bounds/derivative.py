@@ -28,7 +28,7 @@ from lipyomo.bounds.relax import switch_lines
 from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm
-from lipyomo.phases import Phases, decide
+from lipyomo.phases import Phases
 
 DerivativeRelaxation = Literal["interval", "linear"]
 
@@ -181,7 +181,6 @@ def refined(
 
 def adjoint_bounds(
     network: Network,
-    phases: Phases | None,
     bounds: LayerBounds,
     functionals: FloatArray | OutputNorm,
     relaxation: DerivativeRelaxation = "linear",
@@ -191,10 +190,8 @@ def adjoint_bounds(
     Parameters
     ----------
     network : Network
-    phases : Phases, optional
-        Partial pattern beyond what `bounds` decided.
     bounds : LayerBounds
-        Of the pre-activations.
+        Of the pre-activations; units that they leave open may be on either slope.
     functionals : ndarray, shape (k, m) or (m,), or OutputNorm
         y runs over the hull of these rows, or over the dual ball of that norm.
     relaxation : {'linear', 'interval'}, optional
@@ -203,14 +200,13 @@ def adjoint_bounds(
     -------
     DerivativeBounds
     """
-    way = Way.backwards(network, _closed(phases, bounds))
+    way = Way.backwards(network, bounds.phases)
     ball = functional_set(functionals, network.output_dim)
     return _unbatched(chain_bounds(way, ball, relaxation), backwards=True)
 
 
 def tangent_bounds(
     network: Network,
-    phases: Phases | None,
     bounds: LayerBounds,
     input_norm: InputNorm,
     relaxation: DerivativeRelaxation = "linear",
@@ -220,7 +216,7 @@ def tangent_bounds(
     Parameters are those of `adjoint_bounds`, but for the direction v, which runs over
     ``|v|_alpha <= 1`` in the norm `input_norm`.
     """
-    way = Way.forwards(network, _closed(phases, bounds))
+    way = Way.forwards(network, bounds.phases)
     return _unbatched(chain_bounds(way, InputBall(input_norm), relaxation), backwards=False)
 
 
@@ -259,10 +255,6 @@ def gradient_sizes(
             room = pull_back(np.maximum(np.abs(down), np.abs(up)), rough[i])
             low, high = low - room, high + room
     return np.maximum(np.abs(low), np.abs(high))
-
-
-def _closed(phases: Phases | None, bounds: LayerBounds) -> Phases:
-    return bounds.phases if phases is None else decide(phases, bounds.lower, bounds.upper)
 
 
 def _unbatched(found: ChainBounds, backwards: bool) -> DerivativeBounds:

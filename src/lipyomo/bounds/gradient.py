@@ -66,7 +66,7 @@ def gradient_ends(
     ----------
     network : Network
     phases : Phases
-        Partial pattern; open units may be on either slope.
+        Partial pattern, or one a functional, shapes (B, n_i); open units may be on either slope.
     functionals : Ball
         Of functionals of the outputs; `Points` for one a chain.
     input_norm : {'l1', 'l2', 'linf'}
@@ -78,41 +78,7 @@ def gradient_ends(
     -------
     GradientEnds
     """
-    return _gradient_ends(Way.backwards(network, phases), functionals, input_norm, relaxation, stop)
-
-
-def gradient_norms(
-    network: Network, phases: PhaseBatch, functional: FloatArray, input_norm: InputNorm
-) -> FloatArray:
-    """Upper bounds (B,) of the norm of a functional's gradient under B partial patterns (B, N).
-
-    By entry and jointly, as `gradient_ends`.
-    """
-    way, ball = _each(network, phases, functional)
-    return _gradient_ends(way, ball, input_norm, "linear", None).norm
-
-
-def gradient_entries(
-    network: Network, phases: PhaseBatch, functional: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Least and largest entries (B, d) of a functional's gradient under partial patterns (B, N)."""
-    return _ends(*_each(network, phases, functional), "linear", None)[1:]
-
-
-def _each(network: Network, phases: PhaseBatch, functional: FloatArray) -> tuple[Way, Ball]:
-    """The way of each of B partial patterns, with one functional for all."""
-    way = Way.backwards(network, tuple(part.T for part in by_layer(network.hidden, phases.T)))
-    return way, Points(np.repeat(functional[None], len(phases), axis=0))
-
-
-def _gradient_ends(
-    way: Way,
-    functionals: Ball,
-    input_norm: InputNorm,
-    relaxation: DerivativeRelaxation,
-    stop: Callable[[], bool] | None,
-) -> GradientEnds:
-    """`gradient_ends` along a way."""
+    way = Way.backwards(network, phases)
     found, low, high = _ends(way, functionals, relaxation, stop, norm_only=input_norm == "linf")
     norms = entry_norms(low, high, input_norm)
     if found.linear and way.switches:
@@ -123,19 +89,43 @@ def _gradient_ends(
     return GradientEnds(np.maximum(np.abs(low), np.abs(high)), norms)
 
 
+def gradient_norms(
+    network: Network, phases: PhaseBatch, functional: FloatArray, input_norm: InputNorm
+) -> FloatArray:
+    """Upper bounds (B,) of the norm of a functional's gradient under B partial patterns (B, N).
+
+    By entry and jointly, as `gradient_ends`.
+    """
+    return gradient_ends(network, *_each(network, phases, functional), input_norm).norm
+
+
+def gradient_entries(
+    network: Network, phases: PhaseBatch, functional: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Least and largest entries (B, d) of a functional's gradient under partial patterns (B, N)."""
+    each, ball = _each(network, phases, functional)
+    return _ends(Way.backwards(network, each), ball)[1:]
+
+
+def _each(network: Network, phases: PhaseBatch, functional: FloatArray) -> tuple[Phases, Ball]:
+    """B partial patterns layer by layer, shapes (B, n_i), and one functional for all of them."""
+    each = tuple(by_layer(network.hidden, phases))
+    return each, Points(np.repeat(functional[None], len(phases), axis=0))
+
+
 def gradient_ranges(
     network: Network, phases: Phases, functionals: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Least and largest entries of the gradients of functionals (k, m), shapes (k, d)."""
     way = Way.backwards(network, phases)
-    return _ends(way, Points(functionals), "linear", None, norm_only=True)[1:]
+    return _ends(way, Points(functionals), norm_only=True)[1:]
 
 
 def _ends(
     way: Way,
     ball: Ball,
-    relaxation: DerivativeRelaxation,
-    stop: Callable[[], bool] | None,
+    relaxation: DerivativeRelaxation = "linear",
+    stop: Callable[[], bool] | None = None,
     norm_only: bool = False,
 ) -> tuple[ChainBounds, FloatArray, FloatArray]:
     """Bounds along a way, and the ranges of its end.
@@ -185,5 +175,5 @@ def tangent_ends(
     bounds (k,) of the dual norms of their gradients.
     """
     way = Way.forwards(network, phases).then(functionals)
-    _, low, high = _ends(way, InputBall(input_norm), "linear", stop)
+    _, low, high = _ends(way, InputBall(input_norm), stop=stop)
     return np.asarray(np.maximum(np.abs(low[0]), np.abs(high[0])))

@@ -17,9 +17,9 @@ Entry = TypeVar("Entry", bound=np.generic)
 
 
 def by_layer(layers: Sequence[Layer], units: npt.NDArray[Entry]) -> list[npt.NDArray[Entry]]:
-    """An array of all units (N, ...), layer by layer."""
+    """An array of all units (..., N), layer by layer."""
     ends = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
-    return [units[a:b] for a, b in pairwise(ends)]
+    return [units[..., a:b] for a, b in pairwise(ends)]
 
 
 @dataclass(frozen=True)

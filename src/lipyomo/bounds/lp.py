@@ -8,13 +8,14 @@ row is loosened by the rounding error of its own coefficients.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.affine.signal import FloatSignal, RangedSignal, UnitMap
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.interval import activated
 from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.relax import Triangle
@@ -23,17 +24,18 @@ from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide
+from lipyomo.run import Clock
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class TriangleProgram:
-    """Rows and variables of the triangle relaxation, growing layer by layer.
+    """Rows and variables of the triangle relaxation; it grows layer by layer, each a new value.
 
     Attributes
     ----------
     lower, upper : ndarray, shape (w,)
         Bounds of the variables: inputs, then outputs of open units.
-    blocks : list of (sparse array, ndarray)
+    blocks : tuple of (sparse array, ndarray)
         Rows ``A w <= b``; blocks may be narrower than w.
     signal : RangedSignal
         Where the network has been carried to, in the variables so far and to come.
@@ -41,7 +43,7 @@ class TriangleProgram:
 
     lower: FloatArray
     upper: FloatArray
-    blocks: list[tuple[sp.csr_array, FloatArray]]
+    blocks: tuple[tuple[sp.csr_array, FloatArray], ...]
     signal: RangedSignal
 
     @classmethod
@@ -49,7 +51,7 @@ class TriangleProgram:
         """The inputs only; at most `own` units will have variables."""
         rows = domain.rows
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-        blocks = [(rows.A, rows.b)] if rows.count else []
+        blocks = ((rows.A, rows.b),) if rows.count else ()
         signal = RangedSignal.of(FloatSignal.inputs(domain.dimension, own), reach)
         return cls(domain.lower, domain.upper, blocks, signal)
 
@@ -62,11 +64,6 @@ class TriangleProgram:
     def offset(self) -> FloatArray:
         """Constants of the signal, shape (n,)."""
         return np.asarray(self.signal.values.matrix)[:, -1]
-
-    def affine(self, layer: Layer) -> FloatArray:
-        """Move the signal through the affine map; returns the rounding errors, shape (n,)."""
-        self.signal = self.signal.through(layer)
-        return self.signal.error
 
     def linear_program(self) -> LinearProgram:
         """The linear program of the rows so far."""
@@ -81,22 +78,27 @@ class TriangleProgram:
         right = np.concatenate([b for _, b in self.blocks])
         return LinearProgram(self.lower, self.upper, sp.csr_array(sp.vstack(wide)), right)
 
-    def constrain(self, rows: BoolArray, sign: float, error: FloatArray) -> None:
-        """Ask that ``sign * signal >= 0`` for the chosen units."""
-        if rows.any():
-            block = sp.csr_array(-sign * self.gain[rows])
-            self.blocks.append((block, sign * self.offset[rows] + error[rows]))
+    def through(self, layer: Layer) -> TriangleProgram:
+        """The program with its signal behind a layer's affine map."""
+        return replace(self, signal=self.signal.through(layer))
 
-    def activate(
+    def constrained(self, rows: BoolArray, sign: float) -> TriangleProgram:
+        """The program in which ``sign * signal >= 0`` for the chosen units."""
+        if not rows.any():
+            return self
+        block = sp.csr_array(-sign * self.gain[rows])
+        limit = sign * self.offset[rows] + self.signal.error[rows]
+        return replace(self, blocks=(*self.blocks, (block, limit)))
+
+    def past(
         self,
         layer: Layer,
         open_: BoolArray,
         low: FloatArray,
         high: FloatArray,
-        error: FloatArray,
         outputs: tuple[FloatArray, FloatArray],
-    ) -> None:
-        """Move the signal through the units: substitute decided ones, add variables for open ones.
+    ) -> TriangleProgram:
+        """The program with its signal behind the units; open ones get variables and triangles.
 
         Parameters
         ----------
@@ -104,35 +106,45 @@ class TriangleProgram:
         open_ : ndarray of bool, shape (n,)
         low, high : ndarray, shape (n,)
             Pre-activation bounds.
-        error : ndarray, shape (n,)
-            Rounding error of the affine functions.
         outputs : (ndarray, ndarray), shapes (n,)
             Range of the units' outputs.
         """
         pick = np.flatnonzero(open_)
         columns = self.lower.size + np.arange(pick.size)
-        self.lower = np.concatenate([self.lower, outputs[0][pick]])
-        self.upper = np.concatenate([self.upper, outputs[1][pick]])
+        least, most = outputs[0][pick], outputs[1][pick]
+        wide = replace(
+            self,
+            lower=np.concatenate([self.lower, least]),
+            upper=np.concatenate([self.upper, most]),
+        )
+        blocks = self.blocks
         if pick.size:
-            left, right = layer.left[pick], layer.right[pick]
-            chord, offset, bend = Triangle.of(low[pick], high[pick], left, right)
-            zero = np.zeros(pick.size)
-            for slopes, offsets, sign in (
-                (chord, offset, bend),
-                (left, zero, -bend),
-                (right, zero, -bend),
-            ):
-                body = -slopes[:, None] * self.gain[pick]
-                body[np.arange(pick.size), columns] = 1.0
-                limit = sign * (slopes * self.offset[pick] + offsets)
-                slack = np.abs(slopes) * error[pick] + gamma(4) * np.abs(offsets)
-                self.blocks.append((sp.csr_array(sign[:, None] * body), limit + slack))
+            triangle = Triangle.of(low[pick], high[pick], layer.left[pick], layer.right[pick])
+            blocks = (*blocks, *wide._triangles(layer, pick, columns, triangle))
         slope = np.where(open_, 0.0, np.where(low >= 0, layer.right, layer.left))
-        size = np.maximum(np.abs(outputs[0]), np.abs(outputs[1]))[pick]
-        self.signal = self.signal.past(UnitMap(slope, pick, columns, np.ones(pick.size)), size)
+        unit_map = UnitMap(slope, pick, columns, np.ones(pick.size))
+        signal = self.signal.past(unit_map, np.maximum(np.abs(least), np.abs(most)))
+        return replace(wide, blocks=blocks, signal=signal)
+
+    def _triangles(
+        self, layer: Layer, pick: IntArray, columns: IntArray, triangle: Triangle
+    ) -> Iterator[tuple[sp.csr_array, FloatArray]]:
+        """The rows of open units: on one side of the chord, on the other of both slopes."""
+        chord, offset, bend = triangle
+        zero = np.zeros(pick.size)
+        for slopes, offsets, sign in (
+            (chord, offset, bend),
+            (layer.left[pick], zero, -bend),
+            (layer.right[pick], zero, -bend),
+        ):
+            body = -slopes[:, None] * self.gain[pick]
+            body[np.arange(pick.size), columns] = 1.0
+            limit = sign * (slopes * self.offset[pick] + offsets)
+            slack = np.abs(slopes) * self.signal.error[pick] + gamma(4) * np.abs(offsets)
+            yield sp.csr_array(sign[:, None] * body), limit + slack
 
 
-def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: float) -> LayerBounds:
+def tighten(network: Network, domain: Domain, bounds: LayerBounds, clock: Clock) -> LayerBounds:
     """Tighten pre-activation bounds by linear programs.
 
     Parameters
@@ -142,8 +154,8 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
         Its bounding box and rows are used; of a ball its bounding box.
     bounds : LayerBounds
         Those of a coarser program.
-    deadline : float
-        In `time.monotonic` seconds; units that are not reached keep their bounds.
+    clock : Clock
+        Units that are not reached in time keep their bounds.
 
     Returns
     -------
@@ -154,23 +166,23 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
     phases = list(bounds.phases)
     program = TriangleProgram.start(domain, bounds.unstable)
     for k, layer in enumerate(network.hidden):
-        error = program.affine(layer)
+        program = program.through(layer)
         open_ = layer.kinked & (phases[k] == OPEN)
         if k > 0 or program.blocks:
-            _optimise(program, open_, lower[k], upper[k], error, deadline)
+            _optimise(program, open_, lower[k], upper[k], clock)
         if (lower[k] > upper[k]).any():
             return replace(bounds, empty=True)
         phases[k] = decide((phases[k],), [lower[k]], [upper[k]])[0]
-        if time.monotonic() > deadline:
+        if clock.expired:
             break
         open_ = layer.kinked & (phases[k] == OPEN)
         if not np.isfinite(lower[k][open_]).all() or not np.isfinite(upper[k][open_]).all():
             break
         kinked = layer.kinked
-        program.constrain(kinked & (phases[k] == RIGHT) & (lower[k] == 0), 1.0, error)
-        program.constrain(kinked & (phases[k] == LEFT) & (upper[k] == 0), -1.0, error)
-        outputs = activated(layer, phases[k][None], lower[k][None], upper[k][None])
-        program.activate(layer, open_, lower[k], upper[k], error, (outputs[0][0], outputs[1][0]))
+        program = program.constrained(kinked & (phases[k] == RIGHT) & (lower[k] == 0), 1.0)
+        program = program.constrained(kinked & (phases[k] == LEFT) & (upper[k] == 0), -1.0)
+        least, most = activated(layer, phases[k][None], lower[k][None], upper[k][None])
+        program = program.past(layer, open_, lower[k], upper[k], (least[0], most[0]))
     return replace(bounds, lower=lower, upper=upper, phases=tuple(phases))
 
 
@@ -179,15 +191,14 @@ def _optimise(
     open_: BoolArray,
     low: FloatArray,
     high: FloatArray,
-    error: FloatArray,
-    deadline: float,
+    clock: Clock,
 ) -> None:
     """Improve `low` and `high` in place for the open units, the side nearer to zero first."""
-    linear = program.linear_program()
+    linear, error = program.linear_program(), program.signal.error
     for j in np.flatnonzero(open_):
         order = (1.0, -1.0) if high[j] < -low[j] else (-1.0, 1.0)
         for sign in order:
-            if time.monotonic() > deadline:
+            if clock.expired:
                 return
             if low[j] >= 0 or high[j] <= 0:
                 break

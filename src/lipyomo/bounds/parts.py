@@ -18,10 +18,10 @@ from lipyomo.layer import remembered
 from lipyomo.network import FloatArray, Layer, Matrix
 from lipyomo.numerics.rounding import UNIT, gamma
 
-Part: TypeAlias = "Matrix | sp.csc_array"
+AnyMatrix: TypeAlias = "Matrix | sp.csc_array"
 
 
-def apply_rows(matrix: Part, rows: FloatArray) -> FloatArray:
+def apply_rows(matrix: AnyMatrix, rows: FloatArray) -> FloatArray:
     """``matrix @ row`` for rows of shape (..., n_in), giving (..., n_out)."""
     flat = rows.reshape(-1, rows.shape[-1])
     if isinstance(matrix, np.ndarray):
@@ -29,7 +29,7 @@ def apply_rows(matrix: Part, rows: FloatArray) -> FloatArray:
     return np.asarray((matrix @ flat.T).T).reshape(*rows.shape[:-1], matrix.shape[0])
 
 
-def pull_back(rows: FloatArray, matrix: Part) -> FloatArray:
+def pull_back(rows: FloatArray, matrix: AnyMatrix) -> FloatArray:
     """``rows @ matrix`` for functionals of shape (..., n_out), giving (..., n_in)."""
     flat = rows.reshape(-1, rows.shape[-1])
     return np.asarray(flat @ matrix).reshape(*rows.shape[:-1], matrix.shape[1])
@@ -46,13 +46,13 @@ class SplitMatrix:
         Most entries that a row adds up.
     """
 
-    full: Part
-    positive: Part
-    negative: Part
+    full: AnyMatrix
+    positive: AnyMatrix
+    negative: AnyMatrix
     terms: int
 
     @classmethod
-    def of(cls, matrix: Part) -> SplitMatrix:
+    def of(cls, matrix: AnyMatrix) -> SplitMatrix:
         """Split `matrix`."""
         if isinstance(matrix, np.ndarray):
             positive, negative = np.maximum(matrix, 0.0), np.minimum(matrix, 0.0)
@@ -61,7 +61,7 @@ class SplitMatrix:
         return cls(matrix, matrix.maximum(0.0), matrix.minimum(0.0), longest)
 
     @cached_property
-    def size(self) -> Part:
+    def size(self) -> AnyMatrix:
         """Absolute values."""
         return abs(self.full)
 

@@ -7,15 +7,13 @@ slope times z).  What they and the bounds decide comes back as phases.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bounds.balls import Ball
+from lipyomo.bounds.balls import within
 from lipyomo.bounds.chain import Chain
 from lipyomo.bounds.interval import Switches, activated, interval_range
 from lipyomo.bounds.layers import LayerBounds, by_layer
@@ -27,9 +25,10 @@ from lipyomo.bounds.slopes import slope_ranges
 from lipyomo.bounds.stack import PhaseBatch, Stack
 from lipyomo.domains import Domain
 from lipyomo.errors import NetworkError
-from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
-from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import OPEN, RIGHT, Phases, flat, open_phases
+from lipyomo.run import Clock
 from lipyomo.settings import Relaxation
 
 
@@ -57,7 +56,8 @@ def preactivation_bounds(
         Seconds for linear programs; what is not tightened by then keeps its linear bounds.  Without
         one, ``auto`` spends little.
     stop : callable, optional
-        Polled between steps; once True, the remaining bounds are those of intervals.
+        Polled between steps; once True, the remaining bounds are those of intervals, and no more
+        linear programs are solved.
 
     Returns
     -------
@@ -73,10 +73,9 @@ def preactivation_bounds(
         raise NetworkError("a network with smooth units has no activation pattern")
     start = open_phases(network) if phases is None else phases
     low, high = domain.lower[None, :], domain.upper[None, :]
-    over = within(domain, low, high, programs=True)
     stack = Stack.unknown(flat(start)[None], low, high)
     linear = relaxation != "interval" and domain.is_bounded
-    propagate(network.hidden, over, stack, linear=linear, stop=stop)
+    propagate(network.hidden, domain, stack, linear=linear, programs=True, stop=stop)
     lower, upper = (by_layer(network.hidden, ends[0]) for ends in (stack.lower, stack.upper))
     found_phases = by_layer(network.hidden, stack.phases[0])
     found = LayerBounds(
@@ -92,7 +91,7 @@ def preactivation_bounds(
     if network.smooth or not programs or found.empty or not domain.is_bounded:
         return found
     limit = PARAMS.seconds if relaxation == "auto" and time_limit == math.inf else time_limit
-    return replace(tighten(network, domain, found, time.monotonic() + limit), relaxation="lp")
+    return replace(tighten(network, domain, found, Clock(limit, stop)), relaxation="lp")
 
 
 def _of_one_slope(
@@ -105,86 +104,14 @@ def _of_one_slope(
     return np.where(layer.curved & (left == right), np.int8(RIGHT), phases)
 
 
-@dataclass(frozen=True, eq=False)
-class Boxes(Ball):
-    """Boxes (B, d) as arguments of a chain."""
-
-    lower: FloatArray
-    upper: FloatArray
-
-    @cached_property
-    def _parts(self) -> tuple[FloatArray, FloatArray]:
-        """Middles, and radii with room for rounding; shapes (B, d, 1)."""
-        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        radius = 0.5 * (self.upper - self.lower) + gamma(self.lower.shape[1]) * size
-        return 0.5 * (self.lower + self.upper)[:, :, None], radius[:, :, None]
-
-    @property
-    def intervals_suffice(self) -> bool:
-        """Whether interval arithmetic finds the exact range of a single affine map."""
-        return True
-
-    @property
-    def batch(self) -> int:
-        """Number of boxes."""
-        return len(self.lower)
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """Largest values of functionals (B, r, d), shape (B, r)."""
-        middle, radius = self._parts
-        return np.asarray((rows @ middle + np.abs(rows) @ radius)[:, :, 0])
-
-    def reach(self, rows: Matrix) -> FloatArray:
-        """Largest sums of absolute terms of rows (r, d), over the bounded inputs, shape (B, r)."""
-        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        size = np.where(np.isfinite(size), size, 0.0)
-        return np.asarray((abs(rows) @ size.T).T)
-
-
-@dataclass(frozen=True, eq=False)
-class Inside(Boxes):
-    """What of some boxes lies inside a domain."""
-
-    domain: Domain
-
-    @property
-    def intervals_suffice(self) -> bool:
-        """False."""
-        return False
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """The smaller of the largest values over domain and box."""
-        flat = rows.reshape(-1, rows.shape[-1])
-        bound = self.domain.support(flat)
-        size = np.maximum(np.abs(self.domain.lower), np.abs(self.domain.upper))
-        size = np.where(np.isfinite(size), size, 0.0)
-        bound = bound + gamma(flat.shape[1]) * (np.abs(flat) @ size + np.abs(bound))
-        bound = bound.reshape(rows.shape[:-1])
-        return np.minimum(bound, super().support(rows)) if self.domain.is_bounded else bound
-
-
-def within(domain: Domain, low: FloatArray, high: FloatArray, programs: bool = False) -> Boxes:
-    """Boxes (B, d) cut by a domain.
-
-    Parameters
-    ----------
-    domain : Domain
-    low, high : ndarray, shape (B, d)
-    programs : bool, optional
-        Whether to look at the rows of a polytope, by a linear program a functional.
-    """
-    if domain.is_polyhedral and not (programs and domain.rows.count):
-        return Boxes(low, high)
-    return Inside(low, high, domain)
-
-
 def propagate(
     layers: Sequence[Layer],
-    over: Boxes,
+    domain: Domain | None,
     stack: Stack,
     *,
     linear: bool = True,
     intervals: bool = True,
+    programs: bool = False,
     first: int = 0,
     errors: FloatArray | None = None,
     stop: Callable[[], bool] | None = None,
@@ -195,8 +122,8 @@ def propagate(
     ----------
     layers : sequence of Layer
         The hidden layers.
-    over : Boxes
-        The boxes of the stack, or what of them lies inside a domain.
+    domain : Domain or None
+        Of the boxes of the stack only what lies inside it counts; None if it holds them.
     stack : Stack
         Its bounds are intersected with those found.
     linear : bool, optional
@@ -204,6 +131,8 @@ def propagate(
         bounds that may still decide a unit, or contradict its phase, are computed.
     intervals : bool, optional
         Whether to use interval arithmetic from layer to layer.
+    programs : bool, optional
+        Whether to look at the rows of a polytope, by a linear program a functional.
     first : int, optional
         Layers before it keep the bounds that they have.
     errors : ndarray, shape (N,), optional
@@ -211,6 +140,7 @@ def propagate(
     stop : callable, optional
         Polled between steps; once True, the remaining bounds are those of intervals.
     """
+    over = within(domain, stack.low, stack.high, programs)
     chain = Chain(over, stop)
     low, high = over.lower, over.upper
     kinked = np.concatenate([layer.kinked for layer in layers] or [np.zeros(0, dtype=bool)])
@@ -287,8 +217,7 @@ def follow(
     more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
     if more.size:
         some = stack.take(more)
-        over = within(domain, some.low, some.high)
-        propagate(layers, over, some, intervals=False, first=1, errors=errors)
+        propagate(layers, domain, some, intervals=False, first=1, errors=errors)
         stack.put(more, some)
 
 

@@ -57,13 +57,6 @@ class Triangle(NamedTuple):
         return cls(chord, offset, np.where(still, np.where(convex, 1.0, -1.0), 0.0))
 
 
-def slope_through_zero(
-    lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
-) -> FloatArray:
-    """CROWN's choice of a line through the origin: the slope of the longer side."""
-    return np.where(upper > -lower, right, left)
-
-
 class Lines(NamedTuple):
     """Lines above (first) and below ``unit(z)``: ``slopes z + offsets``, shapes (2, B, units)."""
 
@@ -84,11 +77,11 @@ class Lines(NamedTuple):
 def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray) -> Lines:
     """Lines around units with pre-activations in [lower, upper]; all finite, shapes (B, units).
 
-    The rule of CROWN (Zhang et al., 2018).  `left` and `right` are equal for decided units; the
-    others have ``lower < 0 < upper``.
+    Of the lines through the origin CROWN (Zhang et al., 2018) takes that of the longer side.
+    `left` and `right` are equal for decided units; the others have ``lower < 0 < upper``.
     """
     chord, offset, bend = Triangle.of(lower, upper, left, right)
-    line = np.where(bend == 0, chord, slope_through_zero(lower, upper, left, right))
+    line = np.where(bend == 0, chord, np.where(upper > -lower, right, left))
     convex = bend > 0
     return Lines.of(
         (np.where(convex, chord, line), np.where(convex, offset, 0.0)),

@@ -132,6 +132,6 @@ class Stack:
         np.maximum(upper, lower, out=upper)
 
     def settle(self, kinked: BoolArray) -> None:
-        """Do both."""
+        """Let bounds decide units, and decided units cut their bounds."""
         self.decide()
         self.cut(kinked)

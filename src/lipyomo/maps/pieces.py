@@ -200,8 +200,7 @@ class Pieces:
 
     def _sides(self, on: BoolArray) -> list[BoolArray]:
         """Patterns (n, N) layer by layer."""
-        parts = by_layer(self.network.hidden, on.T)
-        return [np.ascontiguousarray(part.T) for part in parts]
+        return [np.ascontiguousarray(part) for part in by_layer(self.network.hidden, on)]
 
     def _sizes(self, jacobians: FloatArray) -> FloatArray:
         """Norms (n,) of Jacobians (n, k, d), up to rounding."""

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.bounds.preactivation import Boxes, propagate
+from lipyomo.bounds.preactivation import propagate
 from lipyomo.bounds.stack import PhaseBatch, Stack
 from lipyomo.maps.cells import halved
 from lipyomo.maps.ends import Ends, Narrowing
@@ -139,7 +139,7 @@ def _still(cells: Narrowing, parts: Parts) -> Parts:
 def _examined(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
     """The parts that have to be halved, with new bounds; the others are closed."""
     stack = Stack.unknown(parts.phases, parts.low, parts.high)
-    propagate(pieces.network.hidden, Boxes(parts.low, parts.high), stack)
+    propagate(pieces.network.hidden, None, stack)
     open_ = stack.phases == OPEN
     counts = open_.sum(axis=1)
     parts = parts._replace(phases=stack.phases)

@@ -162,7 +162,7 @@ class _Probe:
 
     def _adjoints(self, bounds: LayerBounds) -> DerivativeBounds:
         network = self.problem.tangent_network
-        return adjoint_bounds(network, None, bounds, self._functionals, self._relaxation)
+        return adjoint_bounds(network, bounds, self._functionals, self._relaxation)
 
     def _size(self, found: DerivativeBounds) -> float:
         """Upper bound of the gradient's norm from bounds of its entries."""

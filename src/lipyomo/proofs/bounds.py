@@ -19,7 +19,7 @@ from lipyomo.arrays import IntArray
 from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.dual_steps import SingleArray
-from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.preactivation import propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import OPEN
@@ -67,8 +67,7 @@ def _by_intervals(recording: Recording, case: Case) -> Case:
     """State what intervals know of an unbounded domain, if the checker finds the same."""
     linear, system = recording.linear, recording.search.system
     stack = Stack.of([case.ours])
-    over = within(recording.search.domain, stack.low, stack.high)
-    propagate(system.network.hidden, over, stack, linear=False)
+    propagate(system.network.hidden, recording.search.domain, stack, linear=False)
     for start, stop in pairwise(system.starts):
         given: list[checked.Bound] = []
         for k in range(start, stop):
@@ -95,9 +94,8 @@ def _crown(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> l
     stack = Stack.of([case.ours for case in cases])
     width = stack.upper - stack.lower
     still = stack.phases == OPEN
-    over = within(recording.search.domain, stack.low, stack.high)
     with np.errstate(invalid="ignore"):
-        substitute_back(system, over, stack)
+        substitute_back(recording.search, stack)
         matters = system.layer_of < system.depth - 1
         new = stack.upper - stack.lower
         least = (1.0 - recording.params.gain) * width

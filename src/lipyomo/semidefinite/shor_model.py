@@ -160,7 +160,7 @@ class ShorModel:
         self._objective_mass = 0.0
         self._objective = np.zeros((total, total))
         self._extension = np.zeros((width - total, total))
-        self._tangents = tangent_bounds(along, None, bounds, problem.input_norm)
+        self._tangents = tangent_bounds(along, bounds, problem.input_norm)
         self._one = self._unit([0])[0]
         self._inputs()
         self._layers(functional)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bounds.derivative import gradient_sizes
-from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.preactivation import propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import AllSpace, Box, ball
 from lipyomo.network import FloatArray
@@ -175,7 +175,7 @@ def test_propagated_bounds_hold_at_points_of_the_node(
     inside = z[z[:, unit] > 0]
     low, high = domain.lower[None], domain.upper[None]
     stack = Stack.unknown(phases[None], low, high)
-    propagate(problem.network.hidden, within(domain, low, high), stack, intervals=intervals)
+    propagate(problem.network.hidden, domain, stack, intervals=intervals)
     if len(inside):
         assert stack.alive[0]
     assert (inside >= stack.lower[0] - 1e-9).all()

@@ -7,7 +7,7 @@ import pytest
 
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds.dual_ascent import DualAscent
-from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.preactivation import propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, ball
 from lipyomo.network import FloatArray, Network
@@ -20,7 +20,7 @@ from networks import mixed_network
 def stack_under(system: UnitSystem, domain: Domain, phases: FloatArray) -> Stack:
     low, high = (np.tile(side, (len(phases), 1)) for side in (domain.lower, domain.upper))
     stack = Stack.unknown(phases, low, high)
-    propagate(system.network.hidden, within(domain, low, high), stack, intervals=False)
+    propagate(system.network.hidden, domain, stack, intervals=False)
     return stack
 
 

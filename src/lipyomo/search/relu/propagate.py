@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lipyomo.affine.system import UnitSystem
 from lipyomo.arrays import IntArray
 from lipyomo.bounds.derivative import gradient_sizes
-from lipyomo.bounds.preactivation import Boxes, propagate, within
+from lipyomo.bounds.preactivation import propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.frozen import but
 from lipyomo.network import FloatArray
@@ -24,10 +23,10 @@ from lipyomo.search.relu.part import Part
 from lipyomo.search.relu.points import Points
 
 
-def substitute_back(system: UnitSystem, over: Boxes, stack: Stack, first: int = 0) -> None:
+def substitute_back(context: Context, stack: Stack, first: int = 0) -> None:
     """Tighten a stack by CROWN from layer `first` on."""
-    layers, errors = system.network.hidden, system.weight_errors
-    propagate(layers, over, stack, intervals=False, first=first, errors=errors)
+    layers, errors = context.system.network.hidden, context.system.weight_errors
+    propagate(layers, context.domain, stack, intervals=False, first=first, errors=errors)
 
 
 def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack:
@@ -47,8 +46,7 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
     if is_known or (same and all(part.node.warmth is not None for part in parts)):
         stack.settle(system.kinked)
     elif context.domain.is_bounded:
-        over = within(context.domain, stack.low, stack.high)
-        substitute_back(system, over, stack, first=int(same))
+        substitute_back(context, stack, first=int(same))
     return stack
 
 

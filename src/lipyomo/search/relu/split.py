@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import FloatArray
 from lipyomo.phases import OPEN
@@ -82,7 +81,7 @@ def halves(context: Context, node: Node) -> list[Node]:
         trail = (*node.trail, Split(j, None, (float(a[j]), float(b[j]))))
         nodes.append(node.but(low=a, high=b, trail=trail))
     stack = Stack.of(nodes)
-    substitute_back(context.system, within(domain, low, high), stack)
+    substitute_back(context, stack)
     still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
     first, second = still[:d], still[d:]
     relative = (node.high - node.low) / (domain.upper - domain.lower)

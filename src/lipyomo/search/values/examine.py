@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.arrays import FloatArray
-from lipyomo.bounds.preactivation import follow, propagate, within
+from lipyomo.bounds.preactivation import follow, propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.search.relu.params import Params as Splits
@@ -35,11 +35,10 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     stack.lower[:, aim] = -np.inf
     warmth = [node.warmth for node in nodes]
     same = bool((stack.low == domain.lower).all() and (stack.high == domain.upper).all())
-    over = within(domain, stack.low, stack.high)
     if is_root:
-        propagate(context.layers, over, stack)
+        propagate(context.layers, domain, stack)
     elif not all(warmth) or not same:
-        propagate(context.layers, over, stack, intervals=False, first=int(same))
+        propagate(context.layers, domain, stack, intervals=False, first=int(same))
     stack.settle(context.kinked)
     before = stack.phases.copy()
     none = [None] * len(nodes)
