@@ -215,6 +215,11 @@ class Layer:
         return not self.curves and bool(np.all(self.left == 1.0) and np.all(self.right == 1.0))
 
     @cached_property
+    def steepest(self) -> FloatArray:
+        """The larger absolute value of `left` and `right`, shape (units,)."""
+        return read_only(np.maximum(np.abs(self.left), np.abs(self.right)))
+
+    @cached_property
     def sizes(self) -> Matrix:
         """Absolute values of the weight; sparse ones share its places."""
         if isinstance(self.weight, np.ndarray):

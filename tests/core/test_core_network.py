@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
-from lipyomo.affine import affine_pieces
+from lipyomo.affine.signal import affine_pieces
 from lipyomo.errors import NetworkError
 from lipyomo.network import Layer, Network
 from lipyomo.phases import (

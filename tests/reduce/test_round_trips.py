@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lipyomo import Box, LipschitzProblem, Network
-from lipyomo.affine import affine_pieces
+from lipyomo.affine.signal import affine_pieces
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.network import Layer, Pattern

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from flint import fmpz, fmpz_mat
+from flint import fmpz_mat
 
 from lipyomo.affine.signal import UnitMap
 from lipyomo.layer import remembered
@@ -65,16 +65,6 @@ class ExactSignal:
         ):
             rows[unit][column] += change << (exponent - low)
         return ExactSignal(Exact(fmpz_mat(rows), low))
-
-    def row(self, unit: int) -> list[fmpz]:
-        """The map of one unit, as integers that are multiplied by ``2**exponent``."""
-        matrix = self.values.matrix
-        return [matrix[unit, j] for j in range(matrix.ncols())]
-
-    @property
-    def exponent(self) -> int:
-        """Of the power of two that all integers are multiplied by."""
-        return self.values.exponent
 
 
 def pulled_back(rows: FloatArray, layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> Exact:

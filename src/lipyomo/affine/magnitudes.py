@@ -16,26 +16,9 @@ from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.numerics.rounding import UNIT
 
 
-def steepest(layers: Sequence[Layer], first: int | None = None) -> list[UnitMap]:
-    """Maps that bound those under all phases, in magnitudes.
-
-    Parameters
-    ----------
-    layers : sequence of Layer
-    first : int, optional
-        Every unit also has a variable of its own, with a column from `first` on.
-    """
-    found = []
-    none = np.zeros(0, dtype=np.intp)
-    for layer in layers:
-        slope = np.maximum(np.abs(layer.left), np.abs(layer.right))
-        if first is None:
-            found.append(UnitMap(slope, none, none, np.zeros(0)))
-            continue
-        index = np.arange(layer.units)
-        found.append(UnitMap(slope, index, first + index, np.abs(layer.right - layer.left)))
-        first += layer.units
-    return found
+def steepest(layers: Sequence[Layer]) -> list[UnitMap]:
+    """Maps that bound those under all phases, in magnitudes."""
+    return [UnitMap.of_slopes(layer.steepest) for layer in layers]
 
 
 def term_sizes(
@@ -82,12 +65,10 @@ def switched_sizes(network: Network, start: FloatArray, constants: bool) -> list
     list of ndarray, shapes (n_i,)
         One a layer, of its pre-activations; the last of the outputs.
     """
-    none = np.zeros(0, dtype=np.intp)
-    unit_maps = []
-    for layer in network.hidden:
-        spread = np.abs(layer.right - layer.left)
-        steep = np.maximum(np.abs(layer.left), np.abs(layer.right))
-        unit_maps.append(UnitMap(steep + spread, none, none, np.zeros(0)))
+    unit_maps = [
+        UnitMap.of_slopes(layer.steepest + np.abs(layer.right - layer.left))
+        for layer in network.hidden
+    ]
     return term_sizes(network.layers, start, constants, unit_maps)
 
 
@@ -109,7 +90,7 @@ def preactivation_errors(network: Network, domain: Domain, roughness: float = 0.
     if not domain.is_bounded:
         return np.full(sum(layer.units for layer in layers), np.inf)
     reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-    unit_maps = [UnitMap(3.0 * p.slope, p.units, p.columns, p.change) for p in steepest(layers)]
+    unit_maps = [UnitMap.of_slopes(3.0 * layer.steepest) for layer in layers]
     terms = network.input_dim + 8
     errors = [np.zeros(0)]
     sizes = term_sizes(layers, reach, unit_maps=unit_maps)

@@ -38,11 +38,11 @@ class ExactForm:
 
     def _unit(self, unit: int) -> tuple[list[fmpq], fmpq]:
         """Coefficients and constant of a pre-activation."""
-        starts = self._system.starts
-        layer = int(np.searchsorted(starts, unit, side="right")) - 1
-        signal = self._layers[layer]
-        values = [rational(entry, signal.exponent) for entry in signal.row(unit - starts[layer])]
-        return values[:-1], values[-1]
+        layer = int(self._system.layer_of[unit])
+        values, row = self._layers[layer].values, unit - self._system.starts[layer]
+        entries = (values.matrix[row, j] for j in range(self._width + 1))
+        *coefs, constant = (rational(entry, values.exponent) for entry in entries)
+        return coefs, constant
 
     def sign_row(self, unit: int, on: bool) -> list[fmpq]:
         """``(a, b)`` of ``a . w < b``: the unit is on the side that was decided."""

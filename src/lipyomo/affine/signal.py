@@ -68,10 +68,10 @@ class UnitMap:
         return cls(slope, units, np.arange(first, first + units.size), change)
 
     @classmethod
-    def decided(cls, layer: Layer, on: BoolArray) -> UnitMap:
-        """Under a full pattern."""
+    def of_slopes(cls, slope: FloatArray) -> UnitMap:
+        """Slopes alone: no unit has a variable of its own."""
         none = np.zeros(0, dtype=np.intp)
-        return cls(layer.slopes(on), none, none, np.zeros(0))
+        return cls(slope, none, none, np.zeros(0))
 
     @property
     def size(self) -> UnitMap:
@@ -92,7 +92,7 @@ def unit_maps_of(
 
 def decided(layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> list[UnitMap]:
     """What each layer passes on under a full pattern, or a stack of them."""
-    return [UnitMap.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
+    return [UnitMap.of_slopes(layer.slopes(on)) for layer, on in zip(layers, pattern, strict=True)]
 
 
 def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
@@ -205,20 +205,17 @@ class FloatSignal:
 
     def through(self, layer: Layer) -> Self:
         """The pre-activations of a layer."""
-        return self.times(layer.weight, layer.bias)
+        return self._with(self._mapped(layer.weight, layer.bias))
 
-    def times(self, weight: Matrix, bias: FloatArray | None = None) -> Self:
-        """The signal behind an affine map."""
-        return self._with(self._mapped(weight, bias))
-
-    def _mapped(self, weight: Matrix, bias: FloatArray | None) -> Matrix:
+    def _mapped(self, weight: Matrix, bias: FloatArray) -> Matrix:
+        """The values behind an affine map."""
         if self.values is None:  # no product with the identity: inputs may be thousands
             n, d = weight.shape
             found: Matrix = np.zeros((n, self.width))
             found[:, :d] = dense(weight)
         else:
             found = (weight if self.values.ndim == 2 else dense(weight)) @ self.values
-        if self.constant is None or bias is None:
+        if self.constant is None:
             return found
         if isinstance(found, np.ndarray):
             found[..., self.constant] += bias
@@ -241,9 +238,9 @@ class FloatSignal:
 class SizeSignal(FloatSignal):
     """A signal in magnitudes: sums of the absolute terms of a `FloatSignal`."""
 
-    def times(self, weight: Matrix, bias: FloatArray | None = None) -> Self:
-        """The magnitudes behind an affine map."""
-        return self._with(self._mapped(abs(weight), None if bias is None else np.abs(bias)))
+    def through(self, layer: Layer) -> Self:
+        """The magnitudes of a layer's pre-activations."""
+        return self._with(self._mapped(layer.sizes, np.abs(layer.bias)))
 
     def past(self, unit_map: UnitMap) -> Self:
         """What leaves the units."""
@@ -317,12 +314,8 @@ class RangedSignal:
 
     def through(self, layer: Layer) -> RangedSignal:
         """The pre-activations of a layer."""
-        return self.times(layer.weight, layer.bias)
-
-    def times(self, weight: Matrix, bias: FloatArray | None = None) -> RangedSignal:
-        """The signal behind an affine map."""
-        terms = self.terms + weight.shape[1] + self.values.width
-        return RangedSignal(self.values.times(weight, bias), self.sizes.times(weight, bias), terms)
+        terms = self.terms + layer.inputs + self.values.width
+        return RangedSignal(self.values.through(layer), self.sizes.through(layer), terms)
 
     def past(self, unit_map: UnitMap, sizes: FloatArray) -> RangedSignal:
         """What leaves the units; `sizes` (F,) are those of their own variables."""

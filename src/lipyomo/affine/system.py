@@ -20,8 +20,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.affine.magnitudes import preactivation_errors, steepest
-from lipyomo.affine.signal import FloatSignal, SizeSignal, UnitMap, carry
+from lipyomo.affine.magnitudes import preactivation_errors
+from lipyomo.affine.signal import FloatSignal, SizeSignal, UnitMap, carry, unit_maps_of
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.numerics.exactness import product_is_exact
@@ -109,9 +109,19 @@ class UnitSystem:
         """
         layers = self.magnitudes.hidden
         start = SizeSignal.inputs(self.inputs, self.count)
+        columns = self.inputs + np.arange(self.count)
+        unit_maps = [  # every unit has a variable of its own
+            UnitMap(
+                layer.steepest,
+                np.arange(layer.units),
+                columns[span],
+                np.abs(layer.right - layer.left),
+            )
+            for layer, span in zip(layers, self._spans, strict=True)
+        ]
         sizes = np.zeros((self.count, start.width))
         terms = 0
-        for i, z in enumerate(carry(start, layers, steepest(layers, self.inputs))):
+        for i, z in enumerate(carry(start, layers, unit_maps)):
             terms += layers[i].inputs + 6
             relative = gamma(terms) + (i + 2) * self.roughness
             sizes[self.span(i)] = relative * np.asarray(z.matrix)
@@ -164,15 +174,7 @@ class UnitSystem:
         These begin at `first`, if it is given.
         """
         first = self.inputs if first is None else first
-        units = np.flatnonzero(phases == OPEN)
-        slope = np.where(phases == RIGHT, self.right, self.left)
-        change = (self.right - self.left)[units]
-        columns = np.arange(first, first + units.size)
-        ends = np.searchsorted(units, self.starts).tolist()
-        return [
-            UnitMap(slope[span], units[a:b] - span.start, columns[a:b], change[a:b])
-            for span, (a, b) in zip(self._spans, pairwise(ends), strict=True)
-        ]
+        return unit_maps_of(self.network.hidden, self.split(phases), first)
 
     def form(self, phases: FlatPhases) -> NodeForm:
         """What is left once the decided units of `phases` are multiplied through."""
@@ -202,7 +204,7 @@ def along(rows: FloatArray, directions: Matrix | None) -> FloatArray:
     return found
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class NodeForm:
     """What is left of a network once a pattern is partly decided.
 

@@ -27,7 +27,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     slope, so the steepest slopes decide; other output norms are used on affine layers only.  The
     spectral norm of a large convolution is at most the root of its l1 norm times its linf norm.
     """
-    steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
+    steepest = layer.steepest
     if norm_out.kind == norm_in and not isinstance(layer.weight, np.ndarray):
         sizes = layer.sizes  # large ones are never written out
         column = float((sizes.T @ steepest).max())

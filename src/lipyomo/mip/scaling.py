@@ -194,7 +194,7 @@ def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
         sizes = np.maximum(np.abs(low), np.abs(high))
         terms = np.asarray(layer.sizes @ reach) + np.abs(layer.bias)
         found.append(np.maximum(sizes, PARAMS.smallest * terms))
-        reach = sizes * np.maximum(np.abs(layer.left), np.abs(layer.right))
+        reach = sizes * layer.steepest
     return found
 
 

@@ -117,8 +117,8 @@ def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
 
 def _steepest(layer: Layer, z: FloatArray, error: FloatArray) -> FloatArray:
     """The greatest absolute slopes of the units within an error of pre-activations (n, units)."""
-    either = np.maximum(np.abs(layer.left), np.abs(layer.right))
-    found = np.where(np.abs(z) <= error, either, np.abs(np.where(z > 0, layer.right, layer.left)))
+    one = np.abs(np.where(z > 0, layer.right, layer.left))
+    found = np.where(np.abs(z) <= error, layer.steepest, one)
     for curve in layer.curves:
         at, off = z[:, curve.units], error[:, curve.units]
         low, high = curve.activation.slope_range(at - off, at + off)
@@ -133,8 +133,7 @@ def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | N
     """
     if not layer.curves:
         return None
-    limits = np.maximum(np.abs(layer.left), np.abs(layer.right))
-    return np.where(layer.curved, factor * limits, 0.0) * (1.0 + np.abs(z))
+    return np.where(layer.curved, factor * layer.steepest, 0.0) * (1.0 + np.abs(z))
 
 
 def _add_hidden_errors(

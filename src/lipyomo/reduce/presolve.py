@@ -200,22 +200,14 @@ def _row_maps(
 def _chain(maps: FloatArray, d: int, counts: list[int], name: str) -> Network:
     """The chain of layers of open units, given the rows (G, S, g) of all and of the outputs."""
     layers: list[Layer] = []
-    total, first = len(maps), 0
-    for count in counts:
-        rows = maps[first:]
-        if not layers:
-            weight, bias = rows[:, :d], rows[:, -1]
-        else:
-            own = counts[len(layers) - 1]
-            before = d + first - own
-            weight = np.hstack([rows[:, before : before + own], np.eye(total - first)])
-            bias = np.zeros(total - first)
-        left = np.ones(total - first)
+    starts = np.cumsum([0, *counts]).tolist()
+    for i, (start, count) in enumerate(zip(starts, [*counts, 0], strict=True)):
+        rows = maps[start:]
+        weight, bias = rows[:, :d], rows[:, -1]
+        if i:  # what is known of each sum so far, and the units of the layer before
+            before = rows[:, d + starts[i - 1] : d + start]
+            weight, bias = np.hstack([before, np.eye(len(rows))]), np.zeros(len(rows))
+        left = np.ones(len(rows))
         left[:count] = 0.0
         layers.append(Layer(weight, bias, left, 1.0))
-        first += count
-    own, rows = counts[-1], maps[first:]
-    before = d + first - own
-    weight = np.hstack([rows[:, before : before + own], np.eye(total - first)])
-    layers.append(Layer(weight, np.zeros(total - first)))
     return Network(layers, name)

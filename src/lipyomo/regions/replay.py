@@ -138,8 +138,7 @@ def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Patter
         doubtful.append(layer.kinked & (np.abs(z) <= error))
         pattern.append(z > 0)
         h = layer.activate(z)
-        steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
-        error = steepest * error + UNIT * np.abs(h)
+        error = layer.steepest * error + UNIT * np.abs(h)
     result = tuple(pattern)
     if not any(layer.any() for layer in doubtful):
         return result

@@ -34,7 +34,7 @@ def _exactly(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, f
     for layer in network.hidden:
         signal = signal.through(layer)
         on = np.array([entry > 0 for entry in signal.values.matrix.entries()[:-1]], dtype=bool)
-        signal = signal.past(UnitMap.decided(layer, on))
+        signal = signal.past(UnitMap.of_slopes(layer.slopes(on)))
     outputs = exact_weights(network.head).after(signal.values)
     value = (Exact.of(np.append(row, 0.0)[None]) @ outputs).rationals()[0][0]
     return around(value)

@@ -126,9 +126,7 @@ def point_norms(
 ) -> tuple[FloatArray, list[BoolArray]]:
     """Like `pattern_norms` at points (n, d); also gives their patterns."""
     patterns = list(problem.network.pattern(points))
-    if not patterns:
-        return np.full(len(points), pattern_norms(problem, patterns, rows)[0]), patterns
-    return pattern_norms(problem, patterns, rows), patterns
+    return np.full(len(points), pattern_norms(problem, patterns, rows)), patterns
 
 
 def sampled_norms(problem: LipschitzProblem, points: FloatArray) -> FloatArray:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from lipyomo.affine import affine_pieces
+from lipyomo.affine.signal import affine_pieces
 from lipyomo.arrays import IntArray
+from lipyomo.bounds.layers import by_layer
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import ONE_BY_ONE
 from lipyomo.problem import LipschitzProblem
@@ -79,7 +80,7 @@ class Archive:
 class Tried:
     """Patterns that were tried, as many as are a batch."""
 
-    def __init__(self, known: Iterator[bytes] | Sequence[bytes] = ()) -> None:
+    def __init__(self, known: Iterable[bytes] = ()) -> None:
         self._keys = set(known)
 
     def __len__(self) -> int:
@@ -87,7 +88,7 @@ class Tried:
 
     def copy(self) -> Tried:
         """Another memory of the same patterns."""
-        return Tried(list(self._keys))
+        return Tried(self._keys)
 
     def first(self, patterns: Sequence[BoolArray], order: IntArray) -> Iterator[int]:
         """Those of `order` that were never tried before; each counts as tried once it is given."""
@@ -179,8 +180,7 @@ class Landscape:
         rows : ndarray, shape (k, m), optional
             Functionals that are looked at; by default all.
         """
-        share = 1.0 if rows is None else (1.0 + len(rows)) / self.passes
-        budget.spend(share * len(points))
+        budget.spend(len(points) * self._share(rows))
         step = max(1, int(self.params.look_work / self.work))
         for first in range(0, len(points), step):
             if first and budget.clock.expired:
@@ -189,6 +189,10 @@ class Landscape:
             values = point_norms(self.problem, part, rows)[0]
             known = known.with_points(part, values, self.params.population)
         return known
+
+    def _share(self, rows: FloatArray | None) -> float:
+        """What some functionals at a point cost, as a share of all."""
+        return 1.0 if rows is None else (1.0 + len(rows)) / self.passes
 
     def best_functionals(self, known: Archive, budget: Budget) -> FloatArray | None:
         """The functional that the best point attains; None for all."""
@@ -206,13 +210,11 @@ class Landscape:
     ) -> tuple[list[BoolArray], FloatArray]:
         """The patterns with one unit flipped, those of the first pattern first; and their norms."""
         hidden = self.problem.network.hidden
-        ends = np.cumsum([layer.units for layer in hidden])
         units = np.flatnonzero(np.concatenate([layer.kinked for layer in hidden]))
         whole = np.repeat(np.concatenate(patterns, axis=1)[:, None, :], len(units), axis=1)
         whole[:, np.arange(len(units)), units] ^= True
-        flipped = np.split(whole.reshape(-1, int(ends[-1])), ends[:-1], axis=1)
-        share = 1.0 if rows is None else (1.0 + len(rows)) / self.passes
-        budget.spend(share * len(flipped[0]))
+        flipped = by_layer(hidden, whole.reshape(-1, whole.shape[2]))
+        budget.spend(len(flipped[0]) * self._share(rows))
         return flipped, pattern_norms(self.problem, flipped, rows)
 
     # -- moves -------------------------------------------------------------------------------------
