@@ -25,7 +25,7 @@ import numpy as np
 
 from lipyomo.arrays import TOGETHER
 from lipyomo.bounds import LayerBounds
-from lipyomo.bounds.balls import Ball, DualBall, Points
+from lipyomo.bounds.balls import DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
@@ -159,19 +159,14 @@ class Cascade:
 
     def _found(self, stage: Stage, rows: list[int]) -> Found:
         """Bounds of some functionals."""
-        return (self._tangents(rows), None) if stage == "tangents" else self._gradients(stage, rows)
-
-    def _ball(self, rows: list[int]) -> Ball:
-        if self._whole:
-            return DualBall(self.problem.output_norm)
-        return Points(self.targets.functionals[rows])
-
-    def _gradients(self, stage: Stage, rows: list[int]) -> Found:
+        if stage == "tangents":
+            return self._tangents(rows), None
         problem = self.problem
+        norm = problem.output_norm
         ends = gradient_ends(
             problem.tangent_network,
             self.bounds.phases,
-            self._ball(rows),
+            DualBall(norm) if self._whole else Points(self.targets.functionals[rows]),
             problem.input_norm,
             "interval" if stage == "entries" else "linear",
             self._clock.steps(),
@@ -189,6 +184,7 @@ class Cascade:
         return sizes @ ends.norm, sizes @ ends.entries
 
     def _tangents(self, rows: list[int]) -> FloatArray:
+        """Bounds of the norms of some functionals' gradients, by tangents."""
         problem, targets = self.problem, self.targets
         functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
         sizes = tangent_ends(

@@ -95,14 +95,11 @@ def lipschitz(
     >>> lipyomo.lipschitz("models/iris.onnx", box=(4, 6), time_limit=10).is_exact
     True
     """
-    given = [
-        name
-        for name, value in (("box", box), ("center", center), ("vnnlib", vnnlib))
-        if value is not None
-    ]
-    if len(given) != 1:
+    given = {"box": box, "center": center, "vnnlib": vnnlib}
+    known = [name for name, value in given.items() if value is not None]
+    if len(known) != 1:
         raise ProblemError(
-            f"{' and '.join(given) or 'no domain'} given.  Remedy: give one of box=(0, 1), "
+            f"{' and '.join(known) or 'no domain'} given.  Remedy: give one of box=(0, 1), "
             "center= with radius=, or vnnlib=FILE"
         )
     if (radius is not None or clip is not None) and center is None:
@@ -111,17 +108,12 @@ def lipschitz(
     if not path and (output is not None or fixed is not None):
         raise ProblemError("output and fixed are about an ONNX file, and the network is none")
     read = _network(network, _shape(box, center), output, fixed)
-    size = read.input_dim
     if vnnlib is not None:
         domains = list(read_vnnlib(vnnlib).parts)
     elif center is not None:
-        if radius is None:
-            raise ProblemError("a ball needs a radius.  Remedy: give radius=")
-        ends = None if clip is None else _pair(clip, "clip")
-        at = np.broadcast_to(_flat(center), size) if np.size(center) == 1 else _flat(center)
-        domains = [ball(at, radius, norm, ends)]
+        domains = [_ball(center, radius, clip, norm, read.input_dim)]
     else:
-        domains = [box if isinstance(box, Domain) else Box(*_pair(box, "box"), size)]
+        domains = [box if isinstance(box, Domain) else Box(*_pair(box, "box"), read.input_dim)]
     problems = [
         LipschitzProblem(
             read,
@@ -166,6 +158,17 @@ def _network(
         f"the network is {brief(given)}.  Remedy: give the path of an ONNX file, a Network, a "
         "torch module or a scikit-learn estimator"
     )
+
+
+def _ball(
+    center: Side, radius: float | None, clip: tuple[Side, Side] | None, norm: str, size: int
+) -> Domain:
+    """The ball around a center in so many inputs."""
+    if radius is None:
+        raise ProblemError("a ball needs a radius.  Remedy: give radius=")
+    ends = None if clip is None else _pair(clip, "clip")
+    at = np.broadcast_to(_flat(center), size) if np.size(center) == 1 else _flat(center)
+    return ball(at, radius, norm, ends)
 
 
 def _shape(box: Any, center: Any) -> tuple[int, ...] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lipyomo.arrays import dense
 from lipyomo.cascade import QUICK, STAGES
+from lipyomo.digest import array_digest, network_digest
 from lipyomo.errors import MethodError
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
@@ -57,7 +59,6 @@ def run(run: Run) -> Result:
     Result
     """
     from lipyomo.search.checkpoint import Checkpoint, Known
-    from lipyomo.search.relu.saved import owner_of
 
     settings, reduced = run.settings, run.problem.reduced
 
@@ -86,6 +87,29 @@ def run(run: Run) -> Result:
         result.warnings.append(checkpoint.trouble)
         result.details["unwritten"] = checkpoint.trouble
     return result
+
+
+def owner_of(problem: LipschitzProblem) -> dict[str, str]:
+    """Digests of what a search is about: the network, the domain, the two norms and directions.
+
+    Inputs that cannot move are part of the network, since they are put into its first layer.
+    """
+    small = problem.reduced.problem
+    domain, rows = small.domain, small.domain.rows
+    facts: list[Any] = [domain.lower, domain.upper, rows.b]
+    facts += [rows.A.indptr, rows.A.indices, rows.A.data]
+    facts += [getattr(domain, name, None) for name in ("radius", "point")]
+    kind = f"{type(domain).__name__} {getattr(domain, 'norm', None)}"
+    vertices = () if small.dual_vertices is None else small.dual_vertices
+    along = () if small.directions is None else dense(small.directions)
+    still = " (or value of an input that cannot move)" if problem.domain.frozen.any() else ""
+    return {
+        f"network{still}": network_digest(small.network),
+        "domain": f"{kind} {array_digest([] if fact is None else fact for fact in facts)}",
+        "input norm": small.input_norm,
+        "output norm": f"{small.output_norm.name} {array_digest(vertices)}",
+        "directions": array_digest(along),
+    }
 
 
 def search(

@@ -127,26 +127,14 @@ class Checkpoint:
     ) -> None:
         self._over.set()
         if kind is None or not issubclass(kind, LipyomoError):
-            self._save_known()
+            self.save({})
 
     def save(self, state: Arrays) -> None:
         """Write the state of a search; what is there stays whole until the new file is.
 
-        If that fails, `trouble` says why, and the search can go on.
+        If that fails, `trouble` says why, and the search can go on.  An empty state, of a search
+        without a root, replaces nothing.
         """
-        self._write(state)
-
-    def _save_early(self, seconds: float) -> None:
-        """Write what is known after some seconds, if the search is not over by then."""
-        if not self._over.wait(seconds):
-            self._save_known()
-
-    def _save_known(self) -> None:
-        """Write what is known, unless there is a checkpoint already."""
-        if not self._written:
-            self._write({})
-
-    def _write(self, state: Arrays) -> None:
         with self._writing:
             if self._written and not state:  # a search was faster
                 return
@@ -163,6 +151,11 @@ class Checkpoint:
                 self.trouble = str(error)
             else:
                 self.trouble, self._written = None, True
+
+    def _save_early(self, seconds: float) -> None:
+        """Write what is known after some seconds, if the search is not over by then."""
+        if not self._over.wait(seconds):
+            self.save({})
 
     def _load(self) -> tuple[Known, Arrays | None]:
         data = _read_signed(self._path)

@@ -179,10 +179,8 @@ class Engine(Generic[N, T]):
 
     def _take(self) -> Batch[N]:
         """The next batch: large where many nodes wait, or where a full queue is emptied."""
-        queue, params = self._queue, self._params
-        node = queue.next
+        queue, params, together = self._queue, self._params, self._together
         workers = 1 if self._team is None else self._team.size
-        together = 1 if node is None else self._pipeline.together(node)
         share = queue.ordered // (params.waiting * workers)
         least = min(together // params.waiting, -(-queue.ordered // workers))
         most = together if queue.dives else min(together, max(share, least))
@@ -191,9 +189,13 @@ class Engine(Generic[N, T]):
     @property
     def _seeds(self) -> list[N]:
         """Some of the best waiting nodes."""
+        return self._queue.first(self._params.waiting * self._together)
+
+    @property
+    def _together(self) -> int:
+        """How many nodes like the next one are worth splitting together."""
         node = self._queue.next
-        together = 1 if node is None else self._pipeline.together(node)
-        return self._queue.first(self._params.waiting * together)
+        return 1 if node is None else self._pipeline.together(node)
 
     def _enter(self, batch: Batch[N], outcome: Outcome[N]) -> None:
         """Enter what became of a batch; only then it leaves the books."""

@@ -47,8 +47,9 @@ class Standing:
 
     def with_best(self, best: Incumbent | None) -> Standing:
         """The same with another incumbent, if that is better."""
-        better = best is not None and best.value > self.best.value
-        return replace(self, best=best) if better and best is not None else self
+        if best is not None and best.value > self.best.value:
+            return replace(self, best=best)
+        return self
 
     def after(self, outcome: Outcome[Any]) -> Standing:
         """With what became of some nodes."""

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 import lipyomo
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError
+from lipyomo.methods.bnb import owner_of
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
 from lipyomo.search.checkpoint import Checkpoint, CheckpointError
-from lipyomo.search.relu.saved import owner_of
 from lipyomo.system.outputs import OutputError
 from networks import random_network
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from lipyomo.bounds.preactivation import follow
 from lipyomo.frozen import but
-from lipyomo.network import FloatArray
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.search.relu.bound import bounded
 from lipyomo.search.relu.context import Context
@@ -79,38 +78,15 @@ def examine(
     """
     if not parts:
         return [], learnt
-    context, points, region = bench.context, bench.points, bench.region
-    claims, learnt = narrowed(bench, parts, learnt, is_known)
-    for k, part in enumerate(claims):
-        if part.is_open:
-            bench.watch.check()
-            cutoff = context.cutoff(points.best.value)
-            part = part.without_unproved(cutoff).without_targets(cutoff)
-            if part.is_open:
-                part = but(part, form=context.system.form(part.node.phases))
-            claims[k] = part
+    claims, learnt = _narrowed(bench, parts, learnt, is_known)
+    claims = [_with_form(bench, part) for part in claims]
     bench.watch.check()
-    full = [k for k, part in enumerate(claims) if part.is_open and not part.known_form.units.size]
-    some = [claims[k] for k in full]
-    asked = [not part.node.points.size for part in some]
-    some, learnt = with_interior(context, some, asked, learnt, points, region)
-    for k, part in zip(full, some, strict=True):
-        if part.is_open:
-            bench.watch.check()
-            part, learnt = finished(context, part, learnt, points)
-        claims[k] = part
-    still = [k for k, part in enumerate(claims) if part.is_open]
-    some, learnt = _judged(bench, [claims[k] for k in still], learnt, root)
-    weights = learnt.weights()
-    for k, part in zip(still, some, strict=True):
-        if part.is_open:
-            part, learnt = fixed(context, part, learnt, points)
-            part, learnt = scored(bench, part, learnt, weights)
-        claims[k] = part
-    return claims, learnt
+    claims, learnt = _finished(bench, claims, learnt)
+    claims, learnt = _judged(bench, claims, learnt, root)
+    return _with_candidates(bench, claims, learnt)
 
 
-def narrowed(
+def _narrowed(
     bench: Bench, parts: Sequence[Part], learnt: Learnt, is_known: bool
 ) -> tuple[list[Part], Learnt]:
     """Propagate and tighten: bounds of pre-activations and gradients."""
@@ -131,14 +107,26 @@ def narrowed(
     return claims, learnt.counting(empty=int(np.count_nonzero(~stack.alive)))
 
 
-def scored(bench: Bench, part: Part, learnt: Learnt, weights: FloatArray) -> tuple[Part, Learnt]:
-    """The part with the units that it may be split on."""
-    cutoff = bench.context.cutoff(bench.points.best.value)
-    units, features, learnt = rule_of(bench.context)(
-        bench.context, part.node, part.known_form, part.worst, learnt, weights, cutoff
-    )
-    node = part.node.but(candidates=units, features=features)
-    return but(part, node=node), learnt
+def _with_form(bench: Bench, part: Part) -> Part:
+    """The part with its form, unless none of its targets matters any more."""
+    if part.is_open:
+        bench.watch.check()
+        cutoff = bench.context.cutoff(bench.points.best.value)
+        part = part.without_unproved(cutoff).without_targets(cutoff)
+    return but(part, form=bench.context.system.form(part.node.phases)) if part.is_open else part
+
+
+def _finished(bench: Bench, parts: Sequence[Part], learnt: Learnt) -> tuple[list[Part], Learnt]:
+    """Fathom the parts without open units."""
+    context, points = bench.context, bench.points
+    full = [part.is_open and not part.known_form.units.size for part in parts]
+    asked = [last and not part.node.points.size for part, last in zip(parts, full, strict=True)]
+    claims, learnt = with_interior(context, parts, asked, learnt, points, bench.region)
+    for k in np.flatnonzero(full).tolist():
+        if claims[k].is_open:
+            bench.watch.check()
+            claims[k], learnt = finished(context, claims[k], learnt, points)
+    return claims, learnt
 
 
 def _judged(
@@ -148,7 +136,7 @@ def _judged(
     context, points, region = bench.context, bench.points, bench.region
     asked = []
     for part in parts:
-        asks = not part.node.points.size
+        asks = part.is_open and not part.node.points.size
         if asks:
             asks, learnt = asks_program(context, learnt)
         asked.append(asks)
@@ -162,4 +150,21 @@ def _judged(
             claims, learnt = bounded(context, claims, learnt, value, bench.watch, root)
         else:
             claims, learnt = with_interior(context, claims, asked, learnt, points, region)
+    return claims, learnt
+
+
+def _with_candidates(
+    bench: Bench, parts: Sequence[Part], learnt: Learnt
+) -> tuple[list[Part], Learnt]:
+    """The parts with units fixed by bounds, and those that they may be split on."""
+    context, points, weights = bench.context, bench.points, learnt.weights()
+    rule, claims = rule_of(context), list(parts)
+    for k, part in enumerate(parts):
+        if part.is_open:
+            part, learnt = fixed(context, part, learnt, points)
+            cutoff = context.cutoff(points.best.value)
+            units, features, learnt = rule(
+                context, part.node, part.known_form, part.worst, learnt, weights, cutoff
+            )
+            claims[k] = but(part, node=part.node.but(candidates=units, features=features))
     return claims, learnt

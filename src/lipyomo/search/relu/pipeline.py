@@ -216,8 +216,7 @@ class Pipeline(Searching[Node, Task]):
 
     def settle(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        known = [proved(self._context, node) for node in nodes]
-        parts = [Part(node, node) for node in known]
+        parts = [Part(node, proved(self._context, node)) for node in nodes]
         settled = [
             part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
         ]
@@ -271,7 +270,7 @@ class Pipeline(Searching[Node, Task]):
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
         saved = decode(arrays)
-        self._points.restore(saved.points, saved.on)
+        self._points.append(saved.points, saved.on)
         if saved.best is not None:
             self._points.challenge(saved.best)
         self._learnt, self._open_units = saved.learnt, saved.open_units

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.arrays import IntArray
+from lipyomo.bounds.layers import by_layer
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.phases import OPEN, RIGHT
@@ -80,22 +81,18 @@ class Points:
         values = np.where(generic, self._values(on), -1.0)
         keep = np.flatnonzero(generic)
         if keep.size:
-            self._append(points[keep], self._stored(on[keep]))
+            self.append(points[keep], self._stored(on[keep]))
             k = int(np.argmax(values))
             if values[k] > self._best.value:
                 self.challenge(points[k])
         return values
-
-    def restore(self, points: FloatArray, on: BoolArray) -> None:
-        """Fill an empty store with points that were in one, and the sides of their units."""
-        self._append(points, on)
 
     def adopt(self, groups: Sequence[FloatArray]) -> list[IntArray]:
         """Enter groups of points found elsewhere; returns numbers of the interior ones of each."""
         points = np.concatenate([self._points[:0], *groups])
         on, generic = self._patterns(points)
         first = self._count
-        self._append(points[generic], self._stored(on[generic]))
+        self.append(points[generic], self._stored(on[generic]))
         return self._numbers(generic, first, [len(group) for group in groups])
 
     def challenge(self, point: FloatArray) -> None:
@@ -146,14 +143,11 @@ class Points:
 
     def _values(self, on: BoolArray) -> FloatArray:
         """Operator norms of full patterns; lower bounds for the hard pairs of norms."""
-        hidden = self._problem.network.hidden
-        ends = np.cumsum([layer.units for layer in hidden])[:-1]
-        patterns = np.split(on, ends, axis=1) if hidden else []
-        if not patterns:
-            return np.full(len(on), pattern_norms(self._problem, patterns)[0])
-        return pattern_norms(self._problem, patterns)
+        patterns = by_layer(self._problem.network.hidden, on)
+        return np.full(len(on), pattern_norms(self._problem, patterns))
 
-    def _append(self, points: FloatArray, on: BoolArray) -> None:
+    def append(self, points: FloatArray, on: BoolArray) -> None:
+        """Store points and the sides of their units, as far as there is room."""
         room = self._capacity - self._count
         points, on = points[:room], on[:room]
         need = self._count + len(points)

@@ -42,9 +42,9 @@ class Beginning:
 def begin(
     bench: Bench,
     learnt: Learnt,
-    cascade: Cascade | None = None,
-    report: Callable[[float], object] | None = None,
-    search: Callable[[], object] = lambda: None,
+    cascade: Cascade | None,
+    report: Callable[[float], object],
+    search: Callable[[], object],
 ) -> Beginning:
     """Bound the whole problem.
 
@@ -52,11 +52,11 @@ def begin(
     ----------
     bench : Bench
     learnt : Learnt
-    cascade : Cascade, optional
+    cascade : Cascade or None
         Of the same problem: pre-activation bounds and upper ends to start from.
-    report : callable, optional
+    report : callable
         Called with proved bounds of the whole problem while they drop.
-    search : callable, optional
+    search : callable
         Called where there is a cascade, before bounds that take long: looks for points.
     """
     context, clock, points = bench.context, bench.watch.clock, bench.points
@@ -88,7 +88,7 @@ def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
 def _descended(
     bench: Bench,
     cascade: Cascade,
-    report: Callable[[float], object] | None,
+    report: Callable[[float], object],
     search: Callable[[], object],
 ) -> tuple[Node, RootBounds | None]:
     """The root with lower bounds, step by step where the first one would be long in coming."""

@@ -14,10 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
-from lipyomo.arrays import dense
-from lipyomo.digest import array_digest, network_digest
 from lipyomo.network import BoolArray, FloatArray
-from lipyomo.problem import LipschitzProblem
 from lipyomo.search.protocol import Arrays
 from lipyomo.search.relu.learnt import FEATURES, Learnt
 from lipyomo.search.relu.node import Evidence, Node, Split
@@ -52,29 +49,6 @@ class Saved:
     open_units: int
     learnt: Learnt
     known: FlatPhases | None
-
-
-def owner_of(problem: LipschitzProblem) -> dict[str, str]:
-    """Digests of what a search is about: the network, the domain, the two norms and directions.
-
-    Inputs that cannot move are part of the network, since they are put into its first layer.
-    """
-    small = problem.reduced.problem
-    domain, rows = small.domain, small.domain.rows
-    facts: list[Any] = [domain.lower, domain.upper, rows.b]
-    facts += [rows.A.indptr, rows.A.indices, rows.A.data]
-    facts += [getattr(domain, name, None) for name in ("radius", "point")]
-    kind = f"{type(domain).__name__} {getattr(domain, 'norm', None)}"
-    vertices = () if small.dual_vertices is None else small.dual_vertices
-    along = () if small.directions is None else dense(small.directions)
-    still = " (or value of an input that cannot move)" if problem.domain.frozen.any() else ""
-    return {
-        f"network{still}": network_digest(small.network),
-        "domain": f"{kind} {array_digest([] if fact is None else fact for fact in facts)}",
-        "input norm": small.input_norm,
-        "output norm": f"{small.output_norm.name} {array_digest(vertices)}",
-        "directions": array_digest(along),
-    }
 
 
 def encode(saved: Saved) -> Arrays:

@@ -94,7 +94,7 @@ def candidates(
         for drop in (worst.off, worst.on):
             closed = np.clip(node.bound - value * (1.0 - drop), 0.0, gap)
             here += 0.5 * np.log(closed / gap + _FAINT)
-    average = learnt.ahead[units] / np.maximum(learnt.looks[units], 1.0)
+    average = learnt.average_ahead[units]
     lower, upper = np.maximum(node.lower[units], -_HUGE), np.minimum(node.upper[units], _HUGE)
     nearer = np.maximum(np.minimum(upper, -lower), 0.0) / np.maximum(upper - lower, 1e-300)
     features = np.empty((units.size, FEATURES))
