@@ -33,7 +33,7 @@ class ExactSignal:
     values: Exact
 
     @classmethod
-    def inputs(cls, start: FloatArray) -> ExactSignal:
+    def of(cls, start: FloatArray) -> ExactSignal:
         """From the float64 signal (d, w) of the inputs; the last column is the constant's."""
         constant = np.zeros((1, start.shape[1]))
         constant[0, -1] = 1.0
@@ -43,7 +43,7 @@ class ExactSignal:
     def at(cls, x: FloatArray) -> ExactSignal:
         """The constant signal of a point, shape (d,), or (2, d) for the sum of two rows."""
         first, *others = np.atleast_2d(np.asarray(x, dtype=np.float64))
-        values = cls.inputs(first[:, None]).values
+        values = cls.of(first[:, None]).values
         for rest in others:
             values = values + Exact.of(np.append(rest, 0.0))
         return cls(values)

@@ -33,7 +33,7 @@ class ExactForm:
     @cached_property
     def _layers(self) -> list[ExactSignal]:
         system = self._system
-        start = ExactSignal.inputs(np.eye(system.inputs, self._width + 1))
+        start = ExactSignal.of(np.eye(system.inputs, self._width + 1))
         return list(carry(start, system.network.hidden, system.unit_maps(self._phases)))
 
     def _unit(self, unit: int) -> tuple[list[fmpq], fmpq]:

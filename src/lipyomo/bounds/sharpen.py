@@ -19,7 +19,7 @@ from lipyomo.bounds.params import PARAMS
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.numerics.params import PARAMS as PACE
-from lipyomo.phases import OPEN, decide
+from lipyomo.phases import OPEN, decide, flat
 
 
 def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:
@@ -41,7 +41,7 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
         return bounds
     ascent: DualAscent | None = None
     for _ in range(3):
-        phases = np.concatenate(bounds.phases)
+        phases = flat(bounds.phases)
         lower, upper = np.concatenate(bounds.lower), np.concatenate(bounds.upper)
         units = np.flatnonzero(phases == OPEN)
         units = units[units >= network.hidden[0].units]  # the first layer's ranges are exact

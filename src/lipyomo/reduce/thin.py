@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lipyomo.arrays import BoolArray, FloatArray, Matrix
+from lipyomo.arrays import FloatArray
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.pace import dense_entries
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
@@ -72,18 +72,12 @@ def _without_decided(network: Network, phases: Phases) -> Reduction:
         right = np.where(phase == LEFT, layer.left, layer.right)
         keep = (left != 0) | (right != 0)
         keep[:1] |= not keep.any()
-        weight = _part(layer.weight, keep, before)
+        weight = layer.weight[np.flatnonzero(keep)][:, np.flatnonzero(before)]
         layers.append(Layer(weight, layer.bias[keep], left[keep], right[keep]))
         kept.append(keep)
         before = keep
-    head = network.head
-    every = np.ones(head.units, dtype=bool)
-    small = Network([*layers, Layer(_part(head.weight, every, before), head.bias)], network.name)
+    head = Layer(network.head.weight[:, np.flatnonzero(before)], network.head.bias)
+    small = Network([*layers, head], network.name)
     known, place = flat(phases), np.cumsum(np.concatenate(kept)) - 1
     outer = np.flatnonzero(known == OPEN)
     return Reduction.to(small, Counterparts.of(network, outer, place[outer], known == RIGHT))
-
-
-def _part(weight: Matrix, rows: BoolArray, columns: BoolArray) -> Matrix:
-    """Some rows and columns of a matrix."""
-    return weight[np.flatnonzero(rows)][:, np.flatnonzero(columns)]

@@ -133,7 +133,7 @@ def _unit_rows(
     rows: list[list[fmpq]] = []
     owners: list[int] = []
     first = 0
-    for i, z in enumerate(carry(ExactSignal.inputs(start), layers, unit_maps)):
+    for i, z in enumerate(carry(ExactSignal.of(start), layers, unit_maps)):
         table = z.values.matrix.tolist()
         for unit in np.flatnonzero(layers[i].kinked).tolist():
             row, on = table[unit], bool(pattern[i][unit])

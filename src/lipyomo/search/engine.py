@@ -122,9 +122,9 @@ class Engine(Generic[N, T]):
 
     def _search(self) -> None:
         self._begin()
-        if self._workers is not None and self._waiting():
+        if self._workers is not None and self._fathom_waiting():
             self._search_together(self._workers)
-        while self._waiting() and not self._clock.expired:
+        while self._fathom_waiting() and not self._clock.expired:
             self._split_next()
 
     @property
@@ -153,8 +153,8 @@ class Engine(Generic[N, T]):
         self._enter(Batch(), outcome)
         self._standing = replace(self._standing, root=root)
 
-    def _waiting(self) -> bool:
-        """Whether a node waits whose bound is above the cutoff; those below it are fathomed."""
+    def _fathom_waiting(self) -> bool:
+        """Fathom nodes that come next and are not above the cutoff; whether any other waits."""
         while (node := self._queue.next) is not None:
             cutoff = self._cutoff
             if node.bound > cutoff:
@@ -234,7 +234,7 @@ class Engine(Generic[N, T]):
             )
             self._team = team
             try:
-                while (self._waiting() or len(team)) and not self._nearly_over:
+                while (self._fathom_waiting() or len(team)) and not self._nearly_over:
                     if not len(team) and len(self._queue) < 2:
                         self._split_next()
                         continue
@@ -254,7 +254,7 @@ class Engine(Generic[N, T]):
 
     def _fill(self, team: Team[N, T]) -> None:
         """Set off as many tasks as there is room for."""
-        while len(team) < team.most and self._waiting():
+        while len(team) < team.most and self._fathom_waiting():
             batch = self._take()
             team.send(self._pipeline.plan(batch, travels=True), batch)
 
@@ -269,7 +269,7 @@ class Engine(Generic[N, T]):
         seeds = self._seeds
         self._fill(team)
         self._after_batch(seeds)
-        self._waiting()
+        self._fathom_waiting()
 
     def _attend(self) -> None:
         """Keep others busy while this process works on a task: at the same points of the search."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from lipyomo.cascade import Cascade
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
+from lipyomo.phases import flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
@@ -304,7 +305,7 @@ def pipeline_for(
     state = None if checkpoint is None else checkpoint.state
     known = None if state is None else state.get("known")
     if state is None and cascade is not None:
-        known = np.concatenate([np.zeros(0, dtype=np.int8), *cascade.bounds.phases])
+        known = flat(cascade.bounds.phases)
     question = Question(problem, settings.gap, cutoff, known, params=params or Params())
     return Pipeline(question, settings.seed, cascade)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.cascade import Cascade
+from lipyomo.phases import flat
 from lipyomo.search.relu.bound import with_root
 from lipyomo.search.relu.context import Context
 from lipyomo.search.relu.examine import Bench, examine
@@ -78,7 +79,7 @@ def begin(
 def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
     """The root with what a cascade knows, whose targets may be coarser."""
     bounds, left = cascade.bounds, context.presolved
-    phases = left.restrict(np.concatenate(bounds.phases), node.phases)
+    phases = left.restrict(flat(bounds.phases), node.phases)
     lower = left.restrict(np.concatenate(bounds.lower), node.lower)
     upper = left.restrict(np.concatenate(bounds.upper), node.upper)
     known = cascade.bounds_of(context.targets)
