@@ -78,9 +78,9 @@ def affine_bound(run: Run) -> None:
     small = run.problem.reduced.problem
     tables = 8.0 * small.network.input_dim**2 <= LARGE
     if small.network.smooth and small.domain.is_bounded and tables and not run.expired:
-        try:
-            from lipyomo.search.smooth.chords import whole_bound
+        from lipyomo.search.smooth.chords import whole_bound
 
+        try:
             run.drop_upper(whole_bound(small, run.clock))
         except MethodError:  # too many vertices: the others treat the dual ball as a whole
             return
