@@ -102,13 +102,18 @@ class Points:
             self._best = Incumbent(witness.value, witness.point)
 
     def visit(self, points: FloatArray, margins: FloatArray) -> list[IntArray]:
-        """Enter points near interior points (k, d) of k regions; returns each one's numbers."""
+        """Enter points near interior points (k, d) of k regions; returns each one's numbers.
+
+        Margins (k,) are in shares of the domain's widths (of one where it is unbounded).
+        """
         domain, k = self._problem.domain, len(points)
+        width = domain.upper - domain.lower
+        width[~np.isfinite(width) | (width <= 0)] = 1.0
         reach = 0.2 * np.minimum(margins, 1.0)[:, None, None]
         noise = reach * self._rng.uniform(-1.0, 1.0, (k, 3, points.shape[1]))
-        near = points[:, None, :] + noise * np.array([[0.0], [0.1], [1.0]])
+        near = points[:, None, :] + width * noise * np.array([[0.0], [0.1], [1.0]])
         inward = domain.center - near
-        length = np.abs(inward).max(axis=2, keepdims=True)
+        length = np.abs(inward / width).max(axis=2, keepdims=True)
         near += inward * np.minimum(0.01, 0.1 * reach / np.maximum(length, 1e-300))
         near = np.clip(near, domain.lower, domain.upper).reshape(-1, points.shape[1])
         first, entered = self._count, np.asarray(domain.contains(near))
