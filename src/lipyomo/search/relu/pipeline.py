@@ -17,8 +17,7 @@ from lipyomo.phases import flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import default_evaluations, quick_budget
-from lipyomo.sampling.params import PARAMS
+from lipyomo.sampling.local_search import quick_budget
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
 from lipyomo.search.protocol import Pipeline as Searching
@@ -137,7 +136,7 @@ class Pipeline(Searching[Node, Task]):
     def root(self, clock: Clock, tell: Tell) -> Root[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
         if not self._context.question.enough:  # what is to be proved has been looked for
-            self._improve(*quick_budget(self._searched, clock), [])
+            self._improve(*self._look(clock), [])
         tell(best=self._points.best)
         found = begin(
             Bench(self._context, self._points, self._region, Watch(clock, lambda: None)),
@@ -226,11 +225,16 @@ class Pipeline(Searching[Node, Task]):
 
     def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.protocol.Pipeline`."""
-        evaluations = default_evaluations(self._searched) // PARAMS.quick
+        evaluations, brief = self._look(clock)
         if not seeds:  # about the root of a large network
-            clock = clock.within(clock.left / PARAMS.quick)
+            clock = brief
         self._improve(int(evaluations * effort), clock, seeds)
         return self._points.best
+
+    def _look(self, clock: Clock) -> tuple[int, Clock]:
+        """Evaluations and time of a look for points: half a short search, as others follow."""
+        evaluations, brief = quick_budget(self._searched, clock)
+        return evaluations // 2, brief
 
     def _improve(self, evaluations: int, clock: Clock, seeds: Sequence[Node]) -> None:
         """A turn of the primal heuristics; what they find is entered."""
