@@ -15,8 +15,9 @@ points of the domain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ from lipyomo.arguments import brief, real_numbers, whole_number
 from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix, read_only, settled
 from lipyomo.errors import ProblemError
 from lipyomo.numerics.exact import exact
+
+Number = TypeVar("Number", bound=Any)
 
 Selection: TypeAlias = "int | slice | Iterable[int] | str | Iterable[str]"
 """Some inputs: an index, a slice, indices, a mask of all inputs, or names (`by_name`)."""
@@ -179,6 +182,29 @@ def without_frozen(directions: Matrix, frozen: BoolArray) -> Matrix:
             "name others"
         )
     return _kept(sp.csr_array(directions)[:, kept])
+
+
+def along_columns(
+    rows: Sequence[Sequence[Number]], directions: Matrix, number: Callable[[float], Number]
+) -> list[list[Number]]:
+    """Products of rows with the directions, in the arithmetic of the rows.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of numbers, each of length d
+        Rational numbers, or balls.
+    directions : Matrix, shape (d, k)
+    number : callable
+        Makes such a number of a float.
+    """
+    columns = sp.csc_array(directions)
+    found: list[list[Number]] = [[] for _ in rows]
+    for start, end in pairwise(columns.indptr.tolist()):
+        entries = map(number, columns.data[start:end].tolist())
+        terms = list(zip(columns.indices[start:end].tolist(), entries, strict=True))
+        for own, row in zip(found, rows, strict=True):
+            own.append(sum((row[i] * entry for i, entry in terms), number(0.0)))
+    return found
 
 
 def describe(directions: Matrix) -> str:

@@ -187,9 +187,9 @@ def _formula(norm: str) -> str:
     return rf"\mathrm{{{re.sub(r'[^0-9A-Za-z]+', ' ', norm).strip()}}}"
 
 
-def window(first: float, last: float, least: float = 1e-3) -> tuple[float, float]:
+def window(first: float, last: float) -> tuple[float, float]:
     """Limits of an axis of seconds from `first` to `last`, with room for labels at the right."""
-    span = max(last - first, 0.05 * last, least)
+    span = max(last - first, 0.05 * last, 1e-3)
     return max(first - 0.03 * span, 0.0), last + 0.25 * span
 
 

@@ -49,6 +49,23 @@ def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
     return decide_strictly(found, np.zeros(len(found))) if found else Decision()
 
 
+def _read_rows(A: object, b: npt.ArrayLike) -> Rows:
+    """The rows that are given, without those that infinite entries of b leave to everything."""
+    given = None if sp.issparse(A) else real_numbers(A, "the polytope's A", DomainError)
+    if given is not None and given.ndim != 2:
+        raise DomainError(f"the polytope's A has {given.ndim} axes, expected 2 (rows, inputs)")
+    matrix = sp.csr_array(A if given is None else given, dtype=np.float64)
+    right = real_numbers(b, "the polytope's b", DomainError).reshape(-1)
+    if matrix.shape[0] != right.size:
+        raise DomainError(f"A has {matrix.shape[0]} rows, but b has {right.size} entries")
+    if not np.isfinite(matrix.data).all() or np.isnan(right).any():
+        raise DomainError("the polytope's A or b holds NaN or infinite entries")
+    if np.isneginf(right).any():
+        raise DomainError("the polytope is empty: an entry of b is -inf")
+    keep = np.isfinite(right)
+    return Rows(sp.csr_array(matrix[keep]), right[keep])
+
+
 def usual_rows(rows: Rows) -> Rows:
     """The same inequalities, those with huge or tiny coefficients multiplied by powers of two.
 
@@ -90,23 +107,11 @@ class Polytope(Domain):
         lower: npt.ArrayLike = -np.inf,
         upper: npt.ArrayLike = np.inf,
     ) -> None:
-        dense = None if sp.issparse(A) else real_numbers(A, "the polytope's A", DomainError)
-        if dense is not None and dense.ndim != 2:
-            raise DomainError(f"the polytope's A has {dense.ndim} axes, expected 2 (rows, inputs)")
-        matrix = sp.csr_array(A if dense is None else dense, dtype=np.float64)
-        right = real_numbers(b, "the polytope's b", DomainError).reshape(-1)
-        if matrix.shape[0] != right.size:
-            raise DomainError(f"A has {matrix.shape[0]} rows, but b has {right.size} entries")
-        if not np.isfinite(matrix.data).all() or np.isnan(right).any():
-            raise DomainError("the polytope's A or b holds NaN or infinite entries")
-        keep = np.isfinite(right)
-        if np.isneginf(right).any():
-            raise DomainError("the polytope is empty: an entry of b is -inf")
-        self._rows = usual_rows(Rows(sp.csr_array(matrix[keep]), right[keep]))
-        outer = Box(lower, upper, matrix.shape[1])
+        self._rows = usual_rows(_read_rows(A, b))
+        d = self._rows.A.shape[1]
+        outer = Box(lower, upper, d)
         self._lp = LinearProgram(outer.lower, outer.upper, self._rows.A, self._rows.b)
-        found = self._lp.maximise(np.zeros(matrix.shape[1]))
-        if found.point is None:
+        if self._lp.maximise(np.zeros(d)).point is None:
             if interior_of(self._rows, outer.lower, outer.upper).weights is not None:
                 raise DomainError(
                     "the polytope is empty, or has no interior: no x satisfies A x < b and the "
@@ -117,7 +122,6 @@ class Polytope(Domain):
                 "linear programs.  Remedy: scale the inputs"
             )
         self._lp.enclose()
-        d = matrix.shape[1]
         self.upper = self._tidy(self.support(sp.eye_array(d, format="csr")), outer.upper)
         self.lower = self._tidy(-self.support(-sp.eye_array(d, format="csr")), outer.lower)
         self._freeze(outer)

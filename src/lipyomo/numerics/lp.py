@@ -71,7 +71,7 @@ class LinearProgram:
     ) -> None:
         import highspy
 
-        self._highspy, self._statuses = highspy, highspy.HighsModelStatus
+        self._highspy = highspy
         self._solver = silent_highs()
         self._solver.setOptionValue("presolve", "off")  # presolve would throw the basis away
         self._solver.setOptionValue("threads", 1)
@@ -142,16 +142,15 @@ class LinearProgram:
         """
         if not self._loaded:
             return None
-        known = self._statuses
+        statuses = self._highspy.HighsModelStatus
+        known = statuses.kOptimal, statuses.kInfeasible, statuses.kUnbounded
         columns = np.arange(objective.size, dtype=np.int32)
         self._solver.changeColsCost(objective.size, columns, objective)
         self._run()
-        self._status = self._solver.getModelStatus()
-        if self._status not in (known.kOptimal, known.kInfeasible, known.kUnbounded):
+        if self._solver.getModelStatus() not in known:
             self._solver.clearSolver()
             self._run()
-            self._status = self._solver.getModelStatus()
-        if self._status != known.kOptimal:
+        if self._solver.getModelStatus() != statuses.kOptimal:
             return None
         solution = self._solver.getSolution()
         point = np.array(solution.col_value)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from lipyomo.arrays import IntArray
+from lipyomo.arrays import BoolArray, IntArray
 from lipyomo.domains.base import RoundPart
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact, row_reduced
@@ -107,10 +107,9 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> IntArray 
     ndarray of int, or None
         Numbers of the rows; None without a proof.
     """
-    top = float(guess.max(initial=0.0))
-    if not np.isfinite(guess).all() or top <= 0:
+    pick = _weighty(guess)
+    if not pick.size:
         return None
-    pick = np.flatnonzero(guess > PARAMS.rounding * top)
     chosen = [list(rows[k]) for k in pick.tolist()]
     proved = _repaired(chosen, [exact(float(guess[k])) for k in pick.tolist()], body)
     return pick if proved else None
@@ -219,50 +218,78 @@ def contradicts_beyond_rounding(
     ``y_P - B_P^{-1} B y`` cancel exactly, and ``|B_P^{-1} r| <= |R r| + alpha / (1 - alpha)
     |R r|_inf``.  What is left to show is that they are not negative, and the inequality.
     """
-    top = float(guess.max(initial=0.0))
-    if not np.isfinite(guess).all() or top <= 0:
+    pick = _weighty(guess)
+    if not pick.size:
         return None
-    pick = np.flatnonzero(guess > PARAMS.rounding * top)
-    y = guess[pick] / top
-    A, b = rows.A[pick], rows.b[pick]
-    A_error, b_error = rows.A_error[pick], rows.b_error[pick]
-    if not (np.isfinite(A_error).all() and np.isfinite(b_error).all()):
+    y = guess[pick] / float(guess.max())
+    own = RoundedRows(*(part[pick] for part in (rows.A, rows.b, rows.A_error, rows.b_error)))
+    if not (np.isfinite(own.A_error).all() and np.isfinite(own.b_error).all()):
         return None
-    k, n = A.shape
-    total, size = y @ A, y @ np.abs(A)
-    noise = gamma(k) * size + y @ A_error
-    bounded = np.isfinite(lower) & np.isfinite(upper)
-    side = np.where(total > 0, lower, upper)
-    settled = bounded | (np.isfinite(side) & (np.abs(total) > 2.0 * noise)) | (size == 0)
-    settled &= ~((size == 0) & (noise > 0) & ~bounded)
-    cancel = np.flatnonzero(~settled)
-    change = np.zeros(k)
-    if cancel.size:
-        found = _cancelling(A[:, cancel].T, A_error[:, cancel].T, y)
+    cancel = _to_cancel(own, lower, upper, y)
+    change = np.zeros(y.size)
+    if cancel.any():
+        found = _cancelling(own.A[:, cancel].T, own.A_error[:, cancel].T, y)
         if found is None:
             return None
         y, change = found
     if (y - change < 0).any():
         return None
-    settled_columns = np.flatnonzero(settled)
-    A, A_error = A[:, settled_columns], A_error[:, settled_columns]
-    low, high = lower[settled_columns], upper[settled_columns]
-    total = y @ A
-    error = gamma(k) * (y @ np.abs(A)) + y @ A_error + change @ (np.abs(A) + A_error)
-    side = np.where(total > 0, low, high)
+    left = np.flatnonzero(~cancel)
+    own = RoundedRows(own.A[:, left], own.b, own.A_error[:, left], own.b_error)
+    return pick if _is_negative(own, lower[left], upper[left], y, change) else None
+
+
+def _weighty(guess: FloatArray) -> IntArray:
+    """Rows whose weights are more than rounding; none of weights that are no finite numbers."""
+    top = float(guess.max(initial=0.0))
+    if not np.isfinite(guess).all() or top <= 0:
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(guess > PARAMS.rounding * top)
+
+
+def _to_cancel(rows: RoundedRows, lower: FloatArray, upper: FloatArray, y: FloatArray) -> BoolArray:
+    """Which variables (n,) the sum of the rows with weights y (r,) must not contain.
+
+    Those without a bound on the side that counts, or for which rounding does not tell the side.
+    """
+    total, size = y @ rows.A, y @ np.abs(rows.A)
+    noise = gamma(y.size) * size + y @ rows.A_error
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    side = np.where(total > 0, lower, upper)
+    told = np.isfinite(side) & (np.abs(total) > 2.0 * noise)
+    unused = (size == 0) & (noise == 0)
+    return np.asarray(~(bounded | unused | (told & (size != 0))))
+
+
+def _is_negative(
+    rows: RoundedRows, lower: FloatArray, upper: FloatArray, y: FloatArray, change: FloatArray
+) -> bool:
+    """Whether ``y . (b - A w)`` is negative on a box for certain, with all rounding.
+
+    Parameters
+    ----------
+    rows : RoundedRows
+    lower, upper : ndarray, shape (n,)
+    y, change : ndarray, shape (r,)
+        Weights, and how far from them the true ones may be.
+    """
+    k, n = rows.A.shape
+    sizes = np.abs(rows.A)
+    total, size = y @ rows.A, y @ sizes
+    error = gamma(k) * size + y @ rows.A_error + change @ (sizes + rows.A_error)
     idle = (total == 0) & (error == 0)
-    side = np.where(idle, 0.0, side)
+    side = np.where(idle, 0.0, np.where(total > 0, lower, upper))
     if not np.isfinite(side).all():
-        return None
-    both = np.isfinite(low) & np.isfinite(high)
+        return False
+    both = np.isfinite(lower) & np.isfinite(upper)
     if (~both & ~idle & (np.abs(total) <= error)).any():
-        return None
-    reach = np.where(both, np.maximum(np.abs(low), np.abs(high)), np.abs(side))
+        return False
+    reach = np.where(both, np.maximum(np.abs(lower), np.abs(upper)), np.abs(side))
     reach = np.where(idle, 0.0, reach)
-    value = float(y @ b - total @ side)
-    value_size = float(y @ np.abs(b) + (y @ np.abs(A)) @ reach)
-    slack = float(y @ b_error + change @ (np.abs(b) + b_error) + error @ reach)
-    return pick if value + (1.0 + 1e-6) * slack + gamma(k + n) * value_size < 0 else None
+    value = float(y @ rows.b - total @ side)
+    value_size = float(y @ np.abs(rows.b) + size @ reach)
+    slack = float(y @ rows.b_error + change @ (np.abs(rows.b) + rows.b_error) + error @ reach)
+    return value + (1.0 + 1e-6) * slack + gamma(k + n) * value_size < 0
 
 
 def _cancelling(

@@ -88,24 +88,45 @@ def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) 
     guess = np.zeros(len(every))
     guess[: len(rows)] = weight
     decision = decide_strictly(every, guess)
-    inner = decision.point
-    if inner is not None and ball is not None and ball.norm == "l2":
-        least = nearest(every, ball)
-        if least is not None and not least.inside:
-            return Interior(support=owners[[k for k in least.faces if k < len(owners)]])
-        inner = inner if least is None else between(least.point, inner, ball)
-    if inner is not None:
-        parts = np.array([domain.upper, np.zeros(domain.dimension)])
-        pair = parts[:, moving] = _sum_of_two(inner)
-        for point in (parts[0], parts):  # a sliver may lie between two float64 points
-            own = pair[: point.ndim].T.tolist()
-            left = slacks(rows, [sum(map(exact, entries), fmpq(0)) for entries in own])
-            if domain.holds_inside(point) and min(left, default=1) > 0:
-                return Interior(point, approximate(min(left, default=fmpq(0))))
+    if decision.point is not None:
+        return _inside(domain, body, rows, owners, decision.point)
     if decision.weights is None:
         return UNKNOWN
     used = [k for k in range(len(owners)) if decision.weights[k] > 0]
     return Interior(support=owners[used])
+
+
+def _inside(
+    domain: Domain, body: Body, rows: Sequence[Row], owners: IntArray, x: list[fmpq]
+) -> Interior:
+    """The answer where x satisfies all rows, and the sides of the box: a ball may miss it.
+
+    Parameters
+    ----------
+    domain : Domain
+    body : Body
+        Box and ball, in the inputs that move.
+    rows : sequence of sequences of fmpq
+        ``(a, b)`` of ``a . x < b``, of units and faces.
+    owners : ndarray of int
+        The units of the first rows.
+    x : list of fmpq
+        In the inputs that move.
+    """
+    if body.ball is not None and body.ball.norm == "l2":
+        least = nearest([*rows, *box_sides(body.lower, body.upper)], body.ball)
+        if least is not None and not least.inside:
+            return Interior(support=owners[[k for k in least.faces if k < len(owners)]])
+        x = x if least is None else between(least.point, x, body.ball)
+    moving = ~domain.frozen
+    parts = np.array([domain.upper, np.zeros(domain.dimension)])
+    pair = parts[:, moving] = _sum_of_two(x)
+    for point in (parts[0], parts):  # a sliver may lie between two float64 points
+        at = [sum(map(exact, entries), fmpq(0)) for entries in pair[: point.ndim].T.tolist()]
+        least_slack = min(slacks(rows, at), default=None)
+        if domain.holds_inside(point) and (least_slack is None or least_slack > 0):
+            return Interior(point, approximate(least_slack or fmpq(0)))
+    return UNKNOWN
 
 
 def _sum_of_two(point: Sequence[fmpq]) -> FloatArray:

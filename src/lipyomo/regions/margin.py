@@ -168,7 +168,7 @@ class _Margins:
         column = np.concatenate([self.column, np.ones(high.size + low.size)])
         right = np.concatenate([self.right, self.upper[high], -self.lower[low]])
         program, objective = self._program(normals, column, right)
-        return self._solved(program, objective, best, 0.0)
+        return self._solved(program, objective, best, 0.0)[0]
 
     def moved_faces(self, best: InteriorPoint) -> InteriorPoint:
         """Linear programs with the box shrunk by tau on all sides.
@@ -181,17 +181,17 @@ class _Margins:
         tau = 0.0
         for _ in range(PARAMS.secants):
             self._shrink(program, tau)
-            best = self._solved(program, objective, best, tau)
-            points.append((tau, self._value))
-            if self._value <= tau * 1.05 or best.margin >= 0.9 * best.ceiling:
+            best, value = self._solved(program, objective, best, tau)
+            points.append((tau, value))
+            if value <= tau * 1.05 or best.margin >= 0.9 * best.ceiling:
                 break
-            tau = self._value if len(points) == 1 else _crossing(points[0], points[-1])
+            tau = value if len(points) == 1 else _crossing(points[0], points[-1])
             tau = min(tau, 0.999 * self.cap)
         (first, _), (last, value) = points[0], points[-1]
         if last > first and value < last and best.margin < 0.9 * best.ceiling:
             tau = min(max(_crossing(points[0], points[-1]), 0.0), 0.999 * self.cap)
             self._shrink(program, tau)
-            best = self._solved(program, objective, best, tau)
+            best, _ = self._solved(program, objective, best, tau)
         return best
 
     def towards_center(self, best: InteriorPoint, ball: RoundPart) -> InteriorPoint:
@@ -250,17 +250,19 @@ class _Margins:
 
     def _solved(
         self, program: LinearProgram, objective: FloatArray, best: InteriorPoint, tau: float
-    ) -> InteriorPoint:
-        """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
+    ) -> tuple[InteriorPoint, float]:
+        """Maximise t; the better point with its ceiling, and t.
+
+        A margin above tau is at most t.
+        """
         outcome = program.maximise(objective)
-        self._value = outcome.value
         self.guesses.append(program.duals[: self.right.size])
         if not self.capped or outcome.bound < self.cap * (1.0 - PARAMS.rounding):
             ceiling = self.scale * max(outcome.bound, tau)
             best = replace(best, ceiling=min(best.ceiling, ceiling))
-        if outcome.point is None:
-            return best
-        return self._improved(best, outcome.point[: self.domain.dimension])
+        if outcome.point is not None:
+            best = self._improved(best, outcome.point[: self.domain.dimension])
+        return best, outcome.value
 
     def _improved(self, best: InteriorPoint, y: FloatArray) -> InteriorPoint:
         """`best`, or the point y if its margin is larger."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from flint import fmpq
 
 from lipyomo.affine.exact import ExactSignal, pulled_back
 from lipyomo.affine.signal import carry, decided
+from lipyomo.directions import along_columns
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.rounding import UNIT, gamma
@@ -34,15 +34,7 @@ def directed_gradients(
         return exact_gradients(problem.network, pattern, functionals, ~problem.domain.frozen)
     every = np.ones(problem.network.input_dim, dtype=bool)
     full = exact_gradients(problem.network, pattern, functionals, every)
-    columns = sp.csc_array(problem.directions)
-    found: list[list[fmpq]] = [[] for _ in full]
-    for j in range(columns.shape[1]):
-        own = slice(columns.indptr[j], columns.indptr[j + 1])
-        entries = map(exact, columns.data[own].tolist())
-        terms = list(zip(columns.indices[own].tolist(), entries, strict=True))
-        for row, gradient in zip(found, full, strict=True):
-            row.append(sum((gradient[i] * entry for i, entry in terms), fmpq(0)))
-    return found
+    return along_columns(full, problem.directions, exact)
 
 
 def exact_jacobian(network: Network, pattern: Pattern) -> FloatArray:

@@ -7,14 +7,13 @@ has jumps is proved not to be at one.  Units that depend on inputs which cannot 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 from flint import arb, arb_mat, ctx
 
 from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.directions import along_columns
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.ball_arithmetic import PRECISION, UnitAt, matrix_of, outside, units_along
 from lipyomo.result import Witness
@@ -121,9 +120,4 @@ def _along(row: arb_mat, problem: LipschitzProblem) -> list[arb]:
     """A gradient in the inputs that can move, or in a problem's directions."""
     if problem.directions is None:
         return [row[0, j] for j in np.flatnonzero(~problem.domain.frozen).tolist()]
-    columns = sp.csc_array(problem.directions)
-    found = []
-    for start, end in pairwise(columns.indptr.tolist()):
-        pairs = zip(columns.indices[start:end].tolist(), columns.data[start:end], strict=True)
-        found.append(sum((row[0, i] * arb(float(entry)) for i, entry in pairs), arb(0)))
-    return found
+    return along_columns(row.tolist(), problem.directions, arb)[0]

@@ -190,7 +190,7 @@ def is_of(path: AnyPath, kind: Kind) -> bool:
 
 
 @contextmanager
-def written(path: AnyPath, kind: Kind, reads: Iterable[AnyPath] = ()) -> Iterator[BinaryIO]:
+def written(path: AnyPath, kind: Kind) -> Iterator[BinaryIO]:
     """Open a file to be written as a whole; what is there stays until the body has ended.
 
     If the body fails, or the disk is full, nothing has changed.
@@ -199,15 +199,13 @@ def written(path: AnyPath, kind: Kind, reads: Iterable[AnyPath] = ()) -> Iterato
     ----------
     path : path
     kind : Kind
-    reads : iterable of path, optional
-        What the same call reads.
 
     Raises
     ------
     OutputError
         As for `check_output`, or if the file cannot be written.
     """
-    check_output(path, kind, reads)
+    check_output(path, kind)
     there = look(path)
     try:
         if there is None or _is_replaced(there):
