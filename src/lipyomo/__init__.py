@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from lipyomo.onnx import load, to_onnx
     from lipyomo.problem import LipschitzProblem
     from lipyomo.questions.derivatives import JacobianRanges, derivative_range, jacobian_ranges
-    from lipyomo.questions.deviation import LargestValue, largest_value
-    from lipyomo.questions.largest import solve_largest
+    from lipyomo.questions.largest import LargestValue, largest_value
     from lipyomo.questions.lie import lie_derivative
+    from lipyomo.questions.several import solve_largest
     from lipyomo.questions.values import value_range
     from lipyomo.quick import lipschitz
     from lipyomo.ranges import Range
@@ -55,8 +55,8 @@ _NAMES = {
     "questions.values": ("value_range",),
     "questions.lie": ("lie_derivative",),
     "questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
-    "questions.deviation": ("LargestValue", "largest_value"),
-    "questions.largest": ("solve_largest",),
+    "questions.largest": ("LargestValue", "largest_value"),
+    "questions.several": ("solve_largest",),
     "quick": ("lipschitz",),
     "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
     "settings": ("Settings",),

@@ -17,7 +17,7 @@ from lipyomo.errors import ProblemError
 from lipyomo.network import Network
 from lipyomo.norms import OutputNorm
 from lipyomo.problem import LipschitzProblem
-from lipyomo.questions.largest import solve_largest
+from lipyomo.questions.several import solve_largest
 from lipyomo.result import Result
 
 if TYPE_CHECKING:

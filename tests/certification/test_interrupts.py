@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import lipyomo
+from interrupts import pressed
 from networks import random_network
 
 WIDE = random_network(3, (12, 40, 40, 3))
 POINTS = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 12))
-
-
-@contextmanager
-def pressed(after: float) -> Iterator[None]:
-    """A block in which Ctrl-C is pressed after some seconds."""
-
-    def press(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, press)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, after)
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def by_bnb() -> object:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import signal
 
 import numpy as np
 import pytest
 
 import lipyomo
+from interrupts import pressed
 from lipyomo.errors import LipyomoError
 from lipyomo.system.parallel import Carried
 from networks import random_network
@@ -86,18 +86,10 @@ def test_what_a_worker_has_found_stays_for_its_next_job() -> None:
 
 
 def test_ctrl_c_ends_a_sweep_after_what_its_method_has() -> None:
-    def press(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
     wide = lipyomo.LipschitzProblem(random_network(3, (12, 30, 30, 2)), lipyomo.Box(-3.0, 3.0, 12))
     rows = lipyomo.sweep([wide, wide], method="bnb", workers=1)  # minutes each
-    before = signal.signal(signal.SIGALRM, press)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 1.0)
+    with pressed(1.0):
         found = next(rows).result
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
     assert found is not None
     assert found.status is lipyomo.Status.INTERRUPTED
     assert found.lower <= found.upper

@@ -33,7 +33,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ImportNote, NormError, ProblemError
 from lipyomo.methods.registry import get_method, methods
 from lipyomo.problem import LipschitzProblem
-from lipyomo.questions.largest import solve_largest
+from lipyomo.questions.several import solve_largest
 from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
 from lipyomo.run import PROVED, Clock
 from lipyomo.settings import Settings
@@ -274,7 +274,7 @@ def _find_largest(
     After Ctrl-C a glance has to do.
     """
     with importing():
-        from lipyomo.questions.deviation import largest_value
+        from lipyomo.questions.largest import largest_value
 
     result = ended.result
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:

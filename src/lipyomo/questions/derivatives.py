@@ -160,6 +160,8 @@ def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings
         within = clock.within(clock.left * len(part) / (count - start))
         found = EntrySearch(problem, steps, part, settings, within)
         found.run()
+        if within.interrupted:
+            clock.stop()
         nodes += found.nodes
         entries += found.ranges()
     exactly = all(entry.status is Status.EXACT for row in entries for entry in row)

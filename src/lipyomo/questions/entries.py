@@ -27,6 +27,7 @@ from lipyomo.errors import ProblemError
 from lipyomo.maps.entries import EntryPieces, Known, bound_entries
 from lipyomo.maps.params import PARAMS as MAPS
 from lipyomo.maps.relu import divided
+from lipyomo.methods.registry import was_interrupted
 from lipyomo.network import Layer, Network
 from lipyomo.networks import affine_after, parallel
 from lipyomo.norms import LinfOutput
@@ -114,7 +115,7 @@ class EntrySearch:
         ]
 
     def run(self) -> None:
-        """Search until all ends are known, or time is over."""
+        """Search until all ends are known, or time is over, or Ctrl-C stops the clock."""
         rng = np.random.default_rng(self._settings.seed)
         domain = self._problem.domain
         for x in [domain.center, *domain.sample(rng, PARAMS.starts)]:
@@ -127,6 +128,8 @@ class EntrySearch:
             self._search(rng)
         except ProblemError:  # terms as large as the slopes leave the range of float64 numbers
             return
+        except KeyboardInterrupt:
+            self._clock.stop()
 
     def _bound_in_boxes(self) -> None:
         """Bound all entries in batches of boxes, as far as that leads."""
@@ -234,10 +237,10 @@ class EntrySearch:
         values = np.stack([-found[1], found[0]])
         better = values > self.attained
         gain = bool((values > self.attained + 0.1 * self._tolerance).any())
-        self.attained = np.where(better, values, self.attained)
         at = np.atleast_2d(x).sum(axis=0)
         for s, i, j in zip(*np.nonzero(better), strict=True):
             self._points[s][i][j] = at
+        self.attained = np.where(better, values, self.attained)  # last: Ctrl-C may come between
         return gain
 
     def _offsets(self, only: End | None = None) -> tuple[float, FloatArray]:
@@ -316,6 +319,8 @@ class EntrySearch:
         )
         run = Run(joint, settings)
         found = search(run, C * (1.0 + slack), slack=slack)
+        if was_interrupted(found) and not enough():
+            clock.stop()
         self.nodes += found.nodes or 0
         self._drop(found.upper, M)
         if found.witness is None:

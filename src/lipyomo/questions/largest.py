@@ -1,116 +1,130 @@
-"""The largest of several constants, such as those of the parts of a domain that is a union."""
+"""The largest value of a network over a domain: how far two networks can be off."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lipyomo.api import chosen_settings, solve
-from lipyomo.errors import MethodError, ProblemError
+from lipyomo.api import chosen_settings
+from lipyomo.arguments import instance
+from lipyomo.arrays import FloatArray
+from lipyomo.errors import NormError, ProblemError
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Progress, Result, Status, close_enough
-from lipyomo.run import PROVED, Clock
+from lipyomo.questions.several import shared
+from lipyomo.questions.values import value_range
+from lipyomo.ranges import Range, tolerance_of
+from lipyomo.result import Status
+from lipyomo.run import Clock
 from lipyomo.settings import Settings
-
-LEAST = time.get_clock_info("monotonic").resolution
-"""Seconds that a part gets when time is over: there is a bound even so."""
+from lipyomo.system.plain import plain
 
 
-def solve_largest(
-    problems: Sequence[LipschitzProblem],
-    method: str = "auto",
+@dataclass(frozen=True, eq=False)
+class LargestValue:
+    """The interval of ``sup |f(x)|_beta`` over a domain.
+
+    Attributes
+    ----------
+    lower : float
+        Attained at `x`, in exact arithmetic.
+    upper : float
+        Proved.
+    x : ndarray, shape (d,), or None
+    functional : ndarray, shape (m,), or None
+        The vertex y of the dual ball with ``|y . f(x)| = lower``.
+    status : Status
+        ``exact`` if both ends are equal up to a millionth, else why they are not.
+    seconds : float
+    nodes : int
+    """
+
+    lower: float
+    upper: float
+    x: FloatArray | None
+    functional: FloatArray | None
+    status: Status
+    seconds: float
+    nodes: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the value is known up to a millionth."""
+        return self.status is Status.EXACT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found: dict[str, Any] = plain(vars(self))
+        return found
+
+
+def largest_value(
+    problem: LipschitzProblem | Sequence[LipschitzProblem],
     settings: Settings | None = None,
     **changes: Any,
-) -> Result:
-    """Bound the largest constant of several problems, one after the other.
+) -> LargestValue:
+    """Bound ``sup |f(x)|_beta`` over the domain of a problem, or over the domains of several.
 
     Parameters
     ----------
-    problems : sequence of LipschitzProblem
-        Of one network, in the same norms.
-    method, settings, **changes
-        As for `lipyomo.solve`.  What is left of the time limit is shared by the problems to come.
+    problem : LipschitzProblem or sequence of LipschitzProblem
+        Its network, domain and output norm count; the domain is bounded, and the dual ball of the
+        norm has vertices (all norms but ``l2``).
+    settings, **changes
+        As of `lipyomo.value_range`.
 
     Returns
     -------
-    Result
-        Its witness is one of the problem with the largest lower end: ``details["part"]``.
-        ``details["parts"]`` has the interval of each.
+    LargestValue
 
     Raises
     ------
-    LipyomoError
-        If there is no problem, or one cannot be treated.
+    NormError
+        If the dual ball has no vertices, or too many.
+    ProblemError
+        If the values have no range that is known: on unbounded domains, say.
     """
+    remedy = "give a LipschitzProblem, or several"
+    instance(problem, (LipschitzProblem, Sequence), "the problem", ProblemError, remedy)
+    problems = [problem] if isinstance(problem, LipschitzProblem) else list(problem)
+    for one in problems:
+        instance(one, LipschitzProblem, "a problem", ProblemError, remedy)
     if not problems:
-        raise ProblemError("there is no problem to solve.  Remedy: give one or more")
+        raise ProblemError("there is no problem.  Remedy: give one or more")
     chosen = chosen_settings(settings, changes)
-    clock = Clock(chosen.time_limit, began=chosen.started or time.monotonic())
-    if len(problems) == 1:
-        return solve(problems[0], method, chosen)
-    if chosen.checkpoint is not None:
-        raise MethodError("a checkpoint is one of a single search, and there are several problems")
-    found: list[Result] = []
-    history: list[tuple[float, float, float]] = []
-    for k, problem in enumerate(problems):
-        left = len(problems) - k
-        upper = max((one.upper for one in found), default=0.0) if left == 1 else float("inf")
-        lower = max((one.lower for one in found), default=0.0)
-
-        def told(now: Progress, k: int = k, lower: float = lower, upper: float = upper) -> None:
-            if chosen.progress is not None:
-                message = f"part {k + 1} of {len(problems)}"
-                ends = max(lower, now.lower), max(upper, now.upper)
-                chosen.progress(Progress(clock.seconds, *ends, now.nodes, message))
-
-        share = max(clock.left / left, LEAST)
-        own = replace(chosen, time_limit=share, started=None, progress=told)
-        found.append(solve(problem, method, own))
-        ends = max(lower, found[-1].lower), max(upper, found[-1].upper)
-        history.append((clock.seconds, *ends))
-    return _largest(problems, found, history, clock.seconds)
-
-
-def _largest(
-    problems: Sequence[LipschitzProblem],
-    found: Sequence[Result],
-    history: list[tuple[float, float, float]],
-    seconds: float,
-) -> Result:
-    """The result of all from those of each."""
-    best = max(range(len(found)), key=lambda k: found[k].lower)
-    widest = max(found, key=lambda one: one.upper)
-    lower, upper = found[best].lower, widest.upper
-    status = widest.status
-    if any(one.status is Status.CONTRADICTION for one in found):
-        status = Status.CONTRADICTION
-    elif found[best].status is Status.EXACT and close_enough(lower, upper):
-        status = Status.EXACT
-    estimates = [one.estimate for one in found if one.estimate is not None]
-    parts = [
-        {
-            "domain": problem.domain.describe(),
-            "lower": one.lower,
-            "upper": one.upper,
-            "status": str(one.status),
-            "seconds": one.seconds,
-        }
-        for problem, one in zip(problems, found, strict=True)
-    ]
-    unproved = [one.basis for one in found if one.basis not in (None, PROVED)]
-    return replace(
-        found[best],
-        upper=upper,
-        status=status,
-        estimate=max(estimates, default=None),
-        seconds=seconds,
-        nodes=sum(one.nodes or 0 for one in found),
-        unstable=None,
-        basis=unproved[0] if unproved else widest.basis,
-        warnings=list(dict.fromkeys(note for one in found for note in one.warnings)),
-        history=history,
-        details={**found[best].details, "part": best, "parts": parts},
-        look_ahead=None,
+    clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
+    asked = [(one, row) for one in problems for row in _vertices(one)]
+    found: list[Range] = []
+    for k, (one, row) in enumerate(asked):
+        own = replace(chosen, **shared(clock, len(asked) - k))
+        found.append(value_range(one.network, one.domain, row, own))
+        if found[-1].status is Status.INTERRUPTED:
+            clock.stop()
+    best = max(range(len(found)), key=lambda k: found[k].magnitude[0])
+    widest = max(found, key=lambda one: one.magnitude[1])
+    lower, upper = found[best].magnitude[0], widest.magnitude[1]
+    side = 1 if found[best].high[0] >= -found[best].low[1] else 0
+    close = upper - lower <= tolerance_of(lower)
+    status = Status.EXACT if close else widest.status
+    if status is Status.EXACT and not close:  # both ends are known, up to the larger one's size
+        status = Status.PRECISION
+    return LargestValue(
+        lower,
+        upper,
+        found[best].witnesses[side],
+        asked[best][1],
+        status,
+        clock.seconds,
+        sum(one.nodes for one in found),
     )
+
+
+def _vertices(problem: LipschitzProblem) -> FloatArray:
+    """The functionals whose largest absolute value is the norm."""
+    vertices = problem.dual_vertices
+    if vertices is None:
+        raise NormError(
+            f"the largest value in the norm {problem.output_norm.name} is not known: its dual ball "
+            "has no vertices, or too many.  Remedy: take linf, cross or a functional"
+        )
+    return vertices
