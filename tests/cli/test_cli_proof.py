@@ -17,7 +17,7 @@ from cli_ran import Ran
 
 import lipyomo
 from lipyomo.onnx import write
-from lipyomo.system.parallel import usable_cores
+from lipyomo.system.threads import usable_cores
 
 Cli = Callable[..., Ran]
 

@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from lipyomo.errors import LipyomoError
 from lipyomo.semidefinite.choice import threads_for
 from lipyomo.system import parallel
-from lipyomo.system.parallel import Workers, blas_threads, called_early, usable_cores
+from lipyomo.system.parallel import Workers, called_early
+from lipyomo.system.threads import blas_threads, usable_cores
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="one core has one process")
 

@@ -25,7 +25,8 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
 from lipyomo.system.outputs import OutputError
-from lipyomo.system.parallel import Workers, with_one_blas_thread
+from lipyomo.system.parallel import Workers
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @with_one_blas_thread

@@ -27,7 +27,8 @@ from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, ProgressCallback, Status
 from lipyomo.run import Clock
-from lipyomo.system.parallel import Workers, with_one_blas_thread
+from lipyomo.system.parallel import Workers
+from lipyomo.system.threads import with_one_blas_thread
 
 logger = logging.getLogger(__name__)
 

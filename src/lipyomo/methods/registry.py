@@ -24,7 +24,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, Witness
 from lipyomo.run import Run
 from lipyomo.settings import Settings
-from lipyomo.system.parallel import blas_threads
+from lipyomo.system.threads import blas_threads
 
 LINEAR = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
 """Output norms whose dual balls are polytopes."""

@@ -32,7 +32,7 @@ from lipyomo.result import EXACT_TOLERANCE, Result
 from lipyomo.run import PROVED, Clock
 from lipyomo.search.params import HALVED
 from lipyomo.system.outputs import PROOF, check_output, written
-from lipyomo.system.parallel import with_one_blas_thread
+from lipyomo.system.threads import with_one_blas_thread
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.statement import DIRECTED_FORMAT, FORMAT, SMOOTH_FORMAT, read_statement
 

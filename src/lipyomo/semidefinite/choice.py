@@ -22,7 +22,7 @@ from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.shared import SharedKernel
 from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.wide import WideKernel
-from lipyomo.system.parallel import blas_threads, usable_cores
+from lipyomo.system.threads import blas_threads, usable_cores
 
 Ball = Literal["vertices", "l2", "l1"]
 
