@@ -218,6 +218,30 @@ class Domain(ABC):
             inside &= (x @ rows.dense.T <= rows.b + tolerance).all(axis=-1)
         return np.asarray(inside)
 
+    def drawn_in(self, points: FloatArray) -> FloatArray:
+        """Points (n, d) of the domain near the given ones, on their ways to the centre.
+
+        Rounding may leave some on the boundary, or just beyond it.
+        """
+        inside = np.clip(points, self.lower, self.upper)
+        if self.is_box:
+            return inside
+        center = self.center
+        away = inside - center
+        share = np.ones(len(points))
+        rows = self.rows
+        if rows.count:
+            room, rise = rows.b - rows.A @ center, away @ rows.A.T
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = np.minimum(share, np.where(rise > room, room / rise, 1.0).min(axis=1))
+        if self.ball is not None:
+            for _ in range(40):  # further in until the ball holds the point
+                out = self.ball.slack(center + share[:, None] * away) < 0
+                if not out.any():
+                    break
+                share[out] *= 0.98
+        return np.asarray(np.clip(center + share[:, None] * away, self.lower, self.upper))
+
     def holds_inside(self, x: FloatArray) -> bool:
         """Whether `x` lies strictly inside, without rounding; frozen inputs at their values.
 

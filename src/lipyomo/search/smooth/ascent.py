@@ -21,28 +21,6 @@ SHORTER = 0.25
 """By how much a step is cut; and the first one, as a share of the domain's width (or of one)."""
 
 
-def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
-    """Points (N, d) of the domain near the given ones."""
-    inside = np.clip(points, domain.lower, domain.upper)
-    if domain.is_box:
-        return inside
-    away = inside - domain.center
-    share = np.ones(len(points))
-    rows = domain.rows
-    if rows.count:
-        room, rise = rows.b - rows.A @ domain.center, away @ rows.A.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.minimum(share, np.where(rise > room, room / rise, 1.0).min(axis=1))
-    ball = domain.ball
-    if ball is not None:
-        for _ in range(40):  # further in until the ball holds the point
-            out = ball.slack(domain.center + share[:, None] * away) < 0
-            if not out.any():
-                break
-            share[out] *= 0.98
-    return np.asarray(np.clip(domain.center + share[:, None] * away, domain.lower, domain.upper))
-
-
 Slopes = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """From points (N, d) to values (N,) and their gradients (N, d)."""
 
@@ -68,7 +46,7 @@ def projected_ascents(
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, 1.0)
     unit = np.where(scale > 0.0, scale, 1.0)  # inputs that cannot move do not
-    x = drawn_in(domain, points)
+    x = domain.drawn_in(points)
     values, g = slopes(x)
     g = g * scale  # in units of the domain's width
     top = np.abs(g).max(axis=1, initial=0.0)
@@ -77,7 +55,7 @@ def projected_ascents(
         if clock.expired:
             break
         aim = x + scale * step[:, None] * g
-        new = drawn_in(domain, np.where(np.isfinite(aim), aim, x))
+        new = domain.drawn_in(np.where(np.isfinite(aim), aim, x))
         moved = (new - x) / unit
         rises = (g * moved).sum(axis=1)
         if not (rises > EQUAL * np.abs(values)).any():

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.run import Clock
 from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pipeline, Pulse
-from lipyomo.search.smooth.ascent import drawn_in
 from lipyomo.search.smooth.bound import Bounded
 from lipyomo.search.smooth.boxes import NAMES, Boxes, bundles, joined
 from lipyomo.search.smooth.context import Context
@@ -81,7 +80,7 @@ class BundlePipeline(Pipeline[Boxes, Task]):
         And which boxes (N,) are hopeless: all that their bounds are above values is rounding.
         """
         points = np.where(np.isnan(found.points), left.middle, found.points)
-        points = drawn_in(self._context.domain, points)
+        points = self._context.domain.drawn_in(points)
         values = self._values(points)
         top = int(values.argmax())
         if values[top] > best.value:

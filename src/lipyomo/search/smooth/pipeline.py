@@ -14,7 +14,7 @@ from lipyomo.arrays import FloatArray, keep_memory
 from lipyomo.regions.witness import make_witness
 from lipyomo.run import Clock
 from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Recipe, Root, Tell
-from lipyomo.search.smooth.ascent import ascended, drawn_in
+from lipyomo.search.smooth.ascent import ascended
 from lipyomo.search.smooth.bound import Bounded, bounded, least_bound
 from lipyomo.search.smooth.boxes import Boxes, bundles, joined
 from lipyomo.search.smooth.bundled import BundlePipeline, Task
@@ -163,7 +163,7 @@ class Pipeline(BundlePipeline):
     def _near(self, features: FloatArray) -> FloatArray:
         """Points (N, d) of the domain for features (N, r)."""
         assert self._context.features is not None
-        return drawn_in(self._plain.domain, self._context.features.near(features))
+        return self._plain.domain.drawn_in(self._context.features.near(features))
 
     def _challenge(self, x: FloatArray) -> bool:
         """Whether the norm that is proved to be attained at `x` is the best so far."""

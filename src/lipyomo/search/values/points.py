@@ -8,7 +8,7 @@ from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 from lipyomo.search.protocol import Incumbent
-from lipyomo.search.smooth.ascent import drawn_in, projected_ascents
+from lipyomo.search.smooth.ascent import projected_ascents
 from lipyomo.search.values.context import Question
 
 INWARDS = 2.0 ** -np.arange(52.0, 20.0, -4.0)
@@ -49,5 +49,5 @@ def pulled_in(domain: Domain, x: FloatArray) -> list[FloatArray]:
     """The point, some a little nearer to the centre, and one that is well inside."""
     first = np.clip(x, domain.lower, domain.upper)
     near = (first + share * (domain.center - first) for share in INWARDS)
-    last = drawn_in(domain, x[None])[0]
+    last = domain.drawn_in(x[None])[0]
     return [first, *near, last, last + INWARDS[-1] * (domain.center - last)]
