@@ -17,7 +17,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -81,6 +81,11 @@ class _Affine:
         return _Affine(found, constant, self.foreign or other.foreign)
 
 
+ZERO = _Affine({}, Fraction(0))
+
+SECOND = "a second network.  Remedy: a constant is one of a single network"
+
+
 def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     """Read the domains of a VNN-LIB file.
 
@@ -122,7 +127,7 @@ class _Reader:
     """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self._name = name
         self._inputs: dict[str, tuple[int, tuple[int, ...]]] = {}  # first index, and shape
         self._first: set[int] = set()  # inputs of version 1
         self._others: set[str] = set()
@@ -131,7 +136,7 @@ class _Reader:
     def read(self, text: str) -> VnnLib:
         """The domains that a text describes."""
         conditions = []
-        for words in expressions(text, self.name):
+        for words in expressions(text, self._name):
             if words.head == "assert" and len(words.parts) == 2:
                 conditions.append(words.parts[1])
             elif words.head == "declare-network":
@@ -139,18 +144,21 @@ class _Reader:
             elif words.head in ("declare-const", "declare-fun"):
                 self._declare(words)
             elif words.head not in ("vnnlib-version", "set-logic", "check-sat", "exit", "set-info"):
-                raise wrong(self.name, words, f"'{words.head or words.word}' is not known here")
+                raise self._wrong(words, f"'{words.head or words.word}' is not known here")
         size = sum(prod(shape) for _, shape in self._inputs.values()) or len(self._first)
         if not size:
             raise DomainError(
-                f"{self.name} declares no inputs.  Remedy: (declare-const X_0 Real), or "
+                f"{self._name} declares no inputs.  Remedy: (declare-const X_0 Real), or "
                 "(declare-input X Real [1, 5]) in a network"
             )
         if self._first and self._first != set(range(size)):
             missing = min(set(range(size)) - self._first)
-            raise DomainError(f"{self.name} declares no input X_{missing}, but later ones")
+            raise DomainError(f"{self._name} declares no input X_{missing}, but later ones")
         clauses = self._together(conditions)
         return VnnLib(tuple(self._domain(c, k, size) for k, c in enumerate(clauses)), self._ignored)
+
+    def _wrong(self, words: Words, what: str) -> DomainError:
+        return wrong(self._name, words, what)
 
     # -- declarations ---------------------------------------------------------------------------
 
@@ -163,28 +171,22 @@ class _Reader:
         elif name:
             self._others.add(name)
         else:
-            raise wrong(self.name, words, "a declaration without a name")
+            raise self._wrong(words, "a declaration without a name")
 
     def _declare_network(self, words: Words) -> None:
         """A network of version 2 with its tensors."""
         if self._inputs or self._others:
-            raise wrong(
-                self.name, words, "a second network.  Remedy: a constant is one of a single network"
-            )
+            raise self._wrong(words, SECOND)
         first = 0
         for tensor in words.parts[2:]:
             if tensor.head in ("isomorphic-to", "equal-to"):
-                raise wrong(
-                    self.name,
-                    tensor,
-                    "a second network.  Remedy: a constant is one of a single one",
-                )
+                raise self._wrong(tensor, SECOND)
             if tensor.head not in ("declare-input", "declare-hidden", "declare-output"):
-                raise wrong(
-                    self.name, tensor, f"'{tensor.head or tensor.word}' is no tensor of a network"
+                raise self._wrong(
+                    tensor, f"'{tensor.head or tensor.word}' is no tensor of a network"
                 )
             if len(tensor.parts) < 3:
-                raise wrong(self.name, tensor, "a tensor needs a name, a type and a shape")
+                raise self._wrong(tensor, "a tensor needs a name, a type and a shape")
             name = tensor.parts[1].word
             if tensor.head != "declare-input":
                 self._others.add(name)
@@ -192,10 +194,10 @@ class _Reader:
             described = " ".join(part.word for part in tensor.parts[2:4])
             match = re.search(r"\[([\d\s,]*)\]", described)
             if match is None:
-                raise wrong(self.name, tensor, "an input needs a shape of numbers, such as [1, 5]")
+                raise self._wrong(tensor, "an input needs a shape of numbers, such as [1, 5]")
             shape = tuple(int(n) for n in match[1].replace(",", " ").split())
             if prod(shape) < 1 or prod(shape) > PARAMS.bytes:
-                raise wrong(self.name, tensor, f"the shape {shape} is no shape of an input")
+                raise self._wrong(tensor, f"the shape {shape} is no shape of an input")
             self._inputs[name] = (first, shape)
             first += prod(shape)
 
@@ -209,7 +211,7 @@ class _Reader:
         if kind == "or":
             several = [clause for part in parts for clause in self._clauses(part)]
             if not several:
-                raise wrong(self.name, words, "an 'or' of nothing")
+                raise self._wrong(words, "an 'or' of nothing")
             return [()] if () in several else list(dict.fromkeys(several))
         if kind in ("<=", "<", ">=", ">", "=", "==") and len(parts) == 2:
             left, right = map(self._affine, parts)
@@ -219,8 +221,7 @@ class _Reader:
                 return [()]
             signs = {"<": (1,), ">": (-1,), "=": (1, -1)}[kind[0]]
             return [tuple(_row(found_row, sign) for sign in signs)]
-        raise wrong(
-            self.name,
+        raise self._wrong(
             words,
             f"'{kind or words.word}' is no condition that is known here.  Remedy: use <=, >=, <, "
             ">, ==, and, or",
@@ -235,7 +236,7 @@ class _Reader:
             if len(found) == 1:
                 rows.extend(found[0])
             elif len(found) * len(clauses) > PARAMS.parts:
-                raise wrong(self.name, words, f"the conditions have more than {PARAMS.parts} parts")
+                raise self._wrong(words, f"the conditions have more than {PARAMS.parts} parts")
             else:
                 clauses = [a + b for a, b in product(clauses, found)]
         return list(dict.fromkeys((*rows, *clause) for clause in clauses))
@@ -246,25 +247,27 @@ class _Reader:
             return self._term(words)
         kind, parts = words.head, [self._affine(part) for part in words.parts[1:]]
         if not parts or kind not in ("+", "-", "*"):
-            raise wrong(self.name, words, f"'{kind}' is no sum, difference or product")
-        first, *others = parts
+            raise self._wrong(words, f"'{kind}' is no sum, difference or product")
         if kind == "*":
-            for other in others:
-                if first.coefficients and other.coefficients:
-                    raise wrong(
-                        self.name,
-                        words,
-                        "a product of inputs.  Remedy: conditions have to be linear",
-                    )
-                affine, factor = (first, other) if first.coefficients else (other, first)
-                zero = _Affine({}, Fraction(0), first.foreign or other.foreign)
-                first = zero.plus(affine, factor.constant)
-            return first
-        if kind == "-" and not others:
-            return _Affine({}, Fraction(0)).plus(first, Fraction(-1))
+            return self._product(words, parts)
+        first, *others = parts
+        if not others:
+            return first if kind == "+" else ZERO.plus(first, Fraction(-1))
         for other in others:
             first = first.plus(other, Fraction(1 if kind == "+" else -1))
         return first
+
+    def _product(self, words: Words, factors: list[_Affine]) -> _Affine:
+        """A product of which at most one factor has inputs."""
+        found, *others = factors
+        for other in others:
+            if found.coefficients and other.coefficients:
+                remedy = "Remedy: conditions have to be linear"
+                raise self._wrong(words, f"a product of inputs.  {remedy}")
+            affine, factor = (found, other) if found.coefficients else (other, found)
+            zero = replace(ZERO, foreign=found.foreign or other.foreign)
+            found = zero.plus(affine, factor.constant)
+        return found
 
     def _term(self, words: Words) -> _Affine:
         """A number, an input or an output."""
@@ -277,24 +280,22 @@ class _Reader:
             first, shape = self._inputs[name]
             places = () if match is None else tuple(map(int, re.findall(r"\d+", match["places"])))
             if len(places) != len(shape) or any(i >= n for i, n in zip(places, shape, strict=True)):
-                raise wrong(
-                    self.name, words, f"'{word}' is no entry of a tensor of shape {list(shape)}"
-                )
+                raise self._wrong(words, f"'{word}' is no entry of a tensor of shape {list(shape)}")
             index = int(np.ravel_multi_index(places, shape)) if shape else 0
             return _Affine({first + index: Fraction(1)}, Fraction(0))
         if name in self._others:
-            return _Affine({}, Fraction(0), foreign=True)
+            return replace(ZERO, foreign=True)
         single = _FIRST.fullmatch(word)
         if single is not None and single["name"] == "X" and int(single["place"]) in self._first:
             return _Affine({int(single["place"]): Fraction(1)}, Fraction(0))
-        raise wrong(self.name, words, f"'{word}' is neither a number nor declared")
+        raise self._wrong(words, f"'{word}' is neither a number nor declared")
 
     # -- domains --------------------------------------------------------------------------------
 
     def _domain(self, clause: Clause, part: int, size: int) -> Domain:
         """The box or polytope of rows that hold together."""
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
-        where = f"{self.name}: part {part + 1} of the conditions"
+        where = f"{self._name}: part {part + 1} of the conditions"
         normals: list[FloatArray] = []
         right: list[float] = []
         try:
