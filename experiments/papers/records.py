@@ -201,7 +201,7 @@ def _run(entry: Entry, case: Case, problem: LipschitzProblem, settings: Settings
         # root and product are rounded up, so that the product stays an upper bound
         root = math.nextafter(math.sqrt(problem.network.input_dim), math.inf)
         upper = math.nextafter(result.upper * root, math.inf)
-        result.lower, result.upper = 0.0, upper
+        result = replace(result, lower=0.0, upper=upper)
     pairwise = result.details.get("values") if result.is_exact else None
     return replace(
         blank,

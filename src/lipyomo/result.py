@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
 from os import PathLike
@@ -160,7 +160,7 @@ class Witness:
         return found
 
 
-@dataclass(repr=False, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Result:
     """An interval [lower, upper] that holds the Lipschitz constant, and how it was found.
 
@@ -241,6 +241,12 @@ class Result:
         if self.estimate is not None:
             return self.estimate
         return self.lower if self.guarantee in (Guarantee.LOWER, Guarantee.EXACT) else self.upper
+
+    def noting(self, *warnings: str, **details: Any) -> Result:
+        """The result with more warnings and details."""
+        return replace(
+            self, warnings=[*self.warnings, *warnings], details={**self.details, **details}
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinities become None."""

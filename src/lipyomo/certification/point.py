@@ -174,11 +174,11 @@ def certify_point(
     if row.label != predicted:
         row = replace(row, verdict=Verdict.MISCLASSIFIED, adversarial_radius=0.0, method="forward")
     else:
-        row = _Job(classifier, point, predicted, settings, clock, check).decide(row)
+        row = _Decision(classifier, point, predicted, settings, clock, check).decide(row)
     return replace(row, seconds=clock.seconds)
 
 
-class _Job:
+class _Decision:
     """The state of one point's decision."""
 
     def __init__(

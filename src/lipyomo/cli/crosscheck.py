@@ -14,8 +14,8 @@ from lipyomo.settings import Settings
 
 def cross_check(
     problem: LipschitzProblem, method: str, settings: Settings, first: Result, solver: str
-) -> None:
-    """Solve again with `solver` and note the agreement in ``first.details['cross_check']``.
+) -> Result:
+    """The result, with the agreement of `solver` in ``details['cross_check']``.
 
     Raises
     ------
@@ -35,12 +35,12 @@ def cross_check(
             f"{second.solver} says {interval(second.lower, second.upper)}.  Remedy: trust the "
             "larger lower end, which is attained, and report the model"
         )
-    first.details["cross_check"] = {
+    same = [f"both runs of the cross-check used {first.solver}"]
+    agreement = {
         "solver": second.solver,
         "lower": second.lower,
         "upper": second.upper,
         "status": str(second.status),
         "seconds": second.seconds,
     }
-    if second.solver == first.solver:
-        first.warnings.append(f"both runs of the cross-check used {first.solver}")
+    return first.noting(*same if second.solver == first.solver else (), cross_check=agreement)

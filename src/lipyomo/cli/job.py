@@ -87,12 +87,11 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     ended = _solve(problems, name, _for_constant(settings, arguments), arguments)
     result, aborted = ended.result, ended.aborted
     problem = problems[result.details.get("part", 0)]
-    result.details["runtime_difference"] = difference
+    result = result.noting(runtime_difference=difference)
     if arguments.minus is not None and not aborted:
-        _find_largest(problems, ended, settings, arguments)
+        result = _with_largest(result, problems, ended.interrupted, settings, arguments)
     messages = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
-    messages.extend(read_notes(arguments))
-    result.warnings.extend(messages)
+    result = result.noting(*messages, *read_notes(arguments))
     try:
         show(problem, result, arguments)
         sys.stdout.flush()
@@ -235,7 +234,7 @@ def _solve(
             result = solve_largest(problems, name, settings)
             if arguments.cross_check is not None:
                 others = replace(settings, started=None)
-                cross_check(problems[0], name, others, result, arguments.cross_check)
+                result = cross_check(problems[0], name, others, result, arguments.cross_check)
         except KeyboardInterrupt:
             result = Result(
                 lower=tracker.now.lower,
@@ -250,7 +249,7 @@ def _solve(
             )
             return _Ended(result, interrupted=True, aborted=True)
     if interruption.insisted:
-        result.warnings.append("left at once: the interval is the last one that was proved")
+        result = result.noting("left at once: the interval is the last one that was proved")
     return _Ended(result, interruption.requested(), interruption.insisted)
 
 
@@ -263,32 +262,32 @@ def _for_constant(settings: Settings, arguments: argparse.Namespace) -> Settings
     return replace(settings, time_limit=settings.time_limit - 0.5 * left)
 
 
-def _find_largest(
+def _with_largest(
+    result: Result,
     problems: Sequence[LipschitzProblem],
-    ended: _Ended,
+    interrupted: bool,
     settings: Settings,
     arguments: argparse.Namespace,
-) -> None:
-    """Note how far two networks can be off in the details of a result, or why it is not known.
+) -> Result:
+    """The result, with how far two networks can be off, or why that is not known.
 
     After Ctrl-C a glance has to do.
     """
     with importing():
         from lipyomo.questions.largest import largest_value
 
-    result = ended.result
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
 
         def stop() -> bool:
-            return ended.interrupted or interruption.requested()
+            return interrupted or interruption.requested()
 
         watched = replace(settings, progress=tracker.update, should_stop=stop)
         try:
-            result.details["largest_value"] = largest_value(problems, watched).to_dict()
+            return result.noting(largest_value=largest_value(problems, watched).to_dict())
         except KeyboardInterrupt:
-            result.warnings.append("the largest value of the difference was left out")
+            return result.noting("the largest value of the difference was left out")
         except (NormError, ProblemError) as error:
-            result.warnings.append(f"the largest value of the difference is not known: {error}")
+            return result.noting(f"the largest value of the difference is not known: {error}")
 
 
 def _check_single(arguments: argparse.Namespace, count: int) -> None:

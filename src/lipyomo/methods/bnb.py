@@ -84,8 +84,7 @@ def run(run: Run) -> Result:
         run.clock.stop()
         result = run.result(done=False)
     if checkpoint.trouble is not None:
-        result.warnings.append(checkpoint.trouble)
-        result.details["unwritten"] = checkpoint.trouble
+        result = result.noting(checkpoint.trouble, unwritten=checkpoint.trouble)
     return result
 
 

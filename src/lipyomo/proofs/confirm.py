@@ -26,8 +26,7 @@ def confirmed(problem: LipschitzProblem, result: Result) -> Result:
     result : Result
     """
     if result.witness is None:
-        note = "there is no witness to recompute in rational arithmetic"
-        return replace(result, warnings=[*result.warnings, note])
+        return result.noting("there is no witness to recompute in rational arithmetic")
     found = replay(problem, result.witness)
     value = found.below
     fraction = None
@@ -40,11 +39,11 @@ def confirmed(problem: LipschitzProblem, result: Result) -> Result:
         "value": value,
         "fraction": fraction,
     }
-    result = replace(result, details={**result.details, "rational": rational})
+    result = result.noting(rational=rational)
     if not found.holds:
         place = "domain" if not found.interior else "region of its pattern"
         note = "exact arithmetic does not confirm the witness: its point is not strictly inside the"
-        return replace(result, warnings=[*result.warnings, f"{note} {place}"])
+        return result.noting(f"{note} {place}")
     lower = min(value, result.lower)
     is_wider = result.is_exact and not close_enough(lower, result.upper)
     return replace(result, lower=lower, status=Status.GAP if is_wider else result.status)
