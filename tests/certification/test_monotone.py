@@ -9,7 +9,7 @@ import pytest
 
 import lipyomo
 from lipyomo.certification import Trend
-from lipyomo.certification.monotone import least_slope
+from lipyomo.certification.monotone import MonotoneRow, least_slope
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
@@ -123,3 +123,16 @@ def test_a_fall_in_the_last_digit_of_the_box_has_no_pair() -> None:
     assert end.slope_upper == pytest.approx(-1.0)
     assert end.point is end.other is end.wrong_by is None
     assert 0 < inside.wrong_by <= 0.1
+
+
+def test_rows_are_read_again_or_refused_by_the_entry() -> None:
+    network = Network.from_arrays([[[1.0], [-1.0]], [[1.0, 1.0]]])  # |x|
+    (row,) = lipyomo.check_monotone(network, [[0.5]], 1.0, increasing=[0], workers=1).rows
+    assert row.verdict is Trend.NOT_MONOTONE
+    assert MonotoneRow.from_dict(row.to_dict()) == row
+    wrong = {"verdict": "often", "slope_lower": "low", "point": ["a"], "confirmed": 1, "row": 0.5}
+    for name, value in wrong.items():
+        with pytest.raises(LipyomoError, match=f"'{name}' of the row"):
+            MonotoneRow.from_dict(row.to_dict() | {name: value})
+    with pytest.raises(LipyomoError, match="no entry 'wanted'"):
+        MonotoneRow.from_dict({"index": 0, "row": 0, "input": 0})

@@ -7,9 +7,9 @@ import logging
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, MISSING, asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
@@ -24,7 +24,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray
 from lipyomo.result import frame_of
 from lipyomo.system.parallel import Workers
-from lipyomo.system.plain import plain
+from lipyomo.system.plain import Entries, plain
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -124,11 +124,34 @@ class Row:
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> Self:
-        """The row that `to_dict` has written."""
-        known = {name: value for name, value in row.items() if value is not None}
-        if "verdict" in known:
-            known["verdict"] = cls.verdicts(known["verdict"])
+        """The row that `to_dict` has written.
+
+        Raises
+        ------
+        DataError
+            If an entry is missing, or of another type; the message names it.
+        """
+        entries = Entries(row, "the row", DataError)
+        known: dict[str, Any] = {}
+        for each in fields(cls):
+            if row.get(each.name) is None and each.default is not MISSING:
+                continue
+            kind = str(each.type).removesuffix(" | None")
+            if each.name == "verdict":
+                known[each.name] = entries.member(each.name, cls.verdicts)
+            else:
+                known[each.name] = _READERS[kind](entries, each.name)
         return cls(**known)
+
+
+_READERS: dict[str, Callable[[Entries, str], Any]] = {
+    "int": Entries.count,
+    "float": Entries.number,
+    "bool": Entries.truth,
+    "str": Entries.text,
+    "list[float]": lambda entries, name: entries.vector(name).tolist(),
+}
+"""How the fields of rows are read, by their types."""
 
 
 class Report(ABC):

@@ -89,6 +89,10 @@ class Entries:
         one_of(value, [str(member) for member in kind], what, error)
         return kind(value)
 
+    def truth(self, name: str) -> bool:
+        """True or False."""
+        return bool(self._as(bool, name, "True or False"))
+
     def text(self, name: str) -> str:
         """Text."""
         return str(self._as(str, name, "text"))
