@@ -62,6 +62,33 @@ def tilted(network: Network, rows: FloatArray, skip: FloatArray, scale: FloatArr
     return affine_after(parallel(network, beside), np.hstack([rows, scale]))
 
 
+def _single_inputs(steps: Matrix) -> tuple[FloatArray, FloatArray]:
+    """The input that each direction moves, as rows (k, d) with one entry of size one; how far (k,).
+
+    Of a single direction that moves several, the one that it moves farthest.
+
+    Raises
+    ------
+    ProblemError
+        If there are several directions, and they move no single inputs, or two the same.
+    """
+    T = sp.csc_array(steps)
+    d, k = T.shape
+    skip, reach, places = np.zeros((k, d)), np.zeros(k), set()
+    for j in range(k):
+        own = slice(T.indptr[j], T.indptr[j + 1])
+        largest = np.abs(T.data[own]).argmax()
+        place, entry = int(T.indices[own][largest]), float(T.data[own][largest])
+        skip[j, place], reach[j] = np.sign(entry), abs(entry)
+        places.add(place)
+    if k > 1 and not ((np.diff(T.indptr) == 1).all() and len(places) == k):
+        raise ProblemError(
+            "entries of a Jacobian are told apart along single inputs.  Remedy: ask for one "
+            "direction at a time, with derivative_range"
+        )
+    return skip, reach
+
+
 class EntrySearch:
     """The search of some rows' ranges: what is proved and attained of each entry.
 
@@ -92,26 +119,11 @@ class EntrySearch:
     ) -> None:
         self.nodes = 0
         self._problem, self._rows, self._clock, self._settings = problem, rows, clock, settings
-        T = sp.csc_array(steps)
-        k = T.shape[1]
-        self._skip, self._reach = np.zeros((k, T.shape[0])), np.zeros(k)
-        places = []
-        for j in range(k):
-            own = slice(T.indptr[j], T.indptr[j + 1])
-            largest = np.abs(T.data[own]).argmax()
-            place, entry = int(T.indices[own][largest]), float(T.data[own][largest])
-            self._skip[j, place], self._reach[j] = np.sign(entry), abs(entry)
-            places.append(place)
-        one_by_one = k == 1 or ((np.diff(T.indptr) == 1).all() and len(set(places)) == k)
-        if not one_by_one:
-            raise ProblemError(
-                "entries of a Jacobian are told apart along single inputs.  Remedy: ask for one "
-                "direction at a time, with derivative_range"
-            )
-        self.proved = self._crude()
+        self._skip, self._reach = _single_inputs(steps)
+        self.proved, self._lost = self._crude()
         self.attained = np.full(self.proved.shape, -np.inf)
         self._points: list[list[list[FloatArray | None]]] = [
-            [[None] * k for _ in rows] for _ in range(2)
+            [[None] * steps.shape[1] for _ in rows] for _ in range(2)
         ]
 
     def run(self) -> None:
@@ -196,8 +208,8 @@ class EntrySearch:
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def _crude(self) -> FloatArray:
-        """Ends that follow from bounds of all units."""
+    def _crude(self) -> tuple[FloatArray, float]:
+        """Ends (2, p, k) that follow from bounds of all units, and what rounding may take."""
         small = self._problem.reduced.problem
         known = preactivation_bounds(small.network, small.domain)
         network, rounding = with_slopes(small.network, known), 0.0
@@ -207,8 +219,8 @@ class EntrySearch:
             network = network.with_directions(small.directions)
         low, high = gradient_ranges(network, known.phases, self._rows)
         lost = self._problem.underflow + rounding
-        self._lost = lost * (1 + 1e-12) if lost else 0.0
-        return np.stack([-low, high]) + self._lost
+        lost = lost * (1 + 1e-12) if lost else 0.0
+        return np.stack([-low, high]) + lost, lost
 
     @property
     def _tolerance(self) -> FloatArray:
