@@ -147,14 +147,12 @@ def _teller(quiet: bool) -> Callable[[Row], None]:
 
     Errors are not among them: they are relative to what all methods found.
     """
-    first = [True]
+    waiting = [HEAD]
 
     def tell(row: Row) -> None:
-        cells = [cell for name, cell in zip(HEAD, _cells(row), strict=True) if name != "error"]
-        names = [name for name in HEAD if name != "error"]
-        for line in ([names] if first[0] else []) + [cells]:
-            print(f"{line[0]:<14}{line[1]:<11}{line[2]:<26}{line[3]:<9}{line[4]}", file=sys.stderr)
-        first[0] = False
+        for method, guarantee, found, _, taken, status in (*waiting, _cells(row)):
+            print(f"{method:<14}{guarantee:<11}{found:<26}{taken:<9}{status}", file=sys.stderr)
+        waiting.clear()
 
     return (lambda row: None) if quiet else tell
 

@@ -87,19 +87,16 @@ class Parser(argparse.ArgumentParser):
         ]
         return " ".join([self.prog, *places, *needed, "[OPTIONS]"])
 
-    def parse_args(self, *words: Any, **options: Any) -> Any:
-        """Parse the words, or answer a shell that wants them completed."""
+    def parse_args(self, args: Any = (), namespace: Any = None) -> Any:
+        """Parse words, or answer a shell that wants them completed."""
         complete(self, self.first_words)
-        if words:
-            known = self._option_string_actions
-            words = ([renamed(word, known, warn) for word in words[0]], *words[1:])
-        if words and CONFIG in self._option_string_actions:
-            named = [f"{option}={text}" for option, text in values_of(words[0]) if option == CONFIG]
-            words = (expand(self, words[0]), *words[1:])
-            check_files([*named, *words[0]])
-        elif words:
-            check_files(words[0])
-        found = super().parse_args(*words, **options)
+        known, files = self._option_string_actions, []
+        words = [renamed(word, known, warn) for word in args]
+        if CONFIG in known:
+            files = [f"{option}={text}" for option, text in values_of(words) if option == CONFIG]
+            words = expand(self, words)
+        check_files([*files, *words])
+        found = super().parse_args(words, namespace)
         for action in self._actions:
             # argparse takes the value of ``--option=--`` for a separator and loses it
             alone = action.nargs is None and not isinstance(action, argparse._AppendAction)
