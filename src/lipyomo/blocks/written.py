@@ -141,7 +141,7 @@ class Shelf:
             if id(item) in own and _can_stay(item)
         }
         self._members = [
-            (item, list(item.items()), [_state_of(data) for data in item.values()])
+            (item, list(item.items()), [_state_of(_settable(data)) for data in item.values()])
             for item in self._kept.values()
             if item.ctype is not pyo.Block
         ]
@@ -190,7 +190,7 @@ class Shelf:
                     del item[key]
                 regrow(item, list(data))
             for found, state in zip(data.values(), states, strict=True):
-                _put_back(found, state)
+                _put_back(_settable(found), state)
         for owner, item in self._all:
             owner.add_component(item.local_name, item)
         for variable, value in self._fixed:
@@ -290,21 +290,22 @@ def _can_stay(item: Any) -> bool:
     return item.ctype in (pyo.Var, pyo.Expression, pyo.Block)
 
 
-def _state_of(data: Any) -> tuple[Any, ...]:
-    """What a rebuild may change of a variable or an expression."""
-    if data.ctype is Disjunct:
-        data = data.binary_indicator_var
+def _settable(data: Any) -> Any:
+    """What a rebuild may change of a component: its variable, or its expression."""
+    return data.binary_indicator_var if data.ctype is Disjunct else data
+
+
+def _state_of(data: Any) -> Any:
+    """That of a variable or an expression, as it is now."""
     if data.is_expression_type():
-        return (data.expr,)
+        return data.expr
     return data.lb, data.ub, data.fixed, data.value
 
 
-def _put_back(data: Any, state: tuple[Any, ...]) -> None:
+def _put_back(data: Any, state: Any) -> None:
     """Undo what a rebuild has changed."""
-    if data.ctype is Disjunct:
-        data = data.binary_indicator_var
     if data.is_expression_type():
-        data.set_value(state[0])
+        data.set_value(state)
         return
     low, high, fixed, value = state
     data.setlb(low)

@@ -193,7 +193,10 @@ def candidates(
     """
     notes: list[str] = []
     found = False
-    for name in candidate_names(solver, settings, fallback):
+    names = list(settings.auto)
+    if solver != AUTO:
+        names = [solver, *(name for name in names if name != solver and fallback)]
+    for name in names:
         entry = settings.entry(name)
         if name != solver and not _usable(entry, settings.source, time_limit):
             continue
@@ -211,14 +214,6 @@ def candidates(
         logger.log(logging.WARNING if name == solver else logging.INFO, note)
     if not found:
         raise SolverError("; ".join([*notes, _nothing_usable(settings)]))
-
-
-def candidate_names(solver: str, settings: SolverSettings, fallback: bool = True) -> list[str]:
-    """Return the solvers to try, in order."""
-    if solver == AUTO:
-        return list(settings.auto)
-    settings.entry(solver)
-    return [solver, *(name for name in settings.auto if name != solver and fallback)]
 
 
 def too_large(entry: SolverEntry, solver: Any, model: LinearModel) -> str | None:
