@@ -15,6 +15,7 @@ from flint import arb
 
 from lipyomo.activations.bands import Band, Cut, band, cuts, share
 from lipyomo.activations.branch import Branch
+from lipyomo.activations.sums import Sums
 from lipyomo.arrays import FloatArray
 from lipyomo.system.memory import ARRAYS, CACHED
 
@@ -149,24 +150,16 @@ class Activation(ABC):
                 for start in range(0, cut.where.size, BLOCK):
                     part = slice(start, start + BLOCK)
                     block = part if everything else cut.where[part]
-                    here = self._band(cut, *(array[block] for array in flat))
+                    here = self._band(cut, Sums(*(array[block] for array in flat)))
                     for array, ends in zip(found, here, strict=True):
                         array[block] = ends
         least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
         greatest[~(greatest > -np.inf)] = np.inf
         return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
 
-    def _band(
-        self,
-        cut: Cut,
-        A: FloatArray,
-        c: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        slope: FloatArray | None = None,
-    ) -> Band:
+    def _band(self, cut: Cut, sums: Sums) -> Band:
         """A band of one block; activations with a better one than the common one say so here."""
-        return band(cut, A, c, low, high, slope)
+        return band(cut, sums)
 
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""

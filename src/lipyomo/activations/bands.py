@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.activations.branch import Branch
+from lipyomo.activations.sums import Sums
 from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
 
@@ -86,10 +87,12 @@ def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> lis
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """F at the ends of the pieces of intervals, on one branch.
+    """F at the ends of the pieces of intervals, which lie inside one branch.
 
     Attributes
     ----------
+    branch : Branch
+    sums : Sums
     z : list of ndarray
         Ends of pieces, in order.
     jets : list of tuples of ndarray
@@ -100,19 +103,54 @@ class Samples:
         Largest ``|A sigma| + |c sigma'|``.
     """
 
+    branch: Branch
+    sums: Sums
     z: list[FloatArray]
     jets: list[tuple[FloatArray, ...]]
     values: list[FloatArray]
     size: FloatArray
 
-    def slope(self, A: FloatArray, c: FloatArray, end: int) -> FloatArray:
+    @classmethod
+    def of(cls, branch: Branch, sums: Sums, cut: Cut) -> Samples:
+        """On the pieces that a cut makes, or on whole intervals where these need none."""
+        z = [sums.low, sums.high] if branch.whole else places(sums, cut)
+        jets = [branch.jet(at, 3) for at in z]
+        values, size = [], np.zeros_like(sums.low)
+        for jet in jets:
+            left, right = sums.A * jet[0], sums.c * jet[1]
+            values.append(left + right)
+            np.maximum(size, np.abs(left) + np.abs(right), out=size)
+        return cls(branch, sums, z, jets, values, size)
+
+    def slope(self, end: int) -> FloatArray:
         """F' at the first (0) or last (-1) place."""
-        jet = self.jets[end]
-        return np.asarray(A * jet[1] + c * jet[2])
+        return self.sums.of(*self.jets[end][1:3])
+
+    def range(self, k: int, order: int) -> tuple[FloatArray, FloatArray]:
+        """Range of a derivative of F on the k-th piece, less its error (`room`)."""
+        a, b = self.z[k : k + 2]
+        parts = []
+        for factor, of in ((self.sums.A, order), (self.sums.c, order + 1)):
+            ends = self.branch.hull(of, a, b, self.jets[k][of], self.jets[k + 1][of])
+            parts.append([factor * end for end in ends])
+        left, right = parts
+        return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
+
+    def room(self, order: int) -> FloatArray:
+        """What `range` is off by, underflow included."""
+        A, c, branch = self.sums.A, self.sums.c, self.branch
+        value, slope = (
+            (error.relative + 4 * UNIT_ROUNDOFF) * branch.largest(k) + error.absolute
+            for k, error in enumerate(branch.errors[order : order + 2], order)
+        )
+        room = np.abs(A) * value
+        room += np.abs(c) * slope
+        return np.asarray(room + UNDERFLOW * ((A != 0.0) | (c != 0.0)))
 
 
-def places(low: FloatArray, high: FloatArray, cut: Cut) -> list[FloatArray]:
+def places(sums: Sums, cut: Cut) -> list[FloatArray]:
     """Ends of pieces, in order: even in z, or in z / (1 + |z|) on wide intervals."""
+    low, high = sums.low, sums.high
     shares = [k / cut.pieces for k in range(1, cut.pieces)]
     if cut.wide:
         first, last = low / (1.0 + np.abs(low)), high / (1.0 + np.abs(high))
@@ -127,66 +165,43 @@ def places(low: FloatArray, high: FloatArray, cut: Cut) -> list[FloatArray]:
     return [*found, high]
 
 
-def sampled(
-    branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
-) -> Samples:
-    """F on intervals inside a branch."""
-    z = [low, high] if branch.whole else places(low, high, cut)
-    jets = [branch.jet(at, 3) for at in z]
-    values, size = [], np.zeros_like(low)
-    for jet in jets:
-        left, right = A * jet[0], c * jet[1]
-        values.append(left + right)
-        np.maximum(size, np.abs(left) + np.abs(right), out=size)
-    return Samples(z, jets, values, size)
-
-
-def offsets(
-    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, s: FloatArray, wide: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Sound least and greatest value of ``F - s z`` on the intervals of `samples`."""
-    unit, big, small = UNIT_ROUNDOFF, np.abs(A), np.abs(c)
-    residuals = [value - s * z for value, z in zip(samples.values, samples.z, strict=True)]
-    inner = branch.inner(A, c, s, samples.z[0], samples.z[-1])
+def offsets(samples: Samples, s: FloatArray, wide: bool) -> tuple[FloatArray, FloatArray]:
+    """Sound least and greatest value of ``G = F - s z`` on the intervals of samples."""
+    unit, branch, sums = UNIT_ROUNDOFF, samples.branch, samples.sums
+    G = [value - s * z for value, z in zip(samples.values, samples.z, strict=True)]
+    inner = branch.inner(sums, s)
     if inner is None:
-        least, greatest = _on_pieces(branch, samples, A, c, s, residuals, wide)
+        least, greatest = _on_pieces(samples, s, G, wide)
     else:
-        least = np.minimum(np.minimum(residuals[0], residuals[-1]), inner[0])
-        greatest = np.maximum(np.maximum(residuals[0], residuals[-1]), inner[1])
+        least = np.minimum(np.minimum(G[0], G[-1]), inner[0])
+        greatest = np.maximum(np.maximum(G[0], G[-1]), inner[1])
     first, slope = (branch.errors[k] for k in (0, 1))
     relative = max(first.relative, slope.relative) + 16 * unit
     turned = max((abs(turn.value) for turn in branch.turns[0]), default=0.0)
     off = relative * samples.size
-    off += big * (first.absolute + relative * turned + UNDERFLOW)
-    off += small * (slope.absolute + relative * branch.largest(1) + UNDERFLOW)
-    off += 16 * unit * np.abs(s) * np.maximum(np.abs(samples.z[0]), np.abs(samples.z[-1]))
-    off += UNDERFLOW * ((A != 0.0) | (c != 0.0))
+    off += np.abs(sums.A) * (first.absolute + relative * turned + UNDERFLOW)
+    off += np.abs(sums.c) * (slope.absolute + relative * branch.largest(1) + UNDERFLOW)
+    off += 16 * unit * np.abs(s) * sums.sizes
+    off += UNDERFLOW * ((sums.A != 0.0) | (sums.c != 0.0))
     return least - off, greatest + off
 
 
 def _on_pieces(
-    branch: Branch,
-    samples: Samples,
-    A: FloatArray,
-    c: FloatArray,
-    s: FloatArray,
-    residuals: list[FloatArray],
-    wide: bool,
+    samples: Samples, s: FloatArray, G: list[FloatArray], wide: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Least and greatest G by the parabolas of all pieces, but for the rounding of values."""
-    unit, room = UNIT_ROUNDOFF, _room(branch, A, c, 2)
+    unit, room = UNIT_ROUNDOFF, samples.room(2)
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
     for k in range(len(samples.z) - 1):
-        a, b = samples.z[k], samples.z[k + 1]
-        h = b - a
-        below, above = _range(branch, samples, A, c, k, 2)
+        h = samples.z[k + 1] - samples.z[k]
+        below, above = samples.range(k, 2)
         half = h * h * (0.5 + 8 * unit)
-        mean = 0.5 * (residuals[k] + residuals[k + 1])
-        drop = np.abs(residuals[k + 1] - residuals[k])
+        mean = 0.5 * (G[k] + G[k + 1])
+        drop = np.abs(G[k + 1] - G[k])
         up = mean + _arch(np.maximum(room - below, 0.0) * half, drop)
         down = mean - _arch(np.maximum(room + above, 0.0) * half, drop)
-        if wide and not branch.whole:
-            over, under = _coarse(branch, samples, A, c, s, residuals, k)
+        if wide and not samples.branch.whole:
+            over, under = _coarse(samples, s, G, k)
             up, down = np.fmin(up, over), np.fmax(down, under)
         np.maximum(greatest, up, out=greatest)
         np.minimum(least, down, out=least)
@@ -199,125 +214,67 @@ def _arch(curved: FloatArray, drop: FloatArray) -> FloatArray:
     return np.asarray((q + drop * (drop / np.maximum(q, UNDERFLOW))) * (0.25 + 4 * UNIT_ROUNDOFF))
 
 
-def _scaled(
-    A: FloatArray, c: FloatArray, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]
-) -> tuple[FloatArray, FloatArray]:
-    """``A x + c y`` for x and y in two ranges."""
-    left, right = [A * end for end in first], [c * end for end in second]
-    return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
-
-
-def _range(
-    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, k: int, order: int
-) -> tuple[FloatArray, FloatArray]:
-    """Range of a derivative of F on a piece, less its error."""
-    parts = []
-    for of in (order, order + 1):
-        ends = [samples.jets[end][of] for end in (k, k + 1)]
-        parts.append(branch.hull(of, samples.z[k], samples.z[k + 1], *ends))
-    return _scaled(A, c, *parts)
-
-
-def _room(branch: Branch, A: FloatArray, c: FloatArray, order: int) -> FloatArray:
-    """What `_range` is off by, underflow included."""
-    value, slope = (branch.errors[k] for k in (order, order + 1))
-    room = np.abs(A) * (
-        (value.relative + 4 * UNIT_ROUNDOFF) * branch.largest(order) + value.absolute
-    )
-    room += np.abs(c) * (
-        (slope.relative + 4 * UNIT_ROUNDOFF) * branch.largest(order + 1) + slope.absolute
-    )
-    return np.asarray(room + UNDERFLOW * ((A != 0.0) | (c != 0.0)))
-
-
 def _coarse(
-    branch: Branch,
-    samples: Samples,
-    A: FloatArray,
-    c: FloatArray,
-    s: FloatArray,
-    residuals: list[FloatArray],
-    k: int,
+    samples: Samples, s: FloatArray, G: list[FloatArray], k: int
 ) -> tuple[FloatArray, FloatArray]:
     """Upper and lower bound of G on a wide piece, from the ranges of F and F'."""
-    a, b = samples.z[k], samples.z[k + 1]
-    under, over = _range(branch, samples, A, c, k, 0)
-    room = _room(branch, A, c, 1) + 4 * UNIT_ROUNDOFF * np.abs(s)
-    falls, rises = _range(branch, samples, A, c, k, 1)
+    a, b = samples.z[k : k + 2]
+    under, over = samples.range(k, 0)
+    room = samples.room(1) + 4 * UNIT_ROUNDOFF * np.abs(s)
+    falls, rises = samples.range(k, 1)
     h = (b - a) * (1 + 8 * UNIT_ROUNDOFF)
     rise, fall = np.maximum(rises - s + room, 0.0) * h, np.minimum(falls - s - room, 0.0) * h
-    up = np.minimum(residuals[k] + rise, residuals[k + 1] - fall)
-    down = np.maximum(residuals[k] + fall, residuals[k + 1] - rise)
+    up = np.minimum(G[k] + rise, G[k + 1] - fall)
+    down = np.maximum(G[k] + fall, G[k + 1] - rise)
     ends = s * a, s * b
-    return (
-        np.fmin(up, over - np.minimum(*ends)),
-        np.fmax(down, under - np.maximum(*ends)),
-    )
+    return np.fmin(up, over - np.minimum(*ends)), np.fmax(down, under - np.maximum(*ends))
 
 
-def band(
-    cut: Cut,
-    A: FloatArray,
-    c: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    slope: FloatArray | None = None,
-) -> Band:
-    """A band on [low, high], with the chord's slope unless one is given; arrays of one shape."""
-    branches = cut.branches
-    if len(branches) == 1:
-        part = sampled(branches[0], A, c, low, high, cut)
-        s = slope
+def band(cut: Cut, sums: Sums) -> Band:
+    """Bands of sums that are cut alike."""
+    if len(cut.branches) == 1:
+        part = Samples.of(cut.branches[0], sums, cut)
+        s = sums.slope
         if s is None:
-            ends = part.slope(A, c, 0), part.slope(A, c, -1)
-            s = chord(low, high, part.values[0], part.values[-1], *ends)
-        return s, *offsets(branches[0], part, A, c, s, cut.wide)
-    shares = [share(branch, low, high) for branch in branches]
-    parts = [
-        sampled(branch, A, c, first, last, cut)
-        for branch, (first, last, _) in zip(branches, shares, strict=True)
-    ]
-    s = _chord_of(A, c, low, high, parts, shares) if slope is None else slope
+            ends = part.values[0], part.values[-1]
+            s = chord(sums, ends, (part.slope(0), part.slope(-1)))
+        return s, *offsets(part, s, cut.wide)
+    parts, held = [], []
+    for branch in cut.branches:
+        first, last, here = share(branch, sums.low, sums.high)
+        parts.append(Samples.of(branch, sums._replace(low=first, high=last), cut))
+        held.append(here)
+    s = _chord_of(sums, parts, held) if sums.slope is None else sums.slope
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
-    for branch, part, (_, _, held) in zip(branches, parts, shares, strict=True):
-        under, over = offsets(branch, part, A, c, s, cut.wide)
-        np.minimum(least, np.where(held, under, np.inf), out=least)
-        np.maximum(greatest, np.where(held, over, -np.inf), out=greatest)
+    for part, here in zip(parts, held, strict=True):
+        under, over = offsets(part, s, cut.wide)
+        np.minimum(least, np.where(here, under, np.inf), out=least)
+        np.maximum(greatest, np.where(here, over, -np.inf), out=greatest)
     return s, least, greatest
 
 
-def _chord_of(
-    A: FloatArray,
-    c: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    parts: Sequence[Samples],
-    shares: Sequence[tuple[FloatArray, FloatArray, BoolArray]],
-) -> FloatArray:
+def _chord_of(sums: Sums, parts: Sequence[Samples], held: Sequence[BoolArray]) -> FloatArray:
     """Slopes of chords over several branches."""
-    start, end, rise, fall = (np.zeros_like(low) for _ in range(4))
-    for part, (_, _, held) in zip(parts, shares, strict=True):
-        np.copyto(end, part.values[-1], where=held)
-        np.copyto(fall, part.slope(A, c, -1), where=held)
-    for part, (_, _, held) in zip(reversed(parts), reversed(shares), strict=True):
-        np.copyto(start, part.values[0], where=held)
-        np.copyto(rise, part.slope(A, c, 0), where=held)
-    return chord(low, high, start, end, rise, fall)
+    start, end, rise, fall = (np.zeros_like(sums.low) for _ in range(4))
+    for part, here in zip(parts, held, strict=True):
+        np.copyto(end, part.values[-1], where=here)
+        np.copyto(fall, part.slope(-1), where=here)
+    for part, here in zip(reversed(parts), reversed(held), strict=True):
+        np.copyto(start, part.values[0], where=here)
+        np.copyto(rise, part.slope(0), where=here)
+    return chord(sums, (start, end), (rise, fall))
 
 
-def chord(
-    low: FloatArray,
-    high: FloatArray,
-    start: FloatArray,
-    end: FloatArray,
-    rise: FloatArray,
-    fall: FloatArray,
-) -> FloatArray:
-    """Slope of the chord from values and slopes at both ends."""
-    width = high - low
+Ends = tuple[FloatArray, FloatArray]
+"""A number at the lower and at the upper end of each interval."""
+
+
+def chord(sums: Sums, values: Ends, slopes: Ends) -> FloatArray:
+    """Slopes of chords from F and F' at both ends."""
+    width = sums.high - sums.low
     wide = width > NARROW
-    chord = (end - start) / np.where(wide, width, 1.0)
-    s = np.where(wide, chord, 0.5 * (rise + fall))
+    (start, end), (rise, fall) = values, slopes
+    s = np.where(wide, (end - start) / np.where(wide, width, 1.0), 0.5 * (rise + fall))
     return np.where(np.isfinite(s), s, 0.0)
 
 

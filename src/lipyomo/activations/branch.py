@@ -17,6 +17,7 @@ import numpy as np
 from flint import arb
 
 from lipyomo.activations.rounding import ULP, Error, outwards
+from lipyomo.activations.sums import Sums
 from lipyomo.arrays import FloatArray
 
 SLACK = 4.0 * ULP
@@ -92,13 +93,11 @@ class Branch(ABC):
     def ball(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of value and slope on a ball."""
 
-    def inner(
-        self, A: FloatArray, c: FloatArray, s: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
+    def inner(self, sums: Sums, s: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Sound least and greatest ``F - s z`` on intervals, but for its values at their ends.
 
-        F is ``A sigma + c sigma'``.  None if there is no closed form; infinite ends say that F is
-        nowhere below, or above, its values at the ends.
+        None if there is no closed form; infinite numbers say that it is nowhere less, or more, than
+        at the ends.
         """
         return None
 

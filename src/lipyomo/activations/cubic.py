@@ -31,6 +31,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.activations.bands import Band, chord
+from lipyomo.activations.sums import Sums
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
 
@@ -42,20 +43,14 @@ _STEPS = 3
 """Of Newton's method for g, which decide on which side of 1 a root is."""
 
 
-def tanh_band(
-    A: FloatArray,
-    c: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    slope: FloatArray | None = None,
-) -> Band:
-    """A band around ``A tanh + c tanh'`` on [low, high]; arrays of one shape, finite."""
+def tanh_band(sums: Sums) -> Band:
+    """Bands around ``A tanh + c tanh'``."""
+    A, c, low, high, s = sums
     first, last, flat_first, flat_last = np.tanh(low), np.tanh(high), _slope(low), _slope(high)
-    start, end = A * first + c * flat_first, A * last + c * flat_last
-    s = slope
+    start, end = sums.of(first, flat_first), sums.of(last, flat_last)
     if s is None:
-        rise, fall = flat_first * (A - 2.0 * c * first), flat_last * (A - 2.0 * c * last)
-        s = chord(low, high, start, end, rise, fall)
+        slopes = flat_first * (A - 2.0 * c * first), flat_last * (A - 2.0 * c * last)
+        s = chord(sums, (start, end), slopes)
     ends = start - s * low, end - s * high
     least, greatest = np.minimum(*ends), np.maximum(*ends)
     roots, rest = _roots(A, c, s)
@@ -70,7 +65,7 @@ def tanh_band(
     big, small = np.abs(A), np.abs(c)
     off = rest * (high - low) * (1 + 4 * unit)
     off += 48 * unit * (big * np.maximum(np.abs(first), np.abs(last)) + small)
-    off += 32 * unit * np.abs(s) * np.maximum(np.abs(low), np.abs(high))
+    off += 32 * unit * np.abs(s) * sums.sizes
     off += UNDERFLOW * (big + small) + UNDERFLOW * ((big > 0.0) | (small > 0.0))
     return s, least - off, greatest + off
 

@@ -18,6 +18,7 @@ from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch
 from lipyomo.activations.registry import finite_number, known_as, positive_number
 from lipyomo.activations.rounding import TINY, Error
+from lipyomo.activations.sums import Sums
 from lipyomo.activations.two_slope import Linear
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
@@ -74,16 +75,14 @@ class ExpBranch(Branch):
         e = np.exp(y)
         return (value, *(factor * e for factor in steep[:order]))
 
-    def inner(
-        self, A: FloatArray, c: FloatArray, s: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def inner(self, sums: Sums, s: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As `Branch.inner`: ``K exp(z / w) - A h - s z`` has one stationary point.
 
         K is taken as it is computed: the room pays for that, and for values.  The tangent at any
         point is below the function where K is positive, above it where K is negative: the point
         need not be quite the stationary one.
         """
-        depth, steep, *_ = self._factors
+        (A, c, low, high, _), (depth, steep, *_) = sums, self._factors
         K, sizes = A * depth + c * steep, np.abs(A * depth) + np.abs(c * steep)
         room = (32 * UNIT_ROUNDOFF + UNDERFLOW) * sizes
         stationary = self.width * np.log(s * self.width / K)

@@ -1,4 +1,4 @@
-"""A branch in another scale: ``base(beta z) / beta``.
+"""A branch in another scale, ``base(beta z) / beta``, and the activations that are one.
 
 Derivatives are those of the base times beta**(k - 1).  The argument y = beta z is off by u |y|,
 which moves the k-th derivative by u |y sigma^(k+1)(y)| at most; for all bases here that is less
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn
+from lipyomo.activations.registry import positive_number
 from lipyomo.activations.rounding import TINY, Error
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -69,6 +72,38 @@ class Scaled(Branch):
         return value / self.beta, slope
 
 
-def scaled(base: Branch, beta: float) -> Branch:
-    """The branch in the scale `beta`; itself where that is one."""
-    return base if beta == 1.0 else Scaled(base, beta)
+@dataclass(frozen=True)
+class ScaledActivation(Activation):
+    """``base(beta z) / beta`` for a base with ``base(-z) = base(z) - z``.
+
+    Parameters
+    ----------
+    beta : float, optional
+        Positive.
+
+    Attributes
+    ----------
+    base : Branch
+    word, plain : str
+        Its name with a scale, and where that is one.
+    """
+
+    beta: float = 1.0
+
+    base: ClassVar[Branch]
+    word: ClassVar[str]
+    plain: ClassVar[str]
+    reflection = (1.0, -1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", positive_number(self.beta, f"{self.word}: beta"))
+
+    @property
+    def name(self) -> str:
+        """With beta, unless that is one."""
+        return self.plain if self.beta == 1.0 else f"{self.word}({self.beta!r})"
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """One."""
+        return (self.base if self.beta == 1.0 else Scaled(self.base, self.beta),)

@@ -21,6 +21,7 @@ from lipyomo.activations.cubic import tanh_band
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
+from lipyomo.activations.sums import Sums
 from lipyomo.activations.tanh import INFLECTION, OUTER, STEEPEST
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -61,18 +62,12 @@ class Sigmoid(Activation):
     name = "sigmoid"
     branches = (SigmoidBranch(),)
 
-    def _band(
-        self,
-        cut: Cut,
-        A: FloatArray,
-        c: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        slope: FloatArray | None = None,
-    ) -> Band:
+    def _band(self, cut: Cut, sums: Sums) -> Band:
         """``A (1 + tanh y) / 2 + c tanh'(y) / 4`` with y = z / 2; only the last sums round."""
-        half, turned = 0.5 * A, None if slope is None else 2.0 * slope
-        s, least, greatest = tanh_band(half, 0.25 * c, 0.5 * low, 0.5 * high, turned)
+        half = 0.5 * sums.A
+        slope = None if sums.slope is None else 2.0 * sums.slope
+        turned = Sums(half, 0.25 * sums.c, 0.5 * sums.low, 0.5 * sums.high, slope)
+        s, least, greatest = tanh_band(turned)
         off = 2 * UNIT_ROUNDOFF * np.abs(half)
         off += 2 * UNIT_ROUNDOFF * np.maximum(np.abs(least), np.abs(greatest))
         return 0.5 * s, least + half - off, greatest + half + off

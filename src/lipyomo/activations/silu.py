@@ -12,17 +12,15 @@ Turning points are roots of sigma' .. sigma'''' (the slope's are at plus and min
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.logistic import logistic
-from lipyomo.activations.registry import known_as, positive_number
+from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
-from lipyomo.activations.scaled import scaled
+from lipyomo.activations.scaled import ScaledActivation
 from lipyomo.arrays import FloatArray
 
 
@@ -71,31 +69,11 @@ class SiluBranch(Branch):
 
 @known_as("swish")
 @dataclass(frozen=True)
-class Swish(Activation):
-    """``z / (1 + exp(-beta z))``: SiLU for beta = 1, QuickGELU for beta = 1.702.
+class Swish(ScaledActivation):
+    """``z / (1 + exp(-beta z))``: SiLU for beta = 1, QuickGELU for beta = 1.702."""
 
-    Parameters
-    ----------
-    beta : float, optional
-        Positive.
-    """
-
-    beta: float = 1.0
-
-    reflection = (1.0, -1.0)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", positive_number(self.beta, "swish: beta"))
-
-    @property
-    def name(self) -> str:
-        """With beta, unless that is one."""
-        return "silu" if self.beta == 1.0 else f"swish({self.beta!r})"
-
-    @cached_property
-    def branches(self) -> tuple[Branch, ...]:
-        """One."""
-        return (scaled(SiluBranch(), self.beta),)
+    base = SiluBranch()
+    word, plain = "swish", "silu"
 
 
 @known_as("silu")

@@ -22,6 +22,7 @@ from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
+from lipyomo.activations.sums import Sums
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.rounding import UNIT
 
@@ -69,18 +70,10 @@ class SineBranch(Branch):
 
 @dataclass(frozen=True)
 class _Wave(Activation):
-    def _band(
-        self,
-        cut: Cut,
-        A: FloatArray,
-        c: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        slope: FloatArray | None = None,
-    ) -> Band:
-        s, least, greatest = super()._band(cut, A, c, low, high, slope)
-        far = np.maximum(np.abs(low), np.abs(high)) > FAR
-        most = np.nextafter(np.abs(A) + np.abs(c), np.inf)
+    def _band(self, cut: Cut, sums: Sums) -> Band:
+        s, least, greatest = super()._band(cut, sums)
+        far = sums.sizes > FAR
+        most = np.nextafter(np.abs(sums.A) + np.abs(sums.c), np.inf)
         return (
             np.where(far, 0.0, s),
             np.where(far, -most, least),

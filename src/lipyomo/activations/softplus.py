@@ -9,17 +9,15 @@ plus and minus log(2 + sqrt 3).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.logistic import logistic
-from lipyomo.activations.registry import known_as, positive_number
+from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
-from lipyomo.activations.scaled import scaled
+from lipyomo.activations.scaled import ScaledActivation
 from lipyomo.activations.tanh import INFLECTION, STEEPEST
 from lipyomo.arrays import FloatArray
 
@@ -55,28 +53,8 @@ class SoftplusBranch(Branch):
 
 @known_as("softplus")
 @dataclass(frozen=True)
-class Softplus(Activation):
-    """``log(1 + exp(beta z)) / beta``.
+class Softplus(ScaledActivation):
+    """``log(1 + exp(beta z)) / beta``."""
 
-    Parameters
-    ----------
-    beta : float, optional
-        Positive.
-    """
-
-    beta: float = 1.0
-
-    reflection = (1.0, -1.0)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", positive_number(self.beta, "softplus: beta"))
-
-    @property
-    def name(self) -> str:
-        """With beta, unless that is one."""
-        return "softplus" if self.beta == 1.0 else f"softplus({self.beta!r})"
-
-    @cached_property
-    def branches(self) -> tuple[Branch, ...]:
-        """One."""
-        return (scaled(SoftplusBranch(), self.beta),)
+    base = SoftplusBranch()
+    word = plain = "softplus"

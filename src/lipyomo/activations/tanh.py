@@ -23,6 +23,7 @@ from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.cubic import tanh_band
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
+from lipyomo.activations.sums import Sums
 from lipyomo.arrays import FloatArray
 
 INFLECTION = math.log(2.0 + math.sqrt(3.0)) / 2.0
@@ -76,14 +77,6 @@ class Tanh(Activation):
     reflection = (-1.0, 0.0)
     branches = (TanhBranch(),)
 
-    def _band(
-        self,
-        cut: Cut,
-        A: FloatArray,
-        c: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        slope: FloatArray | None = None,
-    ) -> Band:
+    def _band(self, cut: Cut, sums: Sums) -> Band:
         """By the roots of a cubic."""
-        return tanh_band(A, c, low, high, slope)
+        return tanh_band(sums)

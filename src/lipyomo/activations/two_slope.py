@@ -15,6 +15,7 @@ from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch
 from lipyomo.activations.registry import finite_number, known_as
 from lipyomo.activations.rounding import EXACT, error
+from lipyomo.activations.sums import Sums
 from lipyomo.arrays import FloatArray
 
 
@@ -40,9 +41,7 @@ class Linear(Branch):
         zero = np.zeros_like(z)
         return (self.steepness * z, np.full_like(z, self.steepness), zero, zero)[: order + 1]
 
-    def inner(
-        self, A: FloatArray, c: FloatArray, s: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def inner(self, sums: Sums, s: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As `Branch.inner`: there is nothing between the ends of a line."""
         return np.full_like(s, np.inf), np.full_like(s, -np.inf)
 
