@@ -123,32 +123,38 @@ def check_proof(
     basis = entry(first, "basis")
     if basis is not None and not isinstance(basis, str):
         raise ProofError("what the upper end rests on is not said in words")
-    if statement.smooth:
-        check_smooth_witness(statement, entry(first, "witness"))
-    else:
-        check_witness(statement, entry(first, "witness"))
-    if statement.smooth and (basis is not None or not statement.by_slopes):
-        payload = after_first_line(data)
-        if basis is not None and payload:
-            raise ProofError("the file goes on after its last case")
-        nodes = 0 if basis is not None else check_tree(statement, payload, progress, strict)
-        return Verdict(statement, basis is None, basis or "", nodes, about)
-    if statement.smooth:
+    check = check_smooth_witness if statement.smooth else check_witness
+    check(statement, entry(first, "witness"))
+    if basis is not None:
+        nodes = 0
+    elif not statement.smooth:
+        nodes = _check_cases(Tree(statement, workers), found, data, progress, executor)
+    elif statement.by_slopes:
         nodes = check_slopes(statement, found, strict)
     else:
-        tree = Tree(statement, workers)
-        if basis is None and workers > 1:
-            if executor is not None:
-                _check_together(tree, found, data, progress, executor, _check_share)
-            else:
-                with ThreadPoolExecutor(workers - 1) as threads:
-                    _check_together(tree, found, data, progress, threads, _check_apart)
-        elif basis is None:
-            tree.check(found, progress)
-        nodes = tree.nodes
-    if next(found, None) is not None:
+        nodes = check_tree(statement, after_first_line(data), progress, strict)
+        found = iter(())  # that was the whole file
+    for _ in found:
         raise ProofError("the file goes on after its last case")
     return Verdict(statement, basis is None, basis or "", nodes, about)
+
+
+def _check_cases(
+    tree: Tree,
+    found: Iterator[Any],
+    data: bytes,
+    progress: Callable[[int], None] | None,
+    executor: Executor | None,
+) -> int:
+    """Check all cases, by as many workers as the tree is for; returns how many there are."""
+    if tree.workers == 1:
+        tree.check(found, progress)
+    elif executor is not None:
+        _check_together(tree, found, data, progress, executor, _check_share)
+    else:
+        with ThreadPoolExecutor(tree.workers - 1) as threads:
+            _check_together(tree, found, data, progress, threads, _check_apart)
+    return tree.nodes
 
 
 def _check_together(

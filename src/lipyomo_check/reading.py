@@ -8,6 +8,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from lipyomo_check.errors import ProofError
 
 MOST_EXPANSION = 60
 """A file may not unpack to more than so many times its size (and a megabyte)."""
+
+EXPANDS = "the file unpacks to far more than its size"
 
 MOST_NUMBERS = 4_000_000
 """Lists in a line, pairs of a vertex and a direction, numbers of rows that are held at a time."""
@@ -42,18 +45,14 @@ def lines(data: bytes) -> Iterator[Any]:
     ProofError
         If it is torn, or unpacks to far more than its size.
     """
-    room = MOST_EXPANSION * len(data) + (1 << 20)
-    try:
-        with gzip.open(io.BytesIO(data)) as stream:
-            while text := stream.readline(room + 1):
-                room -= len(text)
-                if room < 0:
-                    raise ProofError("the file unpacks to far more than its size")
-                if not text.endswith(b"\n"):
-                    raise ProofError("the last line is torn")
-                yield _parsed(text)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise ProofError("the file is not gzipped, damaged, or ends in the middle") from None
+    with _unpacked(data) as (stream, room):
+        while text := stream.readline(room + 1):
+            room -= len(text)
+            if room < 0:
+                raise ProofError(EXPANDS)
+            if not text.endswith(b"\n"):
+                raise ProofError("the last line is torn")
+            yield _parsed(text)
 
 
 def after_first_line(data: bytes) -> bytes:
@@ -64,15 +63,21 @@ def after_first_line(data: bytes) -> bytes:
     ProofError
         If it is damaged, or unpacks to far more than its size.
     """
-    room = MOST_EXPANSION * len(data) + (1 << 20)
+    with _unpacked(data) as (stream, room):
+        text = stream.read(room + 1)
+    if len(text) > room:
+        raise ProofError(EXPANDS)
+    return text.partition(b"\n")[2]
+
+
+@contextmanager
+def _unpacked(data: bytes) -> Iterator[tuple[gzip.GzipFile, int]]:
+    """A file's content as a stream, and how many bytes it may have."""
     try:
         with gzip.open(io.BytesIO(data)) as stream:
-            text = stream.read(room + 1)
+            yield stream, MOST_EXPANSION * len(data) + (1 << 20)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise ProofError("the file is damaged, or ends in the middle") from None
-    if len(text) > room:
-        raise ProofError("the file unpacks to far more than its size")
-    return text.partition(b"\n")[2]
+        raise ProofError("the file is not gzipped, damaged, or ends in the middle") from None
 
 
 def _parsed(text: bytes) -> Any:

@@ -20,8 +20,9 @@ from lipyomo.activations import activation
 from lipyomo.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
-from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
+from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
+from lipyomo_check.smooth.levels import Group, Level
 from lipyomo_check.smooth.tree import Cases, Question
 from lipyomo_check.statement import read_statement
 

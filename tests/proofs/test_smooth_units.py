@@ -9,7 +9,7 @@ import pytest
 from flint import arb, arb_series, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.smooth.definitions import derivatives_at, sides_of
+from lipyomo_check.smooth.definitions import derivatives_at
 from lipyomo_check.smooth.elementary import exp_minus, log_one_plus, normal, sine_and_cosine
 from lipyomo_check.smooth.kinds import ERROR, Kind, kind_of, two_slopes
 from lipyomo_check.smooth.lines import Samples
@@ -34,6 +34,11 @@ NAMES = [
     "celu(2.0)",
     "selu(1.6732632423543772, 1.0507009873554805)",
 ]
+
+
+def sides_of(kind: Kind, at: float) -> tuple[bool, ...]:
+    """On which sides of a kind's breaks a number is."""
+    return tuple(at > b for b in kind.breaks)
 
 
 def series(name: str, z: arb, right: bool) -> arb_series:

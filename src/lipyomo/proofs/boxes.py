@@ -82,7 +82,7 @@ def _step(question: Question, taken: Taken) -> Step:
     if not split.any():
         return Step(codes, np.zeros((0, sides), dtype=np.uint8))
     scores = np.hstack([_scores(question, taken), _of_breaks(question, taken)])[split]
-    boxes = Boxes(*(side[split] for side in boxes))
+    boxes = boxes.part(split)
     v = bounded.v[split, : sides - d]
     cuts = _cuts(taken.goals.most[split], boxes, bounded.upper[split], bounded.x[split], v)
     left = np.hstack([1.0 - cuts[:, :d] / SHARES, 1.0 * (cuts[:, d:] == 0)])
@@ -114,9 +114,10 @@ def _scores(question: Question, taken: Taken) -> FloatArray:
     boxes, bounded = taken.cases.boxes, taken.bounded
     reach, v_reach = (boxes.high - boxes.low) / 2.0, (boxes.v_high - boxes.v_low) / 2.0
     of_x, of_v = np.zeros_like(reach), np.zeros_like(v_reach)
-    for (z, u), (line, product) in zip(bounded.rows, bounded.gaps, strict=True):
+    for (z, u), planes in zip(bounded.rows, bounded.planes, strict=True):
+        product = planes.product_gap
         ranges = np.abs(z.x) * reach[:, None, :]
-        of_x += _shared(line + product, [ranges])[0]
+        of_x += _shared(planes.line_gap + product, [ranges])[0]
         assert u.v is not None
         parts = [np.abs(u.x) * reach[:, None, :]]
         if v_reach.shape[1]:
@@ -150,10 +151,10 @@ def _of_breaks(question: Question, taken: Taken) -> FloatArray:
     jumps = np.zeros_like(found)
     for place, (n, b) in enumerate(question.breaks):
         i, k = question.chain.broken[n]
-        layer, (line, product) = bounded.layers[i], bounded.gaps[i]
+        layer, planes = bounded.layers[i], bounded.planes[i]
         inside = (layer.low[:, k] < b) & (b < layer.high[:, k])
         units = [k, *(question.chain.broken[twin.unit][1] for twin in question.twins[place])]
-        gap = (line[:, units] + product[:, units]).sum(axis=1)
+        gap = (planes.line_gap[:, units] + planes.product_gap[:, units]).sum(axis=1)
         found[:, place] = np.where(inside, gap, -1.0)
         jumps[:, place] = np.where(inside, layer.d_reach[:, units].sum(axis=1), 0.0)
     whole = np.maximum(jumps.sum(axis=1), 1e-300)

@@ -36,7 +36,7 @@ What underflows is less than 1e-290 in all: weights whose products of norms exce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,34 +56,12 @@ from lipyomo_check.smooth.halfspaces import (
     narrowed,
     with_multiples,
 )
-from lipyomo_check.smooth.kinds import Kind
-from lipyomo_check.smooth.lines import Samples
+from lipyomo_check.smooth.layers import Ball, Ends, Planes, Relaxed
+from lipyomo_check.smooth.levels import Level
 from lipyomo_check.statement import TOGETHER, Domain
 
 MOST_GROWTH = 1e60
 """Of the product of all layers' norms (with biases and slopes)."""
-
-
-class Group(NamedTuple):
-    """Units of one kind in a layer."""
-
-    units: npt.NDArray[np.int64]
-    kind: Kind
-
-
-class Level(NamedTuple):
-    """A hidden layer as this needs it.
-
-    Its pre-activations have the weight `weight`; their derivatives have `tangents`, which is the
-    same except in the first layer, where directions are given.  The sizes are absolute values.
-    """
-
-    weight: Array
-    sizes: Array
-    bias: Array
-    groups: tuple[Group, ...]
-    tangents: Array
-    tangent_sizes: Array
 
 
 class Boxes(NamedTuple):
@@ -110,28 +88,9 @@ class Boxes(NamedTuple):
         """Boxes all of whose points count."""
         return cls(low, high, v_low, v_high, z_low, z_high, 0.0 * low, np.full(len(low), -np.inf))
 
-
-class Relaxed(NamedTuple):
-    """A layer's units over N boxes, arrays of shape (N, n).
-
-    ``s z + [middle - reach, middle + reach]`` holds sigma(z), and with the second three sigma'(z)
-    (in inner layers, and in the last one if Jacobians are enclosed);
-    sigma'(z) lies in ``d +- d_reach``, u in ``m +- m_reach``.  `size` and `tangent_size` are at
-    least the sums of absolute values of the terms that z and u are made of, `samples` the units'
-    groups.
-    """
-
-    low: Array
-    high: Array
-    line: tuple[Array, Array, Array]
-    slope_line: tuple[Array, Array, Array] | None
-    d: Array
-    d_reach: Array
-    m: Array
-    m_reach: Array
-    size: Array
-    tangent_size: Array
-    samples: tuple[tuple[Group, Samples], ...]
+    def part(self, which: npt.NDArray[np.bool_] | slice) -> Boxes:
+        """Some of them."""
+        return Boxes(*(side[which] for side in self))
 
 
 class Rows(NamedTuple):
@@ -155,24 +114,26 @@ class Bounded:
         Coefficients of an affine upper function, whose maximum on the box `upper` is (or less).
     multiples : tuple of Multiple
         What it has of each half-space.
-    planes : tuple of (ndarray, ndarray)
-        s and r of the units of each layer, shape (N, n).
+    planes : tuple of Planes
+        Above what the units of each layer add to the objective.
     layers : tuple of Relaxed
     rows : tuple of (Rows, Rows)
         Of each layer's pre-activations and tangents.
-    gaps : tuple of (ndarray, ndarray)
-        What each unit adds to the distance between the objective and its bound, on average: half
-        of that between lines of ``A sigma + c sigma'``, and the product of radii.
     """
 
     upper: Array
     x: Array
     v: Array
     multiples: tuple[Multiple, ...]
-    planes: tuple[tuple[Array, Array], ...]
+    planes: tuple[Planes, ...]
     layers: tuple[Relaxed, ...]
     rows: tuple[tuple[Rows, Rows], ...]
-    gaps: tuple[tuple[Array, Array], ...]
+
+    def part(self, which: slice) -> Bounded:
+        """What is known of some of them, without their layers and rows."""
+        multiples = tuple(one.part(which) for one in self.multiples)
+        planes = tuple(Planes(*(side[which] for side in one)) for one in self.planes)
+        return Bounded(self.upper[which], self.x[which], self.v[which], multiples, planes, (), ())
 
 
 class Chain:
@@ -246,34 +207,31 @@ class Chain:
         cells = widest * max((k for _, k in widths), default=1)
         self.most = max(1, min(TOGETHER, MOST_NUMBERS // cells))
 
+    @np.errstate(over="ignore", invalid="ignore")  # such boxes have no finite bound
     def bound(self, functionals: Array, boxes: Boxes) -> Bounded:
         """Bound ``w . J(x) v`` on boxes, w being the row of `functionals`, (N, m), of each."""
-        with np.errstate(over="ignore", invalid="ignore"):  # such boxes have no finite bound
-            return self._bound(functionals, boxes)
-
-    def _bound(self, functionals: Array, boxes: Boxes) -> Bounded:
-        centre, reach = _middle(boxes.low, boxes.high)
-        v_centre, v_reach = _middle(boxes.v_low, boxes.v_high)
-        span = _Span(centre, reach, v_centre, v_reach)
-        space = inherited(boxes.rise, boxes.least, centre, reach)
+        x, v = middles(boxes.low, boxes.high), middles(boxes.v_low, boxes.v_high)
+        space = inherited(boxes.rise, boxes.least, *x)
         layers: list[Relaxed] = []
         rows: list[tuple[Rows, Rows]] = []
+        h, t = x, v
         for i, level in enumerate(self.levels):
-            both, z, u = self._preactivations(layers, i, span)
-            h, t = (centre, reach), (v_centre, v_reach)
+            z, u = self._values(level, h), self._tangents(level, t)
             if i:
-                h, t = _outputs(layers[-1]), _tangents(layers[-1])
-                z = _both(z, self._values(level, h))
-                u = _both(u, self._tangents(level, t))
-            rows.append(both)
-            ends = both[0].low, both[0].high
-            z = self._in_phase(i, _both(z, narrowed(both[0].x, ends, space, reach)), boxes)
-            terms = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
+                of_z, of_u = self._back(layers, x, v, False), self._back(layers, x, v, True)
+                u = _both((of_u.low, of_u.high), u)
+            else:
+                of_z, of_u = _first_rows(level, z, u)
+            own = narrowed(of_z.x, (of_z.low, of_z.high), space, x[1])
+            z = self._in_phase(i, _both(z, own), boxes)
+            sizes = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
             inner = i + 1 < len(self.levels) or self.euclidean
-            layers.append(_relaxed(level, z, u, terms, inner, self.plain))
-        return self._objective(functionals, layers, rows, span, boxes)
+            layers.append(Relaxed.of(level, z, u, sizes, inner, self.plain))
+            rows.append((of_z, of_u))
+            h, t = layers[-1].outputs, layers[-1].tangents
+        return self._objective(functionals, layers, rows, x, v, boxes)
 
-    def _in_phase(self, i: int, z: tuple[Array, Array], boxes: Boxes) -> tuple[Array, Array]:
+    def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
         """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""
         if not self._places[i].size:
             return z
@@ -283,39 +241,15 @@ class Chain:
         high[:, units] = np.minimum(high[:, units], boxes.z_high[:, at])
         return low, high
 
-    def _preactivations(
-        self, layers: list[Relaxed], i: int, span: _Span
-    ) -> tuple[tuple[Rows, Rows], tuple[Array, Array], tuple[Array, Array]]:
-        """Affine functions and bounds of a layer's pre-activations and tangents."""
-        level = self.levels[i]
-        if i == 0:
-            count = len(span.centre)
-            weight, along = (
-                np.broadcast_to(rows, (count, *rows.shape))
-                for rows in (level.weight, level.tangents)
-            )
-            z = self._values(level, (span.centre, span.reach))
-            u = self._tangents(level, (span.v_centre, span.v_reach))
-            return (
-                (Rows(weight, None, *z), Rows(np.broadcast_to(0.0, weight.shape), along, *u)),
-                z,
-                u,
-            )
-        values = self._back(layers, i - 1, level.weight, None, level.bias, span)
-        tangents = self._back(layers, i - 1, None, level.weight, None, span)
-        return (values, tangents), (values.low, values.high), (tangents.low, tangents.high)
-
-    def _values(self, level: Level, signal: tuple[Array, Array]) -> tuple[Array, Array]:
+    def _values(self, level: Level, h: Ball) -> Ends:
         """Interval bounds of a layer's pre-activations, from those of the signal before it."""
-        return self._natural(level.weight, level.sizes, signal, level.bias)
+        return self._natural(level.weight, level.sizes, h, level.bias)
 
-    def _tangents(self, level: Level, signal: tuple[Array, Array]) -> tuple[Array, Array]:
+    def _tangents(self, level: Level, t: Ball) -> Ends:
         """The same of their tangents."""
-        return self._natural(level.tangents, level.tangent_sizes, signal, np.zeros(1))
+        return self._natural(level.tangents, level.tangent_sizes, t, np.zeros(1))
 
-    def _natural(
-        self, weight: Array, sizes: Array, signal: tuple[Array, Array], bias: Array
-    ) -> tuple[Array, Array]:
+    def _natural(self, weight: Array, sizes: Array, signal: Ball, bias: Array) -> Ends:
         """Interval bounds of ``W h + b`` for h in ``centre +- reach``."""
         centre, reach = signal
         middle, radius = centre @ weight.T + bias, reach @ sizes.T
@@ -323,25 +257,15 @@ class Chain:
         radius = radius + (self.gamma * mass + UNDERFLOW)
         return middle - radius, middle + radius
 
-    def _back(
-        self,
-        layers: list[Relaxed],
-        last: int,
-        of_values: Array | None,
-        of_tangents: Array | None,
-        bias: Array | None,
-        span: _Span,
-    ) -> Rows:
-        """Rows of outputs (or tangents) of layer `last`, as affine functions of (x, v)."""
-        A, B = of_values, of_tangents
-        start = A if A is not None else B
-        assert start is not None
-        count = len(span.centre)
-        constant = np.zeros((count, len(start))) + (0.0 if bias is None else bias)
+    def _back(self, layers: list[Relaxed], x: Ball, v: Ball, tangents: bool) -> Rows:
+        """Pre-activations (or tangents) of the layer behind some, as affine functions of (x, v)."""
+        level = self.levels[len(layers)]
+        A, B = (None, level.weight) if tangents else (level.weight, None)
+        constant = np.zeros((len(x[0]), len(level.weight))) + (0.0 if tangents else level.bias)
         radius = np.zeros_like(constant)
         mass = np.abs(constant)
-        for j in range(last, -1, -1):
-            layer, level = layers[j], self.levels[j]
+        before = self.levels[: len(layers)]
+        for layer, level in zip(reversed(layers), reversed(before), strict=True):
             outer = layer.size
             P: Array | None = None
             if A is not None:
@@ -369,13 +293,13 @@ class Chain:
             constant = constant + shift
             A = P @ level.weight
         assert A is not None
-        centre = _times(A, span.centre)
-        width = _times(np.abs(A), span.reach)
-        mass = mass + _times(np.abs(A), np.abs(span.centre)) + width
+        centre = _times(A, x[0])
+        width = _times(np.abs(A), x[1])
+        mass = mass + _times(np.abs(A), np.abs(x[0])) + width
         if B is not None:
-            centre = centre + _times(B, span.v_centre)
-            more = _times(np.abs(B), span.v_reach)
-            width, mass = width + more, mass + _times(np.abs(B), np.abs(span.v_centre)) + more
+            centre = centre + _times(B, v[0])
+            more = _times(np.abs(B), v[1])
+            width, mass = width + more, mass + _times(np.abs(B), np.abs(v[0])) + more
         middle, reach = constant + centre, radius + width
         reach = reach + (self.gamma * mass + UNDERFLOW)
         return Rows(A, B, middle - reach, middle + reach)
@@ -385,11 +309,12 @@ class Chain:
         functionals: Array,
         layers: list[Relaxed],
         rows: list[tuple[Rows, Rows]],
-        span: _Span,
+        x: Ball,
+        v: Ball,
         boxes: Boxes,
     ) -> Bounded:
         """Go backwards with ``w . W_last`` as a whole."""
-        count = len(span.centre)
+        count = len(boxes.low)
         B = functionals @ self.head
         A = np.zeros_like(B)
         constant, mass = np.zeros(count), np.zeros(count)
@@ -397,41 +322,30 @@ class Chain:
             top = layers[-1]
             outer = (np.abs(top.d) + top.d_reach) * top.tangent_size
         else:
-            outer = np.abs(span.v_centre) + span.v_reach
+            outer = np.abs(v[0]) + v[1]
         mass = mass + (np.abs(functionals) @ np.abs(self.head) * outer).sum(axis=1)
-        gaps: list[tuple[Array, Array]] = []
-        planes: list[tuple[Array, Array]] = []
+        found: list[Planes] = []
         for layer, level in zip(reversed(layers), reversed(self.levels), strict=True):
-            C, half = B * layer.m, B * layer.m_reach
-            s, ends, ranges = _of_ends(layer.samples, A, C, half)
-            rate = layer.d if self.plain else _meeting(layer, half, ranges)
-            both = list(zip(ends, ranges, strict=True))
-            most = np.maximum(*(high - end * rate for end, (_, high) in both))
-            constant = constant + (most + s * level.bias).sum(axis=1)
-            sizes = np.maximum(*(np.abs(high) for _, high in ranges)) + np.abs(s) * layer.size
-            sizes = sizes + (np.abs(C) + np.abs(half)) * (np.abs(layer.d) + layer.d_reach)
-            mass = mass + (sizes + np.abs(B * rate) * layer.tangent_size).sum(axis=1)
-            lines = sum((high - low for low, high in ranges), np.zeros_like(C))
-            gaps.append((lines / 4.0, np.abs(half) * layer.d_reach))
-            planes.append((s, rate))
-            A, B = s @ level.weight, (B * rate) @ level.tangents
+            planes = layer.planes(A, B, self.plain)
+            constant = constant + (planes.most + planes.s * level.bias).sum(axis=1)
+            B = B * planes.r
+            mass = mass + (planes.size + np.abs(B) * layer.tangent_size).sum(axis=1)
+            A, B = planes.s @ level.weight, B @ level.tangents
+            found.append(planes)
         upper = constant
-        for row, middle, reach in (
-            (A, span.centre, span.reach),
-            (B, span.v_centre, span.v_reach),
-        ):
+        for row, (middle, reach) in ((A, x), (B, v)):
             upper = upper + (row * middle).sum(axis=1) + (np.abs(row) * reach).sum(axis=1)
             mass = mass + (np.abs(row) * (np.abs(middle) + reach)).sum(axis=1)
         upper = upper + (self.gamma * mass + UNDERFLOW)
         upper = np.where(np.isnan(upper), np.inf, upper)
-        above = self._by_phases(Above(upper, A), rows, span.reach, boxes)
+        above = self._by_phases(Above(upper, A), rows, x[1], boxes)
         if self.domain is not None:
-            above = confined(self.domain, above, span.centre, span.reach)
+            above = confined(self.domain, above, *x)
         upper = above.upper
         for layer in layers:
             upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
-        units = tuple(reversed(planes)), tuple(layers), tuple(rows), tuple(reversed(gaps))
-        return Bounded(upper, above.x, B, above.multiples, *units)
+        planes_of = tuple(reversed(found))
+        return Bounded(upper, above.x, B, above.multiples, planes_of, tuple(layers), tuple(rows))
 
     def _by_phases(
         self,
@@ -462,16 +376,7 @@ class Chain:
         return found
 
 
-class _Span(NamedTuple):
-    """Middles and radii of boxes."""
-
-    centre: Array
-    reach: Array
-    v_centre: Array
-    v_reach: Array
-
-
-def _middle(low: Array, high: Array) -> tuple[Array, Array]:
+def middles(low: Array, high: Array) -> Ball:
     """Middle and a radius that is not less than half the width."""
     centre = low + (high - low) / 2.0
     return centre, np.nextafter(np.maximum(high - centre, centre - low), np.inf) * (high > low)
@@ -489,118 +394,19 @@ def _times2(rows: Array, first: Array, second: Array) -> Array:
     return np.asarray(np.matmul(rows, np.stack([first, second], axis=-1)))
 
 
-def _both(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+def _both(one: Ends, other: Ends) -> Ends:
     """What two enclosures of the same number leave."""
     return np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
 
 
-def _terms(sizes: Array, signal: tuple[Array, Array]) -> Array:
-    """Sums of absolute values of the terms of ``W h`` for h in an interval."""
+def _terms(sizes: Array, signal: Ball) -> Array:
+    """Sums of absolute values of the terms of ``W h``."""
     return np.asarray((np.abs(signal[0]) + signal[1]) @ sizes.T)
 
 
-def _relaxed(
-    level: Level,
-    z: tuple[Array, Array],
-    u: tuple[Array, Array],
-    terms: tuple[Array, Array],
-    inner: bool,
-    plain: bool,
-) -> Relaxed:
-    """The units of a layer whose pre-activations and tangents are bounded."""
-    low, high = z
-    top = np.maximum(low, high)  # no point is left of boxes in which they are in this order
-    samples = tuple(
-        (group, Samples.of(group.kind, low[:, group.units], top[:, group.units], plain))
-        for group in level.groups
+def _first_rows(level: Level, z: Ends, u: Ends) -> tuple[Rows, Rows]:
+    """Pre-activations and tangents of the first layer as functions of (x, v)."""
+    weight, along = (
+        np.broadcast_to(rows, (len(z[0]), *rows.shape)) for rows in (level.weight, level.tangents)
     )
-    m, m_reach = _widened(*u)
-    d, d_reach = _widened(*_by_group(samples, low.shape, lambda _, s: s.extremes(0.0, 1.0)))
-    line = _by_group(samples, low.shape, lambda _, s: s.lines(1.0, 0.0))
-    slope_line = None
-    if inner:
-        found = _by_group(samples, low.shape, lambda _, s: s.lines(0.0, 1.0))
-        slope_line = _centred(*found)
-    return Relaxed(
-        low,
-        high,
-        _centred(*line),
-        slope_line,
-        d,
-        d_reach,
-        m,
-        m_reach,
-        *terms,
-        samples,
-    )
-
-
-def _by_group(
-    samples: tuple[tuple[Group, Samples], ...],
-    shape: tuple[int, ...],
-    of: Callable[[Group, Samples], tuple[Array, ...]],
-) -> tuple[Array, ...]:
-    """Values of a layer's groups, each unit's in its place."""
-    if len(samples) == 1 and samples[0][0].units.size == shape[1]:
-        return of(*samples[0])
-    found: tuple[Array, ...] = ()
-    for group, one in samples:
-        values = of(group, one)
-        found = found or tuple(np.empty(shape) for _ in values)
-        for into, value in zip(found, values, strict=True):
-            into[:, group.units] = value
-    return found
-
-
-def _of_ends(
-    samples: tuple[tuple[Group, Samples], ...], A: Array, C: Array, half: Array
-) -> tuple[Array, tuple[Array, Array], tuple[tuple[Array, Array], tuple[Array, Array]]]:
-    """The slope s for C, both ends, ``C -+ half``, and ranges of ``A sigma + end sigma' - s z``."""
-    ends = C - half, C + half
-
-    def of(group: Group, one: Samples) -> tuple[Array, ...]:
-        k = group.units if len(samples) > 1 else slice(None)
-        s = one.chord(A[:, k], C[:, k])
-        first, second = (one.extremes(A[:, k], end[:, k], s) for end in ends)
-        return s, *first, *second
-
-    s, low, high, other_low, other_high = _by_group(samples, A.shape, of)
-    return s, ends, ((low, high), (other_low, other_high))
-
-
-def _meeting(
-    layer: Relaxed, half: Array, ranges: tuple[tuple[Array, Array], tuple[Array, Array]]
-) -> Array:
-    """The r for which both ends give the same, or the nearest one in the range of sigma'."""
-    rise = ranges[1][1] - ranges[0][1]
-    rate = np.divide(rise, 2.0 * half, out=layer.d.copy(), where=half != 0.0)
-    rate = np.where(np.isfinite(rate), rate, layer.d)
-    return np.clip(rate, layer.d - layer.d_reach, layer.d + layer.d_reach)
-
-
-def _widened(low: Array, high: Array) -> tuple[Array, Array]:
-    """Middle of an interval, and a radius that holds it."""
-    middle = low + (high - low) / 2.0
-    reach = np.maximum(high - middle, middle - low)
-    return middle, np.maximum(np.nextafter(reach, np.inf), 0.0)
-
-
-def _centred(s: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
-    return s, *_widened(low, high)
-
-
-def _outputs(layer: Relaxed) -> tuple[Array, Array]:
-    """Middles and radii of a layer's outputs sigma(z)."""
-    s, middle, reach = layer.line
-    z, z_reach = _widened(layer.low, layer.high)
-    centre = s * z + middle
-    slack = np.abs(s) * z_reach
-    rounding = 8.0 * 2.0**-52 * (np.abs(s * z) + np.abs(middle) + slack + reach)
-    return centre, slack + reach + rounding
-
-
-def _tangents(layer: Relaxed) -> tuple[Array, Array]:
-    """Middles and radii of ``sigma'(z) u``."""
-    centre = layer.d * layer.m
-    reach = np.abs(layer.d) * layer.m_reach + layer.d_reach * (np.abs(layer.m) + layer.m_reach)
-    return centre, reach + 8.0 * 2.0**-52 * (np.abs(centre) + reach)
+    return Rows(weight, None, *z), Rows(np.broadcast_to(0.0, weight.shape), along, *u)

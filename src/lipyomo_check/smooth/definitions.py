@@ -1,12 +1,14 @@
-"""The activations by their definitions, in Arb: values and derivatives as Taylor series."""
+"""Units by their definitions, in Arb: values and derivatives of activations as Taylor series."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from flint import arb, arb_series, fmpq
 
-from lipyomo_check.smooth.kinds import Kind, parameters_of
+from lipyomo_check.smooth.kinds import Kind, kind_of, parameters_of, two_slopes
+from lipyomo_check.statement import Layer
 
 CUBIC = fmpq(44715, 10**6)
 """Of the tanh form of GELU."""
@@ -36,14 +38,31 @@ def derivatives_at(name: str, z: arb, right: Sides, count: int) -> list[arb]:
     return found
 
 
-def line_at(slope: float, z: arb, count: int) -> list[arb]:
-    """The same of a linear unit."""
-    return [arb(slope) * z, arb(slope), *[arb(0)] * (count - 2)][:count]
+class Unit(NamedTuple):
+    """One unit: its kind, the name of its activation (None for two slopes), its slopes."""
+
+    kind: Kind
+    name: str | None
+    left: float
+    right: float
+
+    def at(self, z: float, sides: Sides, count: int) -> list[arb]:
+        """Sigma and its first derivatives at z, as `derivatives_at` has them."""
+        if self.name is not None:
+            return derivatives_at(self.name, arb(z), sides, count)
+        slope = arb(self.right if sides and sides[0] else self.left)
+        return [slope * arb(z), slope, *[arb(0)] * (count - 2)]
 
 
-def sides_of(kind: Kind, at: float) -> Sides:
-    """On which sides of a kind's breaks a number is."""
-    return tuple(at > b for b in kind.breaks)
+def units_of(layer: Layer) -> list[Unit]:
+    """The units of a layer one by one."""
+    names = {k: name for name, units in layer.curves for k in units}
+    found = []
+    for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True)):
+        name = names.get(k)
+        kind = two_slopes(left, right) if name is None else kind_of(name)
+        found.append(Unit(kind, name, left, right))
+    return found
 
 
 def _tanh(x: arb_series, right: Sides) -> arb_series:

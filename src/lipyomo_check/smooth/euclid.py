@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
+from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, middles
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW
 from lipyomo_check.smooth.kinds import Bools, Kind
@@ -69,8 +69,7 @@ def jacobian_at(chain: Chain, rows: Array, boxes: Boxes) -> tuple[Array, Array]:
 
     The second array has the sums of the terms' absolute values.
     """
-    middle = boxes.low + (boxes.high - boxes.low) / 2.0
-    slopes, h, first = [], middle, 0
+    slopes, h, first = [], middles(boxes.low, boxes.high)[0], 0
     for level in chain.levels:
         z = h @ level.weight.T + level.bias
         h, slope = np.empty_like(z), np.empty_like(z)
@@ -244,9 +243,7 @@ def _most(a: Array, b: Array, c: Array, minus: Array, upper: float, gamma: float
 
 def _enclosed(chain: Chain, rows: Array, errors: Array, boxes: Boxes, bounded: Bounded) -> Jacobian:
     """Rows (N, k, n) of the last layer, off by `errors`, times the Jacobian on boxes."""
-    gamma, reach = chain.gamma, boxes.high - boxes.low  # a little more than half of it below
-    middle = boxes.low + reach / 2.0
-    reach = np.nextafter(np.maximum(boxes.high - middle, middle - boxes.low), np.inf) * (reach > 0)
+    gamma, (_, reach) = chain.gamma, middles(boxes.low, boxes.high)
     F = np.zeros((*rows.shape[:2], 1 + reach.shape[1], rows.shape[2]))
     F[:, :, 0] = rows
     layers = zip(chain.levels, bounded.layers, bounded.rows, strict=True)

@@ -11,10 +11,11 @@ from flint import arb
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Boxes
+from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
 from lipyomo_check.smooth.strict import Affine, Known, StrictChain
 from lipyomo_check.smooth.strict_euclid import across
-from lipyomo_check.smooth.tree import Question, Taken, hidden_of
+from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Domain, Statement
 
 

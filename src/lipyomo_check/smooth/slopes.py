@@ -24,9 +24,10 @@ from flint import arb
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import listed
-from lipyomo_check.smooth.bound import Boxes
-from lipyomo_check.smooth.strict import StrictChain, units_of
-from lipyomo_check.smooth.tree import Question, hidden_of
+from lipyomo_check.smooth.definitions import units_of
+from lipyomo_check.smooth.levels import hidden_of
+from lipyomo_check.smooth.strict import StrictChain
+from lipyomo_check.smooth.tree import Question
 from lipyomo_check.statement import INFINITE, Box, Domain, Layer, Statement
 from lipyomo_check.tree import Case, Tree
 
@@ -76,7 +77,7 @@ def _on_box(statement: Statement, strict: bool) -> list[Ranges]:
     question = Question.of(statement)
     chain = question.chain
     none = np.zeros((1, chain.levels[0].tangents.shape[1]))
-    box = Boxes(*(side[:1] for side in question.first.boxes))._replace(v_low=none, v_high=none)
+    box = question.first.boxes.part(slice(0, 1))._replace(v_low=none, v_high=none)
     functional = np.zeros((1, len(chain.head)))
     found = chain.bound(functional, box)
     ranges = [

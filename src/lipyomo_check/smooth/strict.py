@@ -2,47 +2,43 @@
 
 The formulas are those of `bound` and `lines`, with definitions instead of the functions of `kinds`,
 of which the breaks and the bounds of derivatives stay in use.  Where a choice is free, such as the
-slope of a line, it is a float.  Ranges are pairs of a middle and a radius, which are numbers of
-Arb themselves: the radius that such a number has of its own has 30 bits only.
+slope of a line, it is a float.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb, arb_mat, ctx
 
+from lipyomo_check.smooth.balls import (
+    Numbers,
+    Range,
+    Ranges,
+    absolute,
+    added,
+    affine_range,
+    columns_times,
+    floats_around,
+    largest_value,
+    matrix_of,
+    meet,
+    overlap,
+    product,
+    ranges_of,
+    spread,
+    unzipped,
+)
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
-from lipyomo_check.smooth.definitions import Sides, derivatives_at, line_at
+from lipyomo_check.smooth.definitions import Unit, units_of
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import Multiple
-from lipyomo_check.smooth.kinds import Kind, kind_of, two_slopes
 from lipyomo_check.smooth.lines import CHORD, Samples
 from lipyomo_check.statement import BITS, Layer
-
-Numbers = list[arb]
-Range = tuple[arb, arb]
-Ranges = tuple[Numbers, Numbers]
-"""Middles and radii."""
-
-
-class Unit(NamedTuple):
-    """One unit: its kind, the name of its activation (None for two slopes), its slopes."""
-
-    kind: Kind
-    name: str | None
-    left: float
-    right: float
-
-    def at(self, z: float, sides: Sides, count: int) -> Numbers:
-        """Sigma and its first derivatives."""
-        if self.name is not None:
-            return derivatives_at(self.name, arb(z), sides, count)
-        return line_at(self.right if sides and sides[0] else self.left, arb(z), count)
 
 
 class Piece(NamedTuple):
@@ -92,10 +88,10 @@ class StrictChain:
 
     def __init__(self, chain: Chain, hidden: Sequence[Layer]) -> None:
         self.chain, self.units = chain, list(map(units_of, hidden))
-        self.weights = [_matrix(level.weight) for level in chain.levels]
-        self.tangents = [_matrix(level.tangents) for level in chain.levels]
+        self.weights = [matrix_of(level.weight) for level in chain.levels]
+        self.tangents = [matrix_of(level.tangents) for level in chain.levels]
         self.biases = [list(map(arb, level.bias.tolist())) for level in chain.levels]
-        self.head = _matrix(chain.head)
+        self.head = matrix_of(chain.head)
 
     def bound(self, functional: Array, box: Boxes, known: Bounded) -> tuple[Affine, list[Known]]:
         """Bound ``w . J(x) v`` on one box; minus infinity if it has no point in its phases.
@@ -104,18 +100,18 @@ class StrictChain:
         The layers are those of a box that has points.
         """
         with ctx.workprec(BITS):
-            x, v = _ranges(box.low[0], box.high[0]), _ranges(box.v_low[0], box.v_high[0])
+            x, v = ranges_of(box.low[0], box.high[0]), ranges_of(box.v_low[0], box.v_high[0])
             layers: list[Known] = []
             h, t = x, v
             for i, weight in enumerate(self.weights):
-                natural = _affine(weight, h, self.biases[i]), _affine(self.tangents[i], t)
+                natural = affine_range(weight, h, self.biases[i]), affine_range(self.tangents[i], t)
                 if i == 0:
                     z, u, rows = *natural, weight
                 else:
                     rows, own = self._back(layers, i, True, x, v)
-                    z, u = own, _meet(natural[1], self._back(layers, i, False, x, v)[1])
+                    z, u = own, meet(natural[1], self._back(layers, i, False, x, v)[1])
                 outer = z
-                ends = self._in_phase(i, _meet(natural[0], _narrowed(rows, z, box, x)), box)
+                ends = self._in_phase(i, meet(natural[0], _narrowed(rows, z, box, x)), box)
                 if ends is None:
                     return Affine(arb(-math.inf), [], []), []
                 layers.append(self._layer(i, ends, u, rows, outer))
@@ -130,7 +126,7 @@ class StrictChain:
 
     def _in_phase(self, i: int, z: Ranges, box: Boxes) -> list[tuple[float, float]] | None:
         """Ends of pre-activations within the phases, as floats."""
-        ends = [_ends(middle, radius) for middle, radius in zip(*z, strict=True)]
+        ends = [floats_around(middle, radius) for middle, radius in zip(*z, strict=True)]
         for n, (layer, k) in enumerate(self.chain.broken):
             if layer == i:
                 low, high = ends[k]
@@ -148,8 +144,8 @@ class StrictChain:
             chosen = [_chord(own, A, c) for own in pieces]
             found = [self._extremes(own, A, c, s) for own, s in zip(pieces, chosen, strict=True)]
             slopes.append(chosen)
-            rests.append(_split(found))
-        d = _split(self._extremes(own, nothing, one, nothing) for own in pieces)
+            rests.append(unzipped(found))
+        d = unzipped(self._extremes(own, nothing, one, nothing) for own in pieces)
         return Known(pieces, slopes, rests, d, u, rows, z)
 
     def _extremes(self, pieces: list[Piece], A: arb, c: arb, s: arb) -> Range:
@@ -182,12 +178,12 @@ class StrictChain:
             P: arb_mat | None = None
             parts: list[tuple[arb_mat, Ranges]] = []
             if A is not None:
-                P = _scaled(A, layer.slopes[0])
+                P = columns_times(A, layer.slopes[0])
                 parts.append((A, layer.rests[0]))
             if B is not None:
                 m, m_reach = layer.u
                 d, d_reach = layer.d
-                more = _scaled(B, [a * s for a, s in zip(m, layer.slopes[1], strict=True)])
+                more = columns_times(B, [a * s for a, s in zip(m, layer.slopes[1], strict=True)])
                 P = more if P is None else P + more
                 rest, reach = layer.rests[1]
                 own = zip(m, rest, d, strict=True)
@@ -201,17 +197,17 @@ class StrictChain:
                         ),
                     )
                 )
-                B = _scaled(B, d) * self.tangents[j]
+                B = columns_times(B, d) * self.tangents[j]
             for rows, (mids, reaches) in parts:
-                middle = _plus(middle, _times(rows, mids))
-                radius = _plus(radius, _times(_sizes(rows), reaches))
+                middle = added(middle, product(rows, mids))
+                radius = added(radius, product(absolute(rows), reaches))
             assert P is not None
-            middle = _plus(middle, _times(P, self.biases[j]))
+            middle = added(middle, product(P, self.biases[j]))
             A = P * self.weights[j]
         assert A is not None
         for rows, signal in ((A, x), *(() if B is None else ((B, v),))):
-            middle = _plus(middle, _times(rows, signal[0]))
-            radius = _plus(radius, _times(_sizes(rows), signal[1]))
+            middle = added(middle, product(rows, signal[0]))
+            radius = added(radius, product(absolute(rows), signal[1]))
         return A, (middle, radius)
 
     def _objective(
@@ -223,7 +219,8 @@ class StrictChain:
         total = arb(0)
         for i in range(len(layers) - 1, -1, -1):
             layer = layers[i]
-            slopes, rates = (list(map(arb, side[0].tolist())) for side in known.planes[i])
+            planes = known.planes[i]
+            slopes, rates = (list(map(arb, side[0].tolist())) for side in (planes.s, planes.r))
             for k, (pieces, s, rate) in enumerate(zip(layer.pieces, slopes, rates, strict=True)):
                 m, m_reach = layer.u[0][k], layer.u[1][k]
                 ends = B[k] * (m - m_reach), B[k] * (m + m_reach)
@@ -232,7 +229,7 @@ class StrictChain:
             B = [b * rate for b, rate in zip(B, rates, strict=True)]
             A = (arb_mat([slopes]) * self.weights[i]).entries()
             B = (arb_mat([B]) * self.tangents[i]).entries()
-        return Affine(total + _most(A, x) + _most(B, v), A, B)
+        return Affine(total + largest_value(A, x) + largest_value(B, v), A, B)
 
     def _of_phases(self, layers: list[Known], x: Ranges, box: Boxes) -> Iterator[Space]:
         """The half-spaces of phases that cut through the box."""
@@ -259,7 +256,7 @@ Space = Callable[[], tuple[Numbers, arb]]
 def _of_phase(layer: Known, k: int, side: float, sign: int, x: Ranges) -> tuple[Numbers, arb]:
     a = [sign * layer.rows[k, j] for j in range(len(x[0]))]
     middle, radius = layer.z[0][k], layer.z[1][k]
-    return a, sign * middle + radius - sign * arb(side) - _size(a, x[1])
+    return a, sign * middle + radius - sign * arb(side) - spread(a, x[1])
 
 
 def _of_row(row: Sequence[float], b: float, x: Ranges) -> tuple[Numbers, arb]:
@@ -280,13 +277,8 @@ def _with_multiple(found: Affine, mu: arb, a: Numbers, level: arb, reach: Number
     """An upper function with a multiple of what is not negative."""
     new = [b + mu * c for b, c in zip(found.x, a, strict=True)]
     return Affine(
-        found.upper + mu * level + _size(new, reach) - _size(found.x, reach), new, found.v
+        found.upper + mu * level + spread(new, reach) - spread(found.x, reach), new, found.v
     )
-
-
-def _size(row: Numbers, reach: Numbers) -> arb:
-    """The sum of absolute values of a row times the radii of a box."""
-    return sum((abs(a) * r for a, r in zip(row, reach, strict=True)), arb(0))
 
 
 def _pieces(unit: Unit, low: float, high: float) -> list[Piece]:
@@ -303,7 +295,10 @@ def _pieces(unit: Unit, low: float, high: float) -> list[Piece]:
         _, one, two, three = unit.at(centre, sides, 4)
         half = (arb(b) - arb(centre)).max(arb(centre) - arb(a))
         reach = half * (abs(three) + half * fourth / 2).min(third)
-        bends = _within(two, reach, second), _within(three, half * fourth, third)
+        bends = (
+            overlap((two, reach), (arb(0), second)),
+            overlap((three, half * fourth), (arb(0), third)),
+        )
         values, slopes = (start[0], end[0]), (start[1], end[1])
         share = (arb(b) - arb(a)) ** 2 / 8
         found.append(Piece((a, b), values, slopes, (one, two), share, *bends))
@@ -334,32 +329,26 @@ def _narrowed(rows: arb_mat, z: Ranges, box: Boxes, x: Ranges) -> Ranges:
     if not math.isfinite(least):
         return z
     level = sum((b * m for b, m in zip(a, x[0], strict=True)), arb(-least))
-    turn = _size(a, x[1])
+    turn = spread(a, x[1])
     if not (level < turn and turn > 0):
         return z
     left = min(max(0.5 + 0.5 * float(level) / float(turn), ULP), 1.0)
     found = []
     for row, middle, radius in zip(rows.tolist(), *z, strict=True):
-        size = _size(row, x[1])
+        size = spread(row, x[1])
         mu = arb(-math.log(left)) * float(size) / float(turn)
         low, high = middle - radius, middle + radius
         for sign in (-1, 1):
             turned = [b + sign * mu * c for b, c in zip(row, a, strict=True)]
-            gain = (size - mu * level - _size(turned, x[1])).max(arb(0))
+            gain = (size - mu * level - spread(turned, x[1])).max(arb(0))
             low, high = (low + gain, high) if sign < 0 else (low, high - gain)
         found.append(((low + high) / 2, (high - low) / 2))
-    return _split(found)
-
-
-def _within(middle: arb, radius: arb, bound: arb) -> Range:
-    """Middle and radius of what a range and [-bound, bound] share."""
-    low, high = (middle - radius).max(-bound), (middle + radius).min(bound)
-    return (low + high) / 2, ((high - low) / 2).max(arb(0))
+    return unzipped(found)
 
 
 def _outputs(layer: Known, ends: list[tuple[float, float]]) -> Ranges:
     """Ranges of sigma(z), by its lines."""
-    z = _ranges(np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
+    z = ranges_of(np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
     slopes, (middle, reach) = layer.slopes[0], layer.rests[0]
     return (
         [s * a + b for s, a, b in zip(slopes, z[0], middle, strict=True)],
@@ -372,78 +361,3 @@ def _products(d: Ranges, u: Ranges) -> Ranges:
     middle = [a * b for a, b in zip(d[0], u[0], strict=True)]
     pairs = zip(*d, *u, strict=True)
     return middle, [abs(a) * s + r * (abs(b) + s) for a, r, b, s in pairs]
-
-
-def _affine(weight: arb_mat, signal: Ranges, bias: Numbers | None = None) -> Ranges:
-    """Ranges of ``W h + b``."""
-    middle = _times(weight, signal[0])
-    return middle if bias is None else _plus(middle, bias), _times(_sizes(weight), signal[1])
-
-
-def _meet(one: Ranges, other: Ranges) -> Ranges:
-    """What two ranges of the same number share."""
-    own, others = zip(*one, strict=True), zip(*other, strict=True)
-    return _split(_shared(a, b) for a, b in zip(own, others, strict=True))
-
-
-def _shared(one: Range, other: Range) -> Range:
-    low = (one[0] - one[1]).max(other[0] - other[1])
-    high = (one[0] + one[1]).min(other[0] + other[1])
-    return (low + high) / 2, ((high - low) / 2).max(arb(0))
-
-
-def _ranges(low: Array, high: Array) -> Ranges:
-    pairs = [(arb(a), arb(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    return [(a + b) / 2 for a, b in pairs], [(b - a) / 2 for a, b in pairs]
-
-
-def _ends(middle: arb, radius: arb) -> tuple[float, float]:
-    """Floats around a range."""
-    low, high = float((middle - radius).lower()), float((middle + radius).upper())
-    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-
-
-def _split(ranges: Iterable[Range]) -> Ranges:
-    pairs = list(ranges)
-    return [a for a, _ in pairs], [b for _, b in pairs]
-
-
-def _most(row: Numbers, signal: Ranges) -> arb:
-    """The largest value of a linear function."""
-    terms = (a * m + abs(a) * r for a, m, r in zip(row, *signal, strict=True))
-    return sum(terms, arb(0))
-
-
-def _matrix(rows: Array) -> arb_mat:
-    return arb_mat(rows.tolist())
-
-
-def _times(rows: arb_mat, values: Numbers) -> Numbers:
-    found: Numbers = (rows * arb_mat([[value] for value in values])).entries()
-    return found
-
-
-def _sizes(rows: arb_mat) -> arb_mat:
-    return arb_mat(rows.nrows(), rows.ncols(), [abs(a) for a in rows.entries()])
-
-
-def _scaled(rows: arb_mat, factors: Numbers) -> arb_mat:
-    """Columns times factors."""
-    n = rows.ncols()
-    entries = [a * factors[k % n] for k, a in enumerate(rows.entries())]
-    return arb_mat(rows.nrows(), n, entries)
-
-
-def _plus(one: Numbers, other: Numbers) -> Numbers:
-    return [a + b for a, b in zip(one, other, strict=True)]
-
-
-def units_of(layer: Layer) -> list[Unit]:
-    """The units of a layer one by one."""
-    names = {k: name for name, units in layer.curves for k in units}
-    found = []
-    for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True)):
-        name = names.get(k)
-        kind = two_slopes(left, right) if name is None else kind_of(name)
-        found.append(Unit(kind, name, left, right))
-    return found

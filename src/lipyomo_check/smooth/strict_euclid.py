@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat, ctx
 
+from lipyomo_check.smooth.balls import Numbers, absolute, columns_times
 from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.euclid import Frame
-from lipyomo_check.smooth.strict import Known, Numbers, StrictChain
+from lipyomo_check.smooth.strict import Known, StrictChain
 from lipyomo_check.statement import BITS
 
 Rows = list[Numbers]
@@ -142,26 +143,17 @@ def _enclosed(
         rate, rate_reach = layer.d
         linear = arb_mat(rows.nrows(), len(s))
         for part in F[1:]:
-            linear += _sizes(part)
+            linear += absolute(part)
         old = errors
-        errors = _scaled(old, list(map(abs, rate))) + _scaled(_sizes(F[0]), r)
-        errors += _scaled(linear + old, rate_reach)
+        errors = columns_times(old, list(map(abs, rate))) + columns_times(absolute(F[0]), r)
+        errors += columns_times(linear + old, rate_reach)
         q = [[s[k] * turn[k][j] for k in n] for j in range(len(reach))]
-        others = [_scaled(F[0], q[j]) + _scaled(F[j + 1], rate) for j in range(len(reach))]
-        F = [part * chain.tangents[i] for part in (_scaled(F[0], p), *others)]
-        errors = errors * _sizes(chain.tangents[i])
+        others = [
+            columns_times(F[0], q[j]) + columns_times(F[j + 1], rate) for j in range(len(reach))
+        ]
+        F = [part * chain.tangents[i] for part in (columns_times(F[0], p), *others)]
+        errors = errors * absolute(chain.tangents[i])
     return [part.tolist() for part in F], errors.tolist()
-
-
-def _sizes(rows: arb_mat) -> arb_mat:
-    return arb_mat(rows.nrows(), rows.ncols(), [abs(a) for a in rows.entries()])
-
-
-def _scaled(rows: arb_mat, factors: Numbers) -> arb_mat:
-    """Columns times factors."""
-    n = rows.ncols()
-    entries = [a * factors[k % n] for k, a in enumerate(rows.entries())]
-    return arb_mat(rows.nrows(), n, entries)
 
 
 def _unit(vector: Numbers) -> tuple[Numbers, arb]:

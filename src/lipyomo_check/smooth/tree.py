@@ -17,20 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ldexp
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from flint import fmpq, fmpz
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
+from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
-from lipyomo_check.smooth.kinds import ERROR, kind_of, two_slopes
+from lipyomo_check.smooth.kinds import ERROR
+from lipyomo_check.smooth.levels import levels_of
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step
-from lipyomo_check.statement import Domain, Edition, Layer, Statement, rational
+from lipyomo_check.statement import Domain, Edition, Statement, rational
 
 
 class Cases(NamedTuple):
@@ -41,7 +40,7 @@ class Cases(NamedTuple):
 
     def part(self, which: npt.NDArray[np.bool_] | slice) -> Cases:
         """Some of them."""
-        return Cases(Boxes(*(side[which] for side in self.boxes)), self.target[which])
+        return Cases(self.boxes.part(which), self.target[which])
 
 
 class Twin(NamedTuple):
@@ -100,18 +99,15 @@ class Taken:
 
     def part(self, which: slice) -> Taken:
         """Some of them, without what was found in layers on the way."""
-        frame, bounded = self.frame, self.bounded
+        frame = self.frame
         if frame is not None and frame.y is not None:
             frame = frame._replace(y=frame.y[which])
-        multiples = tuple(one.part(which) for one in bounded.multiples)
-        planes = tuple((s[which], r[which]) for s, r in bounded.planes)
-        ends = bounded.upper[which], bounded.x[which], bounded.v[which], multiples, planes
         return Taken(
             self.cases.part(which),
             self.functionals[which],
-            Boxes(*(side[which] for side in self.boxes)),
+            self.boxes.part(which),
             frame,
-            Bounded(*ends, (), (), ()),
+            self.bounded.part(which),
             Goals(*(part[which] for part in self.goals)),
             self.may_end[which],
         )
@@ -163,8 +159,7 @@ class Question:
         ProofError
             If there is no proof of this kind for it.
         """
-        domain, box = statement.domain, statement.domain.box
-        low, high = np.array(box.lower), np.array(box.upper)
+        domain = statement.domain
         if not domain.is_bounded:
             raise ProofError("the domain has no finite box")
         single, vertices = statement.input_norm == "l2", statement.vertices
@@ -172,30 +167,13 @@ class Question:
         edition = statement.edition
         if euclidean and edition is Edition.BOXES:
             raise ProofError("there is no proof of this format for Euclidean norms")
-        largest = float(np.maximum(np.abs(low), np.abs(high)).max())
+        largest = max(map(abs, [*domain.box.lower, *domain.box.upper]))
         levels = levels_of(statement)
         confining = None if edition is Edition.BOXES else domain
         head = np.array(statement.layers[-1].rows)
         chain = Chain(levels, head, largest, confining, euclidean, edition is not Edition.PLANES)
         functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
-        directions = np.eye(len(low))[domain.moving]
-        if statement.directions is not None:
-            directions = np.eye(len(statement.columns))
-        moving = directions.sum(axis=0)
-        if single:
-            directions = np.zeros((1, 0))
-        elif statement.input_norm == "linf":
-            directions = moving[None]
-        targets = 1 if vertices is None else len(vertices)
-        count = targets * len(directions)
-        v = np.tile(directions, (targets, 1))
-        anywhere = np.full((count, len(chain.broken)), np.inf)
-        boxes = Boxes.whole(
-            np.tile(low, (count, 1)), np.tile(high, (count, 1)), -v, v, -anywhere, anywhere
-        )
-        if vertices is None and not single:  # v and -v are of the same norm
-            boxes.v_low[np.arange(count), np.argmax(v, axis=1)] = 1.0
-        target = np.repeat(np.arange(targets), len(directions))
+        moving, first = _first(statement, len(chain.broken))
         breaks = [
             (n, b)
             for n, (i, k) in enumerate(chain.broken)
@@ -203,7 +181,6 @@ class Question:
             if k in group.units
             for b in group.kind.breaks
         ]
-        first = Cases(boxes, target)
         twins = _twins(chain, breaks) if confining is not None else [[] for _ in breaks]
         return cls(
             chain, breaks, twins, functionals, moving, single, first, domain, statement.upper
@@ -276,7 +253,7 @@ class Question:
         Where x_j is ``t`` away from the end where the affine function is larger, the function is at
         most ``bound - |c_j| t``.
         """
-        boxes = Boxes(*(side[split] for side in taken.cases.boxes))
+        boxes = taken.cases.boxes.part(split)
         low, high, v_low, v_high, *_ = boxes
         d, bounded, most = low.shape[1], taken.bounded, taken.goals.most[split, None]
         bound, x, v = bounded.upper[split], bounded.x[split], bounded.v[split, : v_low.shape[1]]
@@ -302,6 +279,27 @@ class Question:
         if self.chain.plain:
             return boxes
         return boxes._replace(rise=x, least=taken.least[split])
+
+
+def _first(statement: Statement, phases: int) -> tuple[Array, Cases]:
+    """1 for each direction that counts, (D,), and the whole domain, once for each target."""
+    box, vertices = statement.domain.box, statement.vertices
+    directions = np.eye(statement.inputs)[statement.domain.moving]
+    if statement.directions is not None:
+        directions = np.eye(len(statement.columns))
+    moving = directions.sum(axis=0)
+    if statement.input_norm == "l2":
+        directions = np.zeros((1, 0))
+    elif statement.input_norm == "linf":
+        directions = moving[None]
+    targets = 1 if vertices is None else len(vertices)
+    count = targets * len(directions)
+    low, high = np.tile(box.lower, (count, 1)), np.tile(box.upper, (count, 1))
+    v, anywhere = np.tile(directions, (targets, 1)), np.full((count, phases), np.inf)
+    boxes = Boxes.whole(low, high, -v, v, -anywhere, anywhere)
+    if vertices is None and statement.input_norm != "l2":  # v and -v are of the same norm
+        boxes.v_low[np.arange(count), np.argmax(v, axis=1)] = 1.0
+    return moving, Cases(boxes, np.repeat(np.arange(targets), len(directions)))
 
 
 def _twins(chain: Chain, breaks: list[tuple[int, float]]) -> list[list[Twin]]:
@@ -393,56 +391,3 @@ def _outside(domain: Domain, boxes: Boxes) -> npt.NDArray[np.bool_]:
         power = 1 if norm == "l1" else 2
         found |= (gap**power).sum(axis=1) * (1.0 - 4.0 * room) > radius**power * (1.0 + 4.0 * room)
     return found
-
-
-def hidden_of(statement: Statement) -> list[Layer]:
-    """The hidden layers, behind identities if the first one's product with directions rounds."""
-    if statement.directions is None or (statement.hidden and _in_floats(statement) is not None):
-        return statement.hidden
-    ones = [1.0] * statement.inputs
-    rows = [[float(i == j) for j in range(statement.inputs)] for i in range(statement.inputs)]
-    return [Layer(rows, [0.0] * statement.inputs, ones, ones), *statement.hidden]
-
-
-def levels_of(statement: Statement) -> list[Level]:
-    """The layers of `hidden_of` in arrays."""
-    hidden = hidden_of(statement)
-    levels = [_level(layer) for layer in hidden]
-    if statement.directions is None:
-        return levels
-    passed = statement.directions if len(hidden) > len(statement.hidden) else _in_floats(statement)
-    tangents = np.array(passed)
-    return [levels[0]._replace(tangents=tangents, tangent_sizes=np.abs(tangents)), *levels[1:]]
-
-
-def _in_floats(statement: Statement) -> list[list[float]] | None:
-    """The first weight in the statement's directions, if its entries are floats."""
-    rows, bits = statement.first
-    found = []
-    for row in rows:
-        try:
-            values = [ldexp(float(int(v)), -bits) for v in row]
-        except OverflowError:
-            return None
-        if any(
-            rational(value) != fmpq(v, fmpz(1) << bits)
-            for value, v in zip(values, row, strict=True)
-        ):
-            return None
-        found.append(values)
-    return found
-
-
-def _level(layer: Layer) -> Level:
-    """A hidden layer in arrays, its units in groups of one kind."""
-    weight = np.array(layer.rows)
-    sizes = np.abs(weight)
-    of: dict[object, list[int]] = {}
-    smooth = {k: name for name, units in layer.curves for k in units}
-    for k in range(layer.units):
-        of.setdefault(smooth.get(k, (layer.left[k], layer.right[k])), []).append(k)
-    groups = tuple(
-        Group(np.array(units), two_slopes(*key) if isinstance(key, tuple) else kind_of(str(key)))
-        for key, units in of.items()
-    )
-    return Level(weight, sizes, np.array(layer.offset), groups, weight, sizes)

@@ -13,7 +13,7 @@ from flint import arb, arb_mat, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import entry, reals
-from lipyomo_check.smooth.definitions import derivatives_at
+from lipyomo_check.smooth.definitions import derivatives_at, units_of
 from lipyomo_check.smooth.kinds import kind_of
 from lipyomo_check.statement import BITS, Layer, Statement, rational
 from lipyomo_check.witness import rooms, size_squared
@@ -90,19 +90,15 @@ def _applied(layer: Layer, z: list[arb], moves: list[bool]) -> list[Values]:
 
     The slopes of two-slope units that no moving input reaches do not matter, and are zero.
     """
-    names = {k: name for name, units in layer.curves for k in units}
     found = []
-    for k, t in enumerate(z):
-        if k in names:
-            found.append(value_and_slope(names[k], t))
-        elif layer.left[k] == layer.right[k]:
-            slope = arb(layer.left[k])
-            found.append((slope * t, slope))
-        elif moves[k]:
-            slope = arb(layer.right[k] if _right_of(t, 0) else layer.left[k])
+    for (_, name, left, right), t, moving in zip(units_of(layer), z, moves, strict=True):
+        if name is not None:
+            found.append(value_and_slope(name, t))
+        elif left == right or moving:
+            slope = arb(right if left == right or _right_of(t, 0) else left)
             found.append((slope * t, slope))
         else:
-            one, other = arb(layer.left[k]) * t, arb(layer.right[k]) * t
+            one, other = arb(left) * t, arb(right) * t
             found.append((one.union(other) if t.contains(0) else (other if t > 0 else one), arb(0)))
     return found
 
