@@ -15,12 +15,12 @@ from lipyomo.maps.ends import Ends, Narrowing
 from lipyomo.maps.params import Params
 from lipyomo.numerics.rounding import gamma
 from lipyomo.run import Clock
-from lipyomo.search.smooth.bound import Bounded, bounded, decided
+from lipyomo.search.smooth.bound import Bounded, bounded, decided, framed_jacobian
 from lipyomo.search.smooth.boxes import Boxes, joined
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.cut import cut
+from lipyomo.search.smooth.euclid import framed
 from lipyomo.search.smooth.gradient import enclosed
-from lipyomo.search.smooth.inputs import inputs_of
 from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.smooth.split import halved
 from lipyomo.search.smooth.values import steepest
@@ -79,10 +79,8 @@ def _signed(context: Context, boxes: Boxes) -> Boxes:
     if not (boxes.v_low < boxes.v_high).any():
         return boxes
     still = np.zeros_like(boxes.v_low)
-    layers = relaxed(context, boxes, inputs_of(context, boxes, still, still))
-    errors = context.row_errors[boxes.rows][:, None]
-    rows = context.rows[boxes.rows][:, None]
-    return decided(boxes, enclosed(context, boxes, layers, rows, errors))
+    known = relaxed(context, boxes, (still, still))
+    return decided(boxes, framed_jacobian(known, framed(context, boxes)))
 
 
 def _look(context: Context, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
@@ -104,13 +102,11 @@ def attained(context: Context, points: FloatArray) -> FloatArray:
     per = len(boxes) // len(points)
     boxes = boxes.take(slice(0, None, per))
     still = np.zeros_like(boxes.v_low)
-    layers = relaxed(context, boxes, inputs_of(context, boxes, still, still))
+    known = relaxed(context, boxes, (still, still))
     euclidean = context.targets.rows[0] == ALL
     rows = context.head if euclidean else context.rows
     errors = None if euclidean else np.broadcast_to(context.row_errors, (len(points), *rows.shape))
-    jacobian = enclosed(
-        context, boxes, layers, np.broadcast_to(rows, (len(points), *rows.shape)), errors
-    )
+    jacobian = enclosed(known, np.broadcast_to(rows, (len(points), *rows.shape)), errors)
     targets, middle = context.targets, jacobian.middle
     sizes = targets.interval(np.abs(middle)).max(axis=1)
     values = sizes

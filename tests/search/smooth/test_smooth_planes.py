@@ -16,7 +16,6 @@ from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import collapsed
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.euclid import framed
-from lipyomo.search.smooth.inputs import inputs_of
 from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.smooth.values import jacobians
 
@@ -54,8 +53,8 @@ def test_the_affine_function_is_above_the_objective(name: str, hidden: int) -> N
     context, boxes = made(name, hidden)
     rng = np.random.default_rng(hidden)
     frame = framed(context, boxes)
-    inputs = inputs_of(context, boxes, frame.v_low, frame.v_high)
-    above = collapsed(context, relaxed(context, boxes, inputs), frame.rows, frame.errors, inputs)
+    known = relaxed(context, boxes, (frame.v_low, frame.v_high))
+    above = collapsed(known, frame.rows, frame.errors)
     bounds = bounded(context, boxes, -np.inf).boxes.bounds
     tight = np.full(BOXES, np.inf)
     for k in range(POINTS):

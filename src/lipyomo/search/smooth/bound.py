@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -16,8 +15,7 @@ from lipyomo.search.smooth.confine import Confined, confined
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.euclid import Across, Frame, across, framed
 from lipyomo.search.smooth.gradient import Enclosed, enclosed
-from lipyomo.search.smooth.inputs import inputs_of
-from lipyomo.search.smooth.relax import Affine, Relaxed, relaxed
+from lipyomo.search.smooth.relax import Affine, Relaxation, Relaxed, relaxed
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,20 +76,18 @@ def bounded(
         with many inputs, and small boxes learn it from cuts.
     """
     frame = framed(context, boxes)
-    directions = frame.v_low, frame.v_high
-    inputs = inputs_of(context, boxes, *directions)
-    layers = relaxed(context, boxes, inputs)
-    above = collapsed(context, layers, frame.rows, frame.errors, inputs)
+    known = relaxed(context, boxes, (frame.v_low, frame.v_high))
+    above = collapsed(known, frame.rows, frame.errors)
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
     jacobian = None
     if decide or context.euclidean:
-        jacobian = _jacobian(context, boxes, layers, frame)
+        jacobian = framed_jacobian(known, frame)
     rest = across(context, frame, jacobian)
     cutoffs = np.full(len(boxes), cutoff)
     if context.euclidean:
         cutoffs = rest.cutoffs(cutoffs)
-    top = confined(context, boxes, layers, above, directions, cutoffs)
-    scores = gaps_of(context, boxes, layers, above, directions)
+    top = confined(known, above, cutoffs)
+    scores = gaps_of(known, above)
     if context.euclidean:
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, scores=scores)
@@ -123,13 +119,13 @@ def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
     return least * (1.0 + EXACT_TOLERANCE) if decided and least > cutoff else 0.0
 
 
-def _jacobian(context: Context, boxes: Boxes, layers: Sequence[Relaxed], frame: Frame) -> Enclosed:
-    """Affine bounds of the Jacobian's entries."""
+def framed_jacobian(known: Relaxation, frame: Frame) -> Enclosed:
+    """Affine bounds of the entries of a frame's functionals, or of all outputs, times J."""
     if frame.y is not None:
-        rows = np.broadcast_to(context.head, (len(boxes), *context.head.shape))
-        return enclosed(context, boxes, layers, rows, None)
+        head = known.context.head
+        return enclosed(known, np.broadcast_to(head, (len(known.boxes), *head.shape)), None)
     errors = None if frame.errors is None else frame.errors[:, None]
-    return enclosed(context, boxes, layers, frame.rows[:, None], errors)
+    return enclosed(known, frame.rows[:, None], errors)
 
 
 def decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
@@ -141,13 +137,7 @@ def decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
     return replace(boxes, v_low=v_low, v_high=v_high)
 
 
-def gaps_of(
-    context: Context,
-    boxes: Boxes,
-    layers: Sequence[Relaxed],
-    above: Above,
-    directions: tuple[FloatArray, FloatArray],
-) -> FloatArray:
+def gaps_of(known: Relaxation, above: Above) -> FloatArray:
     """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, d + k + p).
 
     What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
@@ -156,9 +146,10 @@ def gaps_of(
     one unit alone adds more than all of them share through any input.  As far as the range of its
     slope is one jump, which halving never parts, a phase is decided by one split, as a sign is.
     """
+    context, boxes, layers = known.context, known.boxes, known.layers
     d, k = context.inputs, context.directions
     x_radius = 0.5 * (boxes.high - boxes.low)
-    v_radius = 0.5 * (directions[1] - directions[0])
+    v_radius = 0.5 * (known.directions[1] - known.directions[0])
     found = np.zeros((len(boxes), d + k + boxes.floor.shape[1]))
     parts, phases = (found[:, :d], found[:, d : d + k]), found[:, d + k :]
     of_later, of_later_tangents = np.zeros(1), np.zeros(1)

@@ -24,13 +24,12 @@ from lipyomo.bounds.slopes import with_slopes
 from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-from lipyomo.search.smooth.bound import bounded
+from lipyomo.search.smooth.bound import bounded, framed_jacobian
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import collapsed
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.euclid import framed
-from lipyomo.search.smooth.gradient import enclosed
-from lipyomo.search.smooth.inputs import highest, inputs_of
+from lipyomo.search.smooth.inputs import highest
 from lipyomo.search.smooth.relax import relaxed
 
 
@@ -87,16 +86,14 @@ def _along(
 
     On one box, within its half-space.
     """
-    inputs, unit = inputs_of(context, box, v, v), context.unit
+    unit, known = context.unit, relaxed(context, box, (v, v))
     frame = framed(context, replace(box, v_low=v, v_high=v))
-    rows = np.repeat(sign * frame.rows, len(v), axis=0)
-    layers = relaxed(context, box, inputs)
-    above = collapsed(context, layers, rows, frame.errors, inputs)
+    above = collapsed(known, np.repeat(sign * frame.rows, len(v), axis=0), frame.errors)
     sizes = (np.abs(above.v) * np.abs(v)).sum(axis=1) + np.abs(above.constant)
     rest = (above.v * v).sum(axis=1) + above.constant + 2.0 * unit * sizes
-    tops = highest(above.x, inputs, unit)
+    tops = highest(above.x, known.inputs, unit)
     tops = tops + rest + UNIT * (np.abs(tops) + np.abs(rest))
-    if any(layer.empty.any() for layer in layers):
+    if known.empty.any():
         tops = np.full(len(v), -np.inf)
     return above.x, rest, np.where(np.isnan(tops), np.inf, tops)
 
@@ -215,9 +212,7 @@ def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, 
             break
         box = boxes.take(slice(k, k + 1))
         frame = framed(context, box)
-        layers = relaxed(context, box, inputs_of(context, box, frame.v_low, frame.v_high))
-        errors = None if frame.errors is None else frame.errors[:, None]
-        found = enclosed(context, box, layers, frame.rows[:, None], errors)
+        found = framed_jacobian(relaxed(context, box, (frame.v_low, frame.v_high)), frame)
         middle, radius = found.middle[0, 0], found.radius[0, 0]
         room = (np.abs(middle) + radius) * gamma(context.inputs + 2)
         low[k] = np.maximum(low[k], middle - radius - room)

@@ -24,16 +24,13 @@ beyond m and n for that, times the size of sigma' and of r, as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.bounds.kinds import each_kind
-from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.inputs import Inputs
-from lipyomo.search.smooth.relax import Relaxed, at
+from lipyomo.search.smooth.relax import Relaxation, Relaxed, at
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,25 +55,18 @@ class Above:
     gaps: list[tuple[FloatArray, FloatArray]]
 
 
-def collapsed(
-    context: Context,
-    layers: Sequence[Relaxed],
-    rows: FloatArray,
-    errors: FloatArray | None,
-    inputs: Inputs,
-) -> Above:
+def collapsed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Above:
     """The objective ``rows . t`` on boxes.
 
     Parameters
     ----------
-    context : Context
-    layers : sequence of Relaxed
-        All hidden layers, at least one.
+    known : Relaxation
+        Of at least one layer.
     rows : ndarray, shape (N, n_L)
     errors : ndarray, shape (N, n_L), optional
         What the rows may be off by.
-    inputs : Inputs
     """
+    context, layers = known.context, known.layers
     unit, b = context.unit, rows
     a = np.zeros_like(rows)
     constant, fuzz = np.zeros(len(rows)), np.zeros(len(rows))
@@ -86,7 +76,7 @@ def collapsed(
         largest = np.abs(layer.rate) + layer.rate_radius
         fuzz += (errors * largest * (np.abs(layer.tangent) + layer.tangent_radius)).sum(axis=1)
     last = layers[-1]
-    worst = _worst(context, layers, rows, inputs)
+    worst = _worst(known, rows)
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         ur, rr, size = layer.tangent_radius, layer.rate_radius, np.abs(b)
         side = _side(layer, b, *worst)
@@ -135,17 +125,15 @@ def _rate(
     return np.clip(np.where(np.isfinite(found), found, rate), rate - radius, rate + radius)
 
 
-def _worst(
-    context: Context, layers: Sequence[Relaxed], rows: FloatArray, inputs: Inputs
-) -> tuple[FloatArray, FloatArray]:
+def _worst(known: Relaxation, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Where on the boxes the objective is largest, if it were as affine as its chords."""
     a, b = np.zeros_like(rows), rows
-    for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
+    for stage, layer in zip(reversed(known.context.stages), reversed(known.layers), strict=True):
         s = b * layer.tangent * layer.bend[0]
         if layer.value is not None:
             s += a * layer.value[0]
         a, b = s @ stage.weight, (b * layer.rate) @ stage.along
-    x, v, _ = inputs
+    x, v, _ = known.inputs
     return x.middle + np.sign(a) * x.radius, v.middle + np.sign(b) * v.radius
 
 

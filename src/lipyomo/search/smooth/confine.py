@@ -12,7 +12,6 @@ a fractional knapsack.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from lipyomo.search.smooth.collapse import Above
 from lipyomo.search.smooth.context import Context, Stage
 from lipyomo.search.smooth.inputs import Signal, best_multiplier, times
 from lipyomo.search.smooth.multipliers import STEPS, Programs, best_multipliers
-from lipyomo.search.smooth.relax import Affine, Relaxed
+from lipyomo.search.smooth.relax import Affine, Relaxation
 
 
 class HalfSpaces(NamedTuple):
@@ -79,28 +78,19 @@ class Confined:
     high: FloatArray
 
 
-def confined(
-    context: Context,
-    boxes: Boxes,
-    layers: Sequence[Relaxed],
-    above: Above,
-    directions: tuple[FloatArray, FloatArray],
-    cutoffs: FloatArray,
-) -> Confined:
-    """Bounds of the objective on boxes, and over the directions between two ends (N, d).
+def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
+    """Bounds of the objective on boxes, and over their directions.
 
     Only bounds above the `cutoffs` (N,) are worth any multipliers.
     """
-    unit, x = context.unit, _signal(boxes.low, boxes.high, context.unit)
-    v_middle = 0.5 * (directions[0] + directions[1])
-    v_radius = np.maximum(directions[1] - v_middle, v_middle - directions[0]) * (1.0 + unit)
-    constant = above.constant + (above.v * v_middle + np.abs(above.v) * v_radius).sum(axis=1)
+    context, boxes, (x, v, _) = known.context, known.boxes, known.inputs
+    unit = context.unit
+    constant = above.constant + (above.v * v.middle + np.abs(above.v) * v.radius).sum(axis=1)
     rounding = np.abs(above.constant) + np.abs(constant)
-    rounding += (np.abs(above.v) * (np.abs(v_middle) + v_radius)).sum(axis=1)
+    rounding += (np.abs(above.v) * v.size).sum(axis=1)
     summed = Summed(above.x, constant, unit * rounding)
     top, fuzz = _over_box(summed, x, unit)
-    for layer in layers:
-        top[layer.empty] = -np.inf
+    top[known.empty] = -np.inf
     top[_outside(context, boxes)] = -np.inf
     ends = boxes.low.copy(), boxes.high.copy()
     found = Confined(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
@@ -109,19 +99,14 @@ def confined(
     if which.size:
         some = boxes.take(which)
         with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
-            rows = _rows(context, some, layers, which)
-            better = _within(context, some, rows, summed.take(which), cutoffs[which])
+            own = x.take(which)
+            rows = _rows(known, some, own, which)
+            better = _within(context, some, own, rows, summed.take(which), cutoffs[which])
         gains = better.top < top[which]
         for item in fields(found):
             ours, theirs = getattr(found, item.name), getattr(better, item.name)
             ours[which[gains]] = theirs[gains]
     return replace(found, fuzz=found.fuzz + above.fuzz)
-
-
-def _signal(low: FloatArray, high: FloatArray, unit: float) -> Signal:
-    middle = np.clip(low + 0.5 * (high - low), low, high)
-    radius = np.maximum(high - middle, middle - low) * (1.0 + unit)
-    return Signal(middle, radius, np.abs(middle) + radius)
 
 
 def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, FloatArray]:
@@ -133,11 +118,15 @@ def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, Float
 
 
 def _within(
-    context: Context, boxes: Boxes, rows: HalfSpaces, summed: Summed, cutoffs: FloatArray
+    context: Context,
+    boxes: Boxes,
+    x: Signal,
+    rows: HalfSpaces,
+    summed: Summed,
+    cutoffs: FloatArray,
 ) -> Confined:
     """Maxima over boxes, rows and the domain's ball together."""
-    unit, x = context.unit, _signal(boxes.low, boxes.high, context.unit)
-    some, points = summed, np.full_like(x.middle, np.nan)
+    unit, some, points = context.unit, summed, np.full_like(x.middle, np.nan)
     if rows.h.shape[1]:
         some, points = _with_rows(rows, summed, x, cutoffs)
     if context.domain.ball is not None:
@@ -146,14 +135,14 @@ def _within(
     low, high = boxes.low.copy(), boxes.high.copy()
     left = np.flatnonzero((top > cutoffs) & (rows.g != 0).any(axis=(1, 2)))
     if left.size and context.inputs < context.params.wide:
-        own = Signal(x.middle[left], x.radius[left], x.size[left])
+        own = x.take(left)
         beating = _beating(summed.take(left), own, cutoffs[left], unit)
         both = zip(rows.take(left), beating, strict=True)
         ends = _ends(HalfSpaces(*(np.concatenate(pair, axis=1) for pair in both)), own)
         low[left], high[left] = np.maximum(low[left], ends[0]), np.minimum(high[left], ends[1])
         none = (low > high).any(axis=1)
         low[none], high[none] = boxes.low[none], boxes.high[none]
-        top, fuzz = _over_box(some, _signal(low, high, unit), unit)
+        top, fuzz = _over_box(some, Signal.between(low, high, unit), unit)
         top[none] = -np.inf
     # multipliers that run away, as where no point is left, say nothing of the box
     fuzz = np.minimum(fuzz, 2.0 * _over_box(summed, x, unit)[1])
@@ -251,14 +240,14 @@ def _with_tangents(context: Context, ball: RoundPart, summed: Summed, x: Signal)
 # -- where rows come from --------------------------------------------------------------------------
 
 
-def _rows(context: Context, boxes: Boxes, layers: Sequence[Relaxed], which: IntArray) -> HalfSpaces:
+def _rows(known: Relaxation, boxes: Boxes, x: Signal, which: IntArray) -> HalfSpaces:
     """The rows of the domain, and of phases, that parts of some boxes violate."""
+    context = known.context
     found: list[HalfSpaces] = []
-    x = _signal(boxes.low, boxes.high, context.unit)
     rows = context.domain.rows
     if rows.count:
         found.append(_crossing(rows.dense[None], np.tile(rows.b, (len(boxes), 1)), x))
-    for stage, layer in zip(context.stages, layers, strict=True):
+    for stage, layer in zip(context.stages, known.layers, strict=True):
         if not stage.broken.size:
             continue
         floor, ceiling = boxes.floor[:, stage.phases], boxes.ceiling[:, stage.phases]

@@ -15,15 +15,12 @@ and what is across a direction.  Rounding is paid for as in `relax.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lipyomo.arrays import FloatArray
-from lipyomo.search.smooth.boxes import Boxes
-from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.relax import Relaxed
+from lipyomo.search.smooth.relax import Relaxation
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,37 +44,28 @@ class Enclosed:
         return np.asarray(np.abs(self.slopes).sum(axis=2) + self.rest)
 
 
-def enclosed(
-    context: Context,
-    boxes: Boxes,
-    layers: Sequence[Relaxed],
-    rows: FloatArray,
-    errors: FloatArray | None,
-) -> Enclosed:
+def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Enclosed:
     """``rows . J`` on boxes.
 
     Parameters
     ----------
-    context : Context
-    boxes : Boxes
-    layers : sequence of Relaxed
+    known : Relaxation
     rows : ndarray, shape (N, k, n_L)
     errors : ndarray, optional
         What the rows may be off by.
     """
-    unit, middle = context.unit, boxes.middle
-    x_radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
-    size = np.abs(middle) + x_radius
+    context, x = known.context, known.inputs.x
+    unit = context.unit
     shape = (*rows.shape[:2], 1 + context.inputs, rows.shape[2])
     F = np.zeros(shape)
     F[:, :, 0] = rows
     rest = np.zeros(rows.shape) if errors is None else np.broadcast_to(errors, rows.shape)
-    for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
+    for stage, layer in zip(reversed(context.stages), reversed(known.layers), strict=True):
         bend, centre, away = layer.bend
-        z = np.matmul(layer.pre.x, middle[:, :, None])[:, :, 0] + layer.pre.constant
+        z = np.matmul(layer.pre.x, x.middle[:, :, None])[:, :, 0] + layer.pre.constant
         p = (bend * z + centre)[:, None]
-        q = bend[:, None, :] * np.swapaxes(layer.pre.x, 1, 2) * x_radius[:, :, None]
-        whole = np.matmul(np.abs(layer.pre.x), size[:, :, None])[:, :, 0]
+        q = bend[:, None, :] * np.swapaxes(layer.pre.x, 1, 2) * x.radius[:, :, None]
+        whole = np.matmul(np.abs(layer.pre.x), x.size[:, :, None])[:, :, 0]
         whole = np.abs(bend) * (whole + np.abs(layer.pre.constant)) + np.abs(centre)
         r = (away + np.abs(bend) * layer.pre.radius + unit * whole)[:, None]
         rate, rr = layer.rate[:, None], layer.rate_radius[:, None]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context
@@ -28,6 +28,21 @@ class Signal:
     middle: FloatArray
     radius: FloatArray
     size: FloatArray
+
+    @classmethod
+    def around(cls, middle: FloatArray, low: FloatArray, high: FloatArray, unit: float) -> Signal:
+        """Ranges [low, high] about a number inside; `unit` pays for the rounding of the radius."""
+        radius = np.maximum(high - middle, middle - low) * (1.0 + unit)
+        return cls(middle, radius, np.abs(middle) + radius)
+
+    @classmethod
+    def between(cls, low: FloatArray, high: FloatArray, unit: float) -> Signal:
+        """Ranges about their middles, inside in spite of rounding."""
+        return cls.around(np.clip(low + 0.5 * (high - low), low, high), low, high, unit)
+
+    def take(self, which: IntArray) -> Signal:
+        """Those of some boxes."""
+        return Signal(self.middle[which], self.radius[which], self.size[which])
 
 
 class Row(NamedTuple):
@@ -55,13 +70,9 @@ class Inputs(NamedTuple):
 
 def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> Inputs:
     """X and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
-    unit, middle = context.unit, boxes.middle
-    radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
-    v_middle = 0.5 * (v_low + v_high)
-    v_radius = np.maximum(v_high - v_middle, v_middle - v_low) * (1.0 + unit)
     return Inputs(
-        Signal(middle, radius, np.abs(middle) + radius),
-        Signal(v_middle, v_radius, np.abs(v_middle) + v_radius),
+        Signal.between(boxes.low, boxes.high, context.unit),
+        Signal.around(0.5 * (v_low + v_high), v_low, v_high, context.unit),
         Row(boxes.half, boxes.room) if np.isfinite(boxes.room).any() else None,
     )
 

@@ -20,7 +20,6 @@ from lipyomo.search.smooth.boxes import Boxes, bundles, joined
 from lipyomo.search.smooth.bundled import BundlePipeline, Task
 from lipyomo.search.smooth.chords import with_chords
 from lipyomo.search.smooth.context import Context, Question
-from lipyomo.search.smooth.inputs import inputs_of
 from lipyomo.search.smooth.ranges import global_slopes, semidefinite_bounds, slopes_on
 from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.smooth.values import slopes_at
@@ -105,7 +104,7 @@ class Pipeline(BundlePipeline):
         """The root's boxes with semidefinite bounds, where these are less."""
         context, targets = self._context, self._context.targets
         first = whole.take(slice(0, 1))
-        layers = relaxed(context, first, inputs_of(context, first, first.v_low, first.v_high))
+        layers = relaxed(context, first, (first.v_low, first.v_high)).layers
         known = whole.bounds.reshape(-1, targets.count)  # a target may have several boxes
         bounds = semidefinite_bounds(
             self._plain,

@@ -31,7 +31,7 @@ from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context, Stage
-from lipyomo.search.smooth.inputs import Inputs, Signal, spans, times
+from lipyomo.search.smooth.inputs import Inputs, Signal, inputs_of, spans, times
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +98,37 @@ class Relaxed:
         return np.asarray((self.low > self.high).any(axis=1))
 
 
-def relaxed(context: Context, boxes: Boxes, inputs: Inputs) -> list[Relaxed]:
-    """All hidden layers on boxes."""
-    unit = context.unit
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """What is known of all hidden layers on N boxes.
+
+    Attributes
+    ----------
+    context : Context
+    boxes : Boxes
+    directions : (ndarray, ndarray), shape (N, d) each
+        Ends of v.  There may be several for one box.
+    inputs : Inputs
+    layers : list of Relaxed
+    """
+
+    context: Context
+    boxes: Boxes
+    directions: tuple[FloatArray, FloatArray]
+    inputs: Inputs
+    layers: list[Relaxed]
+
+    @property
+    def empty(self) -> BoolArray:
+        """Boxes on which a unit has no room, shape (N,)."""
+        return np.asarray(np.any([layer.empty for layer in self.layers], axis=0))
+
+
+def relaxed(
+    context: Context, boxes: Boxes, directions: tuple[FloatArray, FloatArray]
+) -> Relaxation:
+    """All hidden layers on boxes, for directions between two ends (N, d)."""
+    unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
     h, t = inputs.x, inputs.v
     for number, stage in enumerate(context.stages):
@@ -109,7 +137,7 @@ def relaxed(context: Context, boxes: Boxes, inputs: Inputs) -> list[Relaxed]:
         found.append(_with_lines(context, stage, layer, last))
         if not last:
             h, t = _values(stage, found[-1]), _tangents(found[-1], unit)
-    return found
+    return Relaxation(context, boxes, directions, inputs, found)
 
 
 def _layer(

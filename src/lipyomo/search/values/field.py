@@ -27,7 +27,6 @@ from lipyomo.search.smooth.collapse import collapsed
 from lipyomo.search.smooth.confine import confined
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.context import Question as BoxQuestion
-from lipyomo.search.smooth.inputs import inputs_of
 from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.values.context import Question
 from lipyomo.search.values.smooth import SmoothPipeline
@@ -115,24 +114,22 @@ class FieldPipeline(SmoothPipeline):
         unit = 4.0 * max(context.unit, field.unit)
         free = np.full((count, len(field.breaks)), np.inf)
         inside = replace(boxes, floor=-free, ceiling=free)
-        still = boxes.v_low, boxes.v_high
-        g = relaxed(field, inside, inputs_of(field, inside, *still))[-1]
-        inputs = inputs_of(context, boxes, g.low, g.high)
-        layers = relaxed(context, boxes, inputs)
+        g = relaxed(field, inside, (boxes.v_low, boxes.v_high)).layers[-1]
+        known = relaxed(context, boxes, (g.low, g.high))
         rows = np.broadcast_to(context.rows, (count, context.rows.shape[1]))
         errors = None
         if context.row_errors.any():
             errors = np.broadcast_to(context.row_errors, rows.shape)
-        above = collapsed(context, layers, rows, errors, inputs)
+        above, x_size = collapsed(known, rows, errors), known.inputs.x.size
         # v = g(x), which lies in ``pre.x . x + pre.constant +- pre.radius``
         pre, sizes = g.pre, np.abs(above.v)
         slopes = np.broadcast_to(pre.x, (count, *pre.x.shape[1:]))
         x = above.x + np.matmul(above.v[:, None], slopes)[:, 0]
-        known = np.abs(pre.constant) + pre.radius
+        off = np.abs(pre.constant) + pre.radius
         constant = above.constant + (above.v * pre.constant + sizes * pre.radius).sum(axis=1)
-        reach = np.matmul(np.abs(slopes), inputs.x.size[:, :, None])[:, :, 0]
-        rounding = (np.abs(above.x) * inputs.x.size).sum(axis=1) + np.abs(above.constant)
-        fuzz = unit * (rounding + (sizes * (reach + known)).sum(axis=1))
+        reach = np.matmul(np.abs(slopes), x_size[:, :, None])[:, :, 0]
+        rounding = (np.abs(above.x) * x_size).sum(axis=1) + np.abs(above.constant)
+        fuzz = unit * (rounding + (sizes * (reach + off)).sum(axis=1))
         above = replace(
             above,
             x=x,
@@ -141,8 +138,8 @@ class FieldPipeline(SmoothPipeline):
             fuzz=above.fuzz + fuzz,
         )
         cutoffs = np.full(count, cutoff)
-        top = confined(context, boxes, layers, above, still, cutoffs)
-        scores = gaps_of(context, boxes, layers, above, (g.low, g.high))
+        top = confined(known, above, cutoffs)
+        scores = gaps_of(known, above)
         _credit_field(context, scores, np.abs(slopes), sizes * pre.radius, boxes)
         boxes = replace(boxes, scores=scores)
         return Bounded.of(boxes, top, top.top, above.v, cutoffs)

@@ -23,8 +23,7 @@ from lipyomo.search.smooth.collapse import Above
 from lipyomo.search.smooth.confine import confined
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.context import Question as BoxQuestion
-from lipyomo.search.smooth.inputs import inputs_of
-from lipyomo.search.smooth.relax import Relaxed, relaxed
+from lipyomo.search.smooth.relax import Relaxation, relaxed
 from lipyomo.search.values.context import Question
 from lipyomo.search.values.points import best_start, challenged
 
@@ -99,25 +98,22 @@ class SmoothPipeline(BundlePipeline):
 
 def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     """Boxes with bounds of the value, and what these owe to each input and phase."""
-    still = boxes.v_low, boxes.v_high
-    inputs = inputs_of(context, boxes, *still)
-    layers = relaxed(context, boxes, inputs)
-    above = collapsed(context, layers)
+    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
+    above = collapsed(known)
     cutoffs = np.full(len(boxes), cutoff)
-    top = confined(context, boxes, layers, above, still, cutoffs)
-    scores = gaps_of(context, boxes, layers, above, still)
-    boxes = replace(boxes, scores=scores)
+    top = confined(known, above, cutoffs)
+    boxes = replace(boxes, scores=gaps_of(known, above))
     return Bounded.of(boxes, top, top.top, above.v, cutoffs)
 
 
-def collapsed(context: Context, layers: Sequence[Relaxed]) -> Above:
+def collapsed(known: Relaxation) -> Above:
     """The value as one affine function above it, on boxes; rounding is paid for as in `relax.py`.
 
     Layer by layer, ``a . sigma(z) <= s . z + over`` unit by unit, and z is affine in the layer
     before.
     """
-    network = context.question.problem.network
-    count, unit = len(layers[0].low), context.unit
+    context, layers, count = known.context, known.layers, len(known.boxes)
+    network, unit = context.question.problem.network, context.unit
     a = np.repeat(network.head.dense_weight, count, axis=0)
     shift = float(network.head.bias[0])
     constant, fuzz = np.full(count, shift), np.full(count, unit * abs(shift))
