@@ -21,7 +21,7 @@ from lipyomo.arguments import brief, real_numbers
 from lipyomo.arrays import dense
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
-from lipyomo.numerics.exact import Exact, ExactWeights, exact
+from lipyomo.numerics.exact import Exact, ExactWeights, affine_value, exact
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Rows:
         """``(a, b)`` of each row in the inputs that can move, the others at `held` (d,)."""
         found = []
         for normal, limit in zip(self.A.toarray(), self.b.tolist(), strict=True):
-            fixed = zip(normal[~moving].tolist(), held[~moving].tolist(), strict=True)
-            right = exact(limit) - sum((exact(a) * exact(x) for a, x in fixed), fmpq(0))
+            right = affine_value(-normal[~moving], held[~moving], limit)
             found.append([*map(exact, normal[moving].tolist()), right])
         return found
 

@@ -11,7 +11,7 @@ import numpy as np
 from lipyomo.arrays import FloatArray
 from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.maps.pieces import Pieces
-from lipyomo.numerics.exact import exact
+from lipyomo.numerics.exact import affine_value
 from lipyomo.phases import LEFT, OPEN, RIGHT
 
 
@@ -34,8 +34,6 @@ def with_faces(pieces: Pieces, phases: PhaseBatch, low: FloatArray, high: FloatA
         for cell, unit in zip(*np.nonzero(open_ & (np.abs(gap) <= room)), strict=True):
             row = sign * weight[unit]
             corner = np.where(row > 0, low[cell], high[cell])  # where the row is least
-            terms = zip(row.tolist(), corner.tolist(), strict=True)
-            least = sum((exact(a) * exact(x) for a, x in terms), exact(sign * float(bias[unit])))
-            if least >= 0:
+            if affine_value(row, corner, sign * float(bias[unit])) >= 0:
                 found[cell, unit] = side
     return found

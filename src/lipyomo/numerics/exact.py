@@ -112,6 +112,12 @@ def exact(value: float) -> fmpq:
     return fmpq(top, bottom)
 
 
+def affine_value(row: FloatArray, x: FloatArray, constant: float) -> fmpq:
+    """``row . x + constant`` of finite numbers, exactly."""
+    pairs = zip(row.tolist(), x.tolist(), strict=True)
+    return sum((exact(a) * exact(v) for a, v in pairs), exact(constant))
+
+
 def fraction(value: fmpq) -> Fraction:
     """A rational as one of Python's."""
     return Fraction(int(value.p), int(value.q))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.numerics.exact import exact
+from lipyomo.numerics.exact import affine_value, exact
 from lipyomo.search.smooth.context import Context
 
 
@@ -127,17 +127,16 @@ def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
         return floor, ceiling
     stage, low, high = context.stages[0], context.domain.lower, context.domain.upper
     for k, unit in enumerate(stage.broken.tolist()):
-        weight, bias = stage.weight[unit], exact(float(stage.bias[unit]))
+        weight, bias = stage.weight[unit], float(stage.bias[unit])
         sizes = stage.sizes[unit] @ np.maximum(np.abs(low), np.abs(high))
-        size = context.unit * float(sizes + np.abs(stage.bias[unit]))
+        size = context.unit * (float(sizes) + abs(bias))
         ends = np.where(weight > 0, low, high), np.where(weight > 0, high, low)
-        least, largest = (float(weight @ x) + float(stage.bias[unit]) for x in ends)
+        least, largest = (float(weight @ x) + bias for x in ends)
         for place in context.breaks[k]:
             for side, value in enumerate((least, largest)):
                 if abs(value - place) > 4.0 * size:
                     continue
-                pairs = zip(weight.tolist(), ends[side].tolist(), strict=True)
-                gap = sum((exact(a) * exact(x) for a, x in pairs), bias) - exact(place)
+                gap = affine_value(weight, ends[side], bias) - exact(place)
                 if side == 0 and gap >= 0:
                     floor[k] = max(floor[k], place)
                 elif side == 1 and gap <= 0:

@@ -15,7 +15,7 @@ from lipyomo.search.relu.params import Params as Splits
 from lipyomo.search.relu.tighten import tighten
 from lipyomo.search.values.context import Context
 from lipyomo.search.values.node import Node
-from lipyomo.search.values.program import Highest, Nearest
+from lipyomo.search.values.program import Answer
 
 SPLITS = Splits()
 """When boxes are split, as in searches of constants."""
@@ -59,7 +59,7 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     ]
 
 
-def chosen(context: Context, node: Node, found: Highest | Nearest | None = None) -> Node:
+def chosen(context: Context, node: Node, found: Answer | None = None) -> Node:
     """The node with what to split it on, if there is anything.
 
     With few inputs and many open units the longest side of its box, which decides many of them at

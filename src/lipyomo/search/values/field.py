@@ -7,7 +7,7 @@ place of v.  So the error is of the second order in the box's width, as it is fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
@@ -42,22 +42,17 @@ class FieldQuestion(Question):
 
     Attributes
     ----------
-    field : Network or None
+    field : Network
         g, with as many outputs as inputs.
     """
 
-    field: Network | None = None
-
-    @property
-    def along(self) -> Network:
-        """G."""
-        assert self.field is not None
-        return self.field
+    _: KW_ONLY
+    field: Network
 
     def values(self, points: FloatArray) -> FloatArray:
         """See `Question.values`."""
         gradients = self.network.gradients(points, self.row)
-        return np.asarray((gradients * self.along.forward(points)).sum(axis=1))
+        return np.asarray((gradients * self.field.forward(points)).sum(axis=1))
 
     def gradients(self, points: FloatArray) -> FloatArray:
         """See `Question.gradients`: by differences."""
@@ -76,7 +71,7 @@ class FieldQuestion(Question):
             return -np.inf
         total = exact(0.0)
         for k, (low, high) in enumerate(zip(own[0][0].tolist(), own[1][0].tolist(), strict=True)):
-            ends = value_at(self.along, np.eye(x.size)[k], x)
+            ends = value_at(self.field, np.eye(x.size)[k], x)
             total += min(exact(a) * exact(b) for a in (low, high) for b in ends)
         return around(total)[0]
 
@@ -93,7 +88,7 @@ class FieldPipeline(SmoothPipeline):
     def __init__(self, question: FieldQuestion, seed: int = 0) -> None:
         super().__init__(question, seed)
         self._asked = question
-        self._field = _context(_as_units(question.along), question.domain)
+        self._field = _context(_as_units(question.field), question.domain)
 
     @staticmethod
     def _of(question: Question) -> Context:

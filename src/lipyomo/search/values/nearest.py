@@ -138,9 +138,9 @@ class NearestPipeline(Pipeline):
     def _judged(self, context: Context, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
         limit = -self.cutoff(best.value)
         found = self._program.nearest(node, self._reach_of(node), -node.bound, limit)
-        if found.point is not None and found.distance < limit:
+        if found.point is not None and found.end < limit:
             best = self._challenged(best, found.point)
-        node = replace(node, bound=min(node.bound, -found.distance))
+        node = replace(node, bound=min(node.bound, -found.end))
         return chosen(context, node, found), best
 
     def _reach_of(self, node: Node) -> Callable[[float], Reach]:

@@ -139,7 +139,7 @@ class Pipeline(Searching[Node, Task]):
         found = self._program.highest(node)
         if found.point is not None:
             best = self._challenged(best, found.point)
-        bound = min(node.bound, float(node.upper[context.aim]), found.bound)
+        bound = min(node.bound, float(node.upper[context.aim]), found.end)
         return chosen(context, replace(node, bound=bound), found), best
 
     def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:

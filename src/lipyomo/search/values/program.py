@@ -10,7 +10,7 @@ program of its own (`ball.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,45 +33,26 @@ from lipyomo.search.values.twins import Twins
 
 
 @dataclass(frozen=True, eq=False)
-class Highest:
-    """What is known of the largest value on a node.
+class Answer:
+    """What programs say of a node.
 
     Attributes
     ----------
-    bound : float
-        No value is larger; plus infinity where the solver had no optimum.
+    end : float
+        Of `NodeProgram.highest`: no value is larger; infinite where the solver had no optimum.  Of
+        `NodeProgram.nearest`: nothing is reached before that distance.
     point : ndarray, shape (d,), or None
-        Where the relaxation is largest.
+        Where the relaxation is largest (at that distance, or a little farther).
     units : ndarray of int, shape (k,)
         Open units.
     scores : ndarray, shape (k,)
         By how much the bound would drop at least if their outputs were right, as the duals have it.
     """
 
-    bound: float
-    point: FloatArray | None
-    units: IntArray
-    scores: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Nearest:
-    """What is known of the distance at which the value of a node reaches zero.
-
-    Attributes
-    ----------
-    distance : float
-        It stays below zero up to there; infinite where the node is empty.
-    point
-        As in `Highest`, of the relaxation at that distance or a little farther.
-    units, scores
-        Likewise.
-    """
-
-    distance: float
-    point: FloatArray | None
-    units: IntArray
-    scores: FloatArray
+    end: float
+    point: FloatArray | None = None
+    units: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 class NodeProgram:
@@ -91,7 +72,7 @@ class NodeProgram:
         self._whole = Reach.of(domain)
         self._program: LinearProgram | None = None
 
-    def highest(self, node: Node) -> Highest:
+    def highest(self, node: Node) -> Answer:
         """Bound the largest value of the aim's pre-activation, its bias left out."""
         form = self._system.form(node.phases)
         node = self._with_all_signs(node)
@@ -101,16 +82,15 @@ class NodeProgram:
         point, proof = self._largest(rows, reach)
         if point is None:  # nothing of the node has interior, or the solver is at a loss
             if self._region.examine(form, node).empty:
-                none = np.zeros(0)
-                return Highest(-np.inf, None, none.astype(np.intp), none)
+                return Answer(-np.inf)
             point, proof = self._largest(rows, reach, elastic=True)
         bound = self._value(rows.proved(reach, proof), shift)
         units, scores = self._violations(form, known, point, proof.duals)
-        return Highest(bound, None if point is None else point[: form.inputs], units, scores)
+        return Answer(bound, None if point is None else point[: form.inputs], units, scores)
 
     def nearest(
         self, node: Node, reach_of: Callable[[float], Reach], start: float, limit: float
-    ) -> Nearest:
+    ) -> Answer:
         """Bound the distance at which the aim's pre-activation reaches zero, from `start` on.
 
         By Newton's method, from the limit on: multipliers that are best within one distance prove
@@ -128,17 +108,15 @@ class NodeProgram:
         form = self._system.form(node.phases)
         known = self._region.rows(form, self._with_all_signs(node))
         rows, shift = self._rows(form, known, node.phases)
-        none = np.zeros(0)
-        found = Nearest(start, None, none.astype(np.intp), none)
-        at = limit
+        found, at = Answer(start), limit
         for _ in range(self._params.newton):
             point, proof = self._largest(rows, reach_of(at), elastic=True)
             if point is None:
                 return found
             units, scores = self._violations(form, known, point, proof.duals)
-            further = self._root(rows, shift, proof, reach_of, found.distance, limit)
-            step = further - found.distance
-            found = Nearest(further, point[: form.inputs], units, scores)
+            further = self._root(rows, shift, proof, reach_of, found.end, limit)
+            step = further - found.end
+            found = Answer(further, point[: form.inputs], units, scores)
             if further >= limit:
                 break
             if step <= EQUAL * limit and at <= further:
@@ -245,15 +223,13 @@ class NodeProgram:
         If `elastic`, the node's rows may be violated at a price: there is an optimum even if they
         exclude each other, and its multipliers say so.
         """
-        d = reach.low.size
-        A, b = rows.within(reach)
-        least, most = rows.box(reach)
         if reach.norm == "l1":
             return self._in_cross(rows, reach, elastic)
         if reach.norm == "l2":
             return largest_in_ball(rows, reach, elastic, self._params)
-        point, duals = self._solved(A, b, least, most, rows.cost, len(rows.b) * elastic)
-        return point, Proof(duals, np.zeros(d))
+        A, b = rows.within(reach)
+        point, duals = self._solved(A, b, *rows.box(reach), rows.cost, len(rows.b) * elastic)
+        return point, Proof(duals, np.zeros(reach.low.size))
 
     def _solved(
         self,
