@@ -70,6 +70,11 @@ def lengths(values: Matrix, axis: int = -1) -> FloatArray:
     return np.asarray(found)
 
 
+def middles(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The middles of intervals, inside in spite of rounding."""
+    return np.clip(low + 0.5 * (high - low), low, high)
+
+
 def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
     """``diag(scale) @ matrix``, one a row of `scale`; sparse matrices stay so."""
     if isinstance(matrix, np.ndarray):

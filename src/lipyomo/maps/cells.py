@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import real_numbers, whole_number
-from lipyomo.arrays import FloatArray, IntArray, read_only
+from lipyomo.arrays import FloatArray, IntArray, middles, read_only
 from lipyomo.domains import Box, Domain
 from lipyomo.domains.base import read_vector
 from lipyomo.errors import DomainError
@@ -93,9 +93,8 @@ class Cells:
 
     @property
     def middle(self) -> FloatArray:
-        """The cells' middles, shape (n, d), inside in spite of rounding."""
-        middle = self.lower + 0.5 * (self.upper - self.lower)
-        return np.asarray(np.clip(middle, self.lower, self.upper))
+        """The cells' middles, shape (n, d)."""
+        return middles(self.lower, self.upper)
 
     def box(self, index: int) -> Box:
         """One of them as a domain."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.arrays import BoolArray, FloatArray, IntArray, middles
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Narrowing:
         count = len(low)
         self._slack, self._enough = slack, enough
         self._lower, self._closed = np.zeros(count), np.zeros(count)
-        self._points = np.clip(low + 0.5 * (high - low), low, high)
+        self._points = middles(low, high)
         self.spent = np.zeros(count, dtype=np.intp)
 
     def attain(self, cell: IntArray, values: FloatArray, points: FloatArray) -> None:

@@ -19,7 +19,7 @@ from lipyomo.maps.ends import Ends, joined
 from lipyomo.maps.params import PARAMS, shares
 from lipyomo.maps.result import CellMap, statuses
 from lipyomo.maps.run import MapSettings, cells_for, over_all
-from lipyomo.maps.stages import Bounding, Job
+from lipyomo.maps.stages import Bounding, Job, answers
 from lipyomo.maps.store import check_new, finished, store_of
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
@@ -129,13 +129,9 @@ class _Some(NamedTuple):
 
 def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends:
     """A glance at each cell."""
-    found = dict[int, Ends]()
     parts = shares(PARAMS, len(cells), pool.count)
     jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)
-    for number, ends in pool.run(bounding, jobs):
-        if not isinstance(ends, Ends):
-            raise ends
-        found[number] = ends
+    found = dict(answers(pool, bounding, jobs))
     return joined([found[number] for number in sorted(found)])
 
 

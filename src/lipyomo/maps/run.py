@@ -19,9 +19,9 @@ from lipyomo.domains import Box
 from lipyomo.errors import MethodError, ProblemError
 from lipyomo.maps.cells import Cells, cells_of, grid
 from lipyomo.maps.ends import Ends
-from lipyomo.maps.params import PARAMS, Params, shares
+from lipyomo.maps.params import PARAMS, shares
 from lipyomo.maps.result import CellMap, StatusArray, statuses
-from lipyomo.maps.stages import Bounding, Job, Searched, Searching
+from lipyomo.maps.stages import Bounding, Job, Searching, answers
 from lipyomo.maps.store import finished, store_of
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
@@ -173,16 +173,11 @@ class _State:
     """The ends of all cells, as they become known."""
 
     def __init__(
-        self,
-        problem: LipschitzProblem,
-        cells: Cells,
-        settings: MapSettings,
-        clock: Clock,
-        params: Params = PARAMS,
+        self, problem: LipschitzProblem, cells: Cells, settings: MapSettings, clock: Clock
     ) -> None:
         count = len(cells)
-        self._problem, self._cells, self._settings = problem, cells, settings
-        self._clock, self._params = clock, params
+        self._problem, self._cells = problem, cells
+        self._settings, self._clock = settings, clock
         self._lower, self._upper = np.zeros(count), np.full(count, np.inf)
         self._points = cells.middle
         self._ended: dict[int, Status] = {}
@@ -246,7 +241,7 @@ class _State:
         with settings.pool(len(left)) as pool:
             own = pool.own and pool.count == 1
             stop = settings.should_stop if own else None
-            bounding = Bounding(self._problem, settings.gap, self._params, stop)
+            bounding = Bounding(self._problem, settings.gap, stop=stop)
             if bounding.able and left.size:
                 everywhere = np.full(left.size, bounding.of_all)
                 self._enter(left, Ends(np.zeros(left.size), everywhere, self._points[left]))
@@ -267,10 +262,8 @@ class _State:
         cells, frozen = self._cells, self._problem.domain.frozen
         fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
         left = left[~fixes]
-        batches = [left[part] for part in shares(self._params, len(left), pool.count)]
-        for number, ends in pool.run(bounding, self._jobs(batches)):
-            if not isinstance(ends, Ends):
-                raise ends
+        batches = [left[part] for part in shares(PARAMS, len(left), pool.count)]
+        for number, ends in answers(pool, bounding, self._jobs(batches)):
             which = batches[number]
             self._enter(which, ends)
             done = np.setdiff1d(which, self._open(which), assume_unique=True)
@@ -286,9 +279,8 @@ class _State:
     ) -> None:
         """Cells one by one."""
         batches = [left[k : k + 1] for k in range(len(left))]
-        for number, found in pool.run(searching, self._jobs(batches, max(pool.count, 1))):
-            if not isinstance(found, Searched):
-                raise found
+        jobs = self._jobs(batches, max(pool.count, 1))
+        for number, found in answers(pool, searching, jobs):
             which = batches[number]
             self._enter(which, found.ends)
             self._ended[int(which[0])] = found.status

@@ -35,7 +35,9 @@ def bound_smooth_cells(
     boxes = Boxes.over(context, low, high)
     cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
     if not context.euclidean:
-        boxes = joined([_signed(context, part) for part in _slices(context, boxes)])
+        starts = range(0, len(boxes), context.chunk)
+        parts = (boxes.take(slice(at, at + context.chunk)) for at in starts)
+        boxes = joined([_signed(context, part) for part in parts])
     for level in count():
         kept, owners = [], []
         narrowing.spend(cell)
@@ -67,11 +69,6 @@ def bound_smooth_cells(
         narrowing.close(cell[~can], boxes.bounds[~can])
         boxes, cell = children, np.concatenate([cell[can], cell[can]])
     return narrowing.ends
-
-
-def _slices(context: Context, boxes: Boxes) -> list[Boxes]:
-    starts = range(0, len(boxes), context.chunk)
-    return [boxes.take(slice(at, at + context.chunk)) for at in starts]
 
 
 def _signed(context: Context, boxes: Boxes) -> Boxes:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from lipyomo.api import solve
 from lipyomo.arrays import FloatArray
 from lipyomo.domains import Box
+from lipyomo.errors import LipyomoError
 from lipyomo.maps.ends import Ends
 from lipyomo.maps.params import PARAMS, Params
 from lipyomo.maps.pieces import Pieces
@@ -23,6 +24,9 @@ from lipyomo.result import Status
 from lipyomo.run import Clock
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.settings import Settings
+from lipyomo.system.parallel import Workers
+
+Value = TypeVar("Value")
 
 
 class Job(NamedTuple):
@@ -133,3 +137,13 @@ class Searching:
         point = cell.center if found.witness is None else found.witness.x
         ends = Ends(np.array([found.lower]), np.array([found.upper]), point[None])
         return Searched(ends, found.status)
+
+
+def answers(
+    pool: Workers[Job, Value], work: Callable[[Job], Value], jobs: Iterable[Job]
+) -> Iterator[tuple[int, Value]]:
+    """Positions of jobs and what came of them, as they finish; raises what ended one."""
+    for number, found in pool.run(work, jobs):
+        if isinstance(found, LipyomoError):
+            raise found
+        yield number, found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.arrays import BoolArray, FloatArray, IntArray, middles
 from lipyomo.numerics.exact import affine_value, exact
 from lipyomo.search.smooth.context import Context
 
@@ -60,8 +60,8 @@ class Boxes:
 
     @property
     def middle(self) -> FloatArray:
-        """The boxes' middles, shape (N, d), inside in spite of rounding."""
-        return np.clip(self.low + 0.5 * (self.high - self.low), self.low, self.high)
+        """The boxes' middles, shape (N, d)."""
+        return middles(self.low, self.high)
 
     @property
     def nbytes(self) -> int:

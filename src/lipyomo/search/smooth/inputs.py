@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.arrays import FloatArray, IntArray, middles
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context
@@ -37,8 +37,8 @@ class Signal:
 
     @classmethod
     def between(cls, low: FloatArray, high: FloatArray, unit: float) -> Signal:
-        """Ranges about their middles, inside in spite of rounding."""
-        return cls.around(np.clip(low + 0.5 * (high - low), low, high), low, high, unit)
+        """Ranges about their middles."""
+        return cls.around(middles(low, high), low, high, unit)
 
     def take(self, which: IntArray) -> Signal:
         """Those of some boxes."""
