@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -390,6 +391,73 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         patch.setattr(check, "_check_share", dies)
         found.add(rejected(lambda: check_proof(true, workers=2, executor=pool)))
     assert sites() - found == set()
+
+
+FALSE: dict[str, bytes] = {
+    "a unit without a kink has no side": cased(
+        [["empty", [0, [[0], [1]], NO, NO]]],
+        network=[FIRST["network"][0] | {"left": [1.0, 0.0]}, FIRST["network"][1]],
+        domain=FIRST["domain"] | {"upper": [-0.5]},
+        lower=0.0,
+        upper=0.5,
+        witness={"x": [-0.75]},
+    ),
+    "a bound far below a ball": cased(
+        [["bound", [[0, "R", 0.0, NONE]]], ["split", 1]],
+        [["end"]],
+        [["end"]],
+        domain={"lower": [0.0], "upper": [10.0], "A": [], "b": []}
+        | {"ball": {"norm": "l2", "center": [3.0], "radius": 0.5}},
+        lower=0.0,
+        upper=1.0,
+        witness={"x": [3.0]},
+    ),
+    "a functional outside the dual ball": cased(
+        *CASES, lower=3.0, upper=3.0, witness=FIRST["witness"] | {"functional": [2.0]}
+    ),
+    "a point of the domain's boundary": cased(*CASES, witness=FIRST["witness"] | {"x": [1.0]}),
+    "one target closed for two": cased(
+        [["close", [0], [1], [8, 8]], ["end"]],
+        output_norm={"vertices": [[0.001], [1.0]]},
+        lower=0.0,
+        upper=1.0,
+        witness={"x": [0.5]},
+    ),
+}
+"""Proofs of what is not so, by steps that nearly prove it."""
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_what_is_not_so_is_rejected(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    path.write_bytes(FALSE[name])
+    with pytest.raises(ProofError):
+        check_proof(path)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 2.0), (-2.0, 1.0), (-0.3, 0.7), (-1e-9, 1e9)])
+@pytest.mark.parametrize(("left", "right"), [(0.0, 1.0), (-1.0, 1.0), (0.1, 1.0), (1.0, 0.0)])
+def test_lines_around_open_units_are_rounded_outwards(
+    low: float, high: float, left: float, right: float
+) -> None:
+    """What the next layer sees of a unit, at both ends of its range and at its kink."""
+    layer = {"inputs": 1, "weight": [[1.0]], "bias": [0.0], "left": [left], "right": [right]}
+    last = layer | {"left": [1.0], "right": [1.0]}
+    statement = read_statement(
+        FIRST
+        | {"network": [layer, layer, last], "lower": 0.0}
+        | {"domain": FIRST["domain"] | {"lower": [low], "upper": [high]}}
+    )
+    linear = tree.Linear(statement)
+    node = linear.root()
+    node.lower[0], node.upper[0] = low, high
+    above = linear.above(node, [({1: sign}, tree.Weights()) for sign in (1, -1)])
+    for sign, function in zip((1, -1), above, strict=True):
+        for z in (low, 0.0, high):
+            exact = Fraction(z) * Fraction(right if z > 0 else left)
+            line = int(function.row[0]) * Fraction(z) + int(function.constant)
+            assert line / 2**function.bits >= sign * exact
+            assert line / 2**function.bits <= sign * exact + Fraction(high) - Fraction(low)
 
 
 @pytest.mark.parametrize(
