@@ -25,10 +25,10 @@ BOXES, KNOWN, POINTS, INPUTS = 60, 5, 100, 3
 NAMES = ["tanh", "sigmoid", "silu", "mish", "elu", "selu", "hard_swish", "softsign", "sin"]
 
 
-def made(name: str, hidden: int) -> tuple[Context, Boxes]:
+def made(name: str, hidden: int, units: int) -> tuple[Context, Boxes]:
     """Boxes of all sizes, points among them; entries of directions are open, known, or a part."""
     rng = np.random.default_rng(NAMES.index(name))
-    sizes = [INPUTS, *[6] * hidden, 1]
+    sizes = [INPUTS, *[units] * hidden, 1]
     layers = []
     for k, (before, after) in enumerate(pairwise(sizes)):
         weight = 1.5 * rng.normal(size=(after, before)) / np.sqrt(before)
@@ -47,10 +47,10 @@ def made(name: str, hidden: int) -> tuple[Context, Boxes]:
     return context, replace(boxes, v_low=directions[0], v_high=directions[1])
 
 
-@pytest.mark.parametrize("hidden", [1, 2, 3])
+@pytest.mark.parametrize(("hidden", "units"), [(1, 6), (2, 6), (3, 6), (1, 1), (2, 1)])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_affine_function_is_above_the_objective(name: str, hidden: int) -> None:
-    context, boxes = made(name, hidden)
+def test_the_affine_function_is_above_the_objective(name: str, hidden: int, units: int) -> None:
+    context, boxes = made(name, hidden, units)
     rng = np.random.default_rng(hidden)
     frame = framed(context, boxes)
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
