@@ -62,8 +62,8 @@ def lengths(values: Matrix, axis: int = -1) -> FloatArray:
         rows = scaled_rows(values, np.exp2(np.minimum(-np.frexp(top)[1], 1000.0)))
         size = np.sqrt((rows * rows).sum(axis=1)).reshape(-1)
         return np.asarray(size * np.exp2(np.maximum(np.frexp(top)[1], -1000.0)))
-    found = np.sqrt(np.square(values).sum(axis=axis))
-    if found.size and found.min() < FAINT:
+    found = np.sqrt(np.add.reduce(np.square(values), axis=axis))
+    if np.minimum.reduce(found, axis=None, initial=np.inf) < FAINT:
         exponent = np.frexp(np.abs(values).max(axis=axis, keepdims=True, initial=0.0))[1]
         scaled = np.sqrt(np.square(np.ldexp(values, -exponent)).sum(axis=axis))
         found = np.ldexp(scaled, np.squeeze(exponent, axis=axis))

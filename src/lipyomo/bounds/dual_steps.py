@@ -81,30 +81,21 @@ class DualSteps:
         limits: tuple[SingleArray, SingleArray, SingleArray],
         steps: int,
     ) -> SingleArray:
-        """The best multipliers of each column in so many steps (AdaGrad; Duchi et al., 2011).
+        """The multipliers of each column after so many steps (AdaGrad; Duchi et al., 2011).
 
-        They begin at `current`, which is written to.
+        They begin at `current`, which is written to; columns whose bounds end higher stay where
+        they began.  Steps become shorter towards the end, where bounds would else rise and fall.
         """
         least, most, scale = limits
-        best, kept = np.full(current.shape[1], np.inf, dtype=np.float32), current.copy()
+        start = current.copy()
+        before: SingleArray | None = None
         total, squares = np.zeros_like(current), np.full_like(current, _TINY)
         size, slopes = np.empty_like(current), np.empty_like(current)
         layers = self._layers(data, current, slopes)
         gamma, faces = (part[self.spans[-1].stop :] for part in (current, slopes))
-        for turn in range(steps + 1):
-            valued = turn == 0 or 2 * turn >= steps  # the best ones come late
-            values, point, lines = self._down(data, layers, gamma, valued)
-            if values is not None:
-                better = values < best  # never numbers beyond single precision
-                best = np.minimum(best, values)
-                if np.isfinite(values).all():  # arithmetic takes a fraction of masked copies
-                    np.subtract(current, kept, out=size)
-                    size *= better.astype(np.float32)
-                    kept += size
-                else:
-                    np.copyto(kept, current, where=better)
-            if turn == steps:
-                break
+        for turn in range(steps):
+            values, point, lines = self._down(data, layers, gamma, valued=turn == 0)
+            before = before if values is None else values
             _up(layers, lines, point)
             if self.limits.size:
                 np.subtract(self.limits[:, None], self.facets @ point, out=faces)
@@ -115,10 +106,16 @@ class DualSteps:
             total += slopes
             np.divide(total, size, out=size)
             size *= scale
+            size *= np.float32(1.0 - (turn / steps) ** 2)
             current -= size
             np.maximum(current, least, out=current)
             np.minimum(current, most, out=current)
-        return kept
+        after, _, _ = self._down(data, layers, gamma, valued=True)
+        if before is not None:
+            assert after is not None
+            worse = np.flatnonzero(~(after < before))  # also what is not a number
+            current[:, worse] = start[:, worse]
+        return current
 
     def _layers(
         self, data: Gathered, current: SingleArray, slopes: SingleArray

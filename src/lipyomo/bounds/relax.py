@@ -46,7 +46,7 @@ class Triangle(NamedTuple):
         least, most = np.where(still, lower, 0.0), np.where(still, upper, 0.0)
         slope = (right * most - left * least) / np.where(still, most - least, 1.0)
         # what rounding makes of it is any slope between the two: the offset is of this slope
-        slope = np.clip(slope, np.minimum(left, right), np.maximum(left, right))
+        slope = np.minimum(np.maximum(slope, np.minimum(left, right)), np.maximum(left, right))
         chord = np.where(still, slope, np.where(lower >= 0, right, left))
         at_low, at_high = (left - chord) * least, (right - chord) * most
         steep = np.maximum(np.abs(left), np.abs(right))

@@ -208,23 +208,24 @@ class RegionProgram:
     def _sides(self, form: NodeForm, part: Part, reach: FloatArray, units: FloatArray) -> _Sides:
         """The rows of decided units whose bounds leave both sides; (x, y) are at most `reach`."""
         phases, width = part.phases, units.size
-        decided = np.flatnonzero(self._system.kinked & ((phases == RIGHT) | (phases == LEFT)))
-        low, high = part.lower[decided], part.upper[decided]
-        owners = decided[np.where(phases[decided] == RIGHT, low <= 0, high >= 0)]
-        rows = form.maps[owners]
-        sign = np.where(phases[owners] == RIGHT, 1.0, -1.0)
-        size = np.abs(rows[:, :width]).sum(axis=1)
+        right = phases == RIGHT
+        leaves = np.where(right, part.lower <= 0, (phases == LEFT) & (part.upper >= 0))
+        owners = np.flatnonzero(self._system.kinked & leaves)
+        maps = form.maps[owners]
+        sign = np.where(right[owners], 1.0, -1.0)
+        sizes = np.abs(maps[:, :width])
         with np.errstate(invalid="ignore"):
-            end = sign * rows[:, width] + np.abs(rows[:, :width]) @ reach + self._errors[owners]
+            end = sign * maps[:, width] + sizes @ reach + self._errors[owners]
         hopeless = owners[end < 0]
-        varies = size > gamma(width) * self._sizes[owners]
-        owners, rows, sign = owners[varies], rows[varies], sign[varies]
-        size = np.abs(rows[:, :width]) @ units
+        varies = sizes.sum(axis=1) > gamma(width) * self._sizes[owners]
+        if not varies.all():
+            owners, maps, sign, sizes = (own[varies] for own in (owners, maps, sign, sizes))
+        size = sizes @ units
         factor = -sign / size
-        signs = np.zeros((len(rows), width + 2))
-        signs[:, :width] = factor[:, None] * rows[:, :width]
+        signs = np.zeros((len(maps), width + 2))
+        np.multiply(factor[:, None], maps[:, :width], out=signs[:, :width])
         signs[:, width] = 1.0
-        return _Sides(signs, -factor * rows[:, width], owners, size, hopeless)
+        return _Sides(signs, -factor * maps[:, width], owners, size, hopeless)
 
     def _triangles(self, form: NodeForm, part: Part, units: FloatArray) -> _Triangles:
         """The rows of open units that later ones need: from below, then their chords."""
@@ -232,21 +233,22 @@ class RegionProgram:
         last = system.starts[-2] if system.depth else 0
         inner = int(np.searchsorted(form.units, last))
         own = form.units[:inner]
-        z = form.maps[own]
-        eye = np.zeros((inner, width + 2))
-        eye[np.arange(inner), d + np.arange(inner)] = 1.0
-        above = np.zeros((inner, width + 2))
-        above[:, :width] = z[:, :width]
-        above -= eye
         low, high = part.lower[own], part.upper[own]
-        finite = np.isfinite(low) & np.isfinite(high)
+        finite = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
         low, high = low[finite], high[finite]
         triangle = Triangle.of(low, high, np.zeros(low.size), np.ones(low.size))
-        chord = eye[finite]
-        chord[:, :width] -= triangle.chord[:, None] * z[finite, :width]
-        chord[:, width + 1] = -units[d : d + inner][finite]
-        ends = triangle.chord * z[finite, width] + triangle.offset
-        rows, right = np.concatenate([above, chord]), np.concatenate([-z[:, width], ends])
+        z = form.maps[own]
+        rows = np.zeros((inner + low.size, width + 2))
+        above, chord = rows[:inner], rows[inner:]
+        above[:, :width] = z[:, :width]
+        above[np.arange(inner), d + np.arange(inner)] -= 1.0
+        if low.size < inner:
+            z = z[finite]
+        np.multiply(-triangle.chord[:, None], z[:, :width], out=chord[:, :width])
+        chord[np.arange(low.size), d + finite] += 1.0
+        chord[:, width + 1] = -units[d + finite]
+        ends = triangle.chord * z[:, width] + triangle.offset
+        right = np.concatenate([-form.maps[own, width], ends])
         return _Triangles(rows, right, np.concatenate([own, own[finite]]), low, high)
 
     def _solve(self, form: NodeForm, rows: NodeRows) -> Optimum | None:

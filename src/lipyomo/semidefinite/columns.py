@@ -43,10 +43,12 @@ def column_bounds(form: SizedForm, lam: FloatArray) -> FloatArray:
     h_error = slack * lengths(0.5 * root * form.row_size[:, :d], axis=0)
     c = (form.objective[:, d:] / root[:, 0]).T
     c_error = slack * lengths(form.objective_size[:, d:] / root[:, 0])
-    c_solution, c_rest, c_norm = matrix.solve(c)
-    _, _, h_norm = matrix.solve(h)
+    c_solution, c_rest, c_square = matrix.solve(c)
+    _, _, h_square = matrix.solve(h)
     spread = 1.0 / np.sqrt(matrix.kappa)
-    c_norm, h_norm = c_norm + c_error * spread, h_norm + h_error * spread
+    rounded = 1.0 + 8 * UNIT_ROUNDOFF
+    c_norm = rounded * np.sqrt(c_square) + c_error * spread
+    h_norm = rounded * np.sqrt(h_square) + h_error * spread
     cross = form.objective[:, :d] + (h.T @ c_solution).T
     rounding = (
         UNIT_ROUNDOFF * (form.count + 4) * np.outer(lengths(c_solution, axis=0), lengths(h, axis=0))

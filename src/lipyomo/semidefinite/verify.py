@@ -108,7 +108,7 @@ class VerifiedMatrix:
         d, count = form.inputs, form.count
         self._form = form
         values = np.concatenate([zeta, lam])
-        self.accepted = bool((values > 0).all() and np.isfinite(values).all())
+        self.accepted = bool(values.min(initial=1.0) > 0 and values.max(initial=1.0) < math.inf)
         if not self.accepted:
             return
         root = np.sqrt(values)
@@ -123,7 +123,7 @@ class VerifiedMatrix:
         states = rows[:, d:]
         K = states + states.T  # matrices may be large: few are made
         K *= -0.5
-        K.flat[:: count + 1] += 1.0
+        K.reshape(-1)[:: count + 1] += 1.0
         inner = self._E.T @ self._E
         inner *= 0.25
         K -= inner
@@ -131,7 +131,7 @@ class VerifiedMatrix:
         self._K *= 0.5
         steps = UNIT_ROUNDOFF * (8 + d)
         error_E = rounding * _norm(sizes[:, :d])
-        error_M = rounding * _norm(sizes[:, d:]) + 2 * UNIT_ROUNDOFF * np.sqrt(count)
+        error_M = rounding * _norm(sizes[:, d:]) + 2 * UNIT_ROUNDOFF * math.sqrt(count)
         size_E = _norm(self._E)
         self._distance = (
             error_M
@@ -152,13 +152,13 @@ class VerifiedMatrix:
         factor = cholesky_or_none(self._K)
         if factor is None:
             return 0.0
-        needed = self._distance + cholesky_slack(float(np.trace(self._K)) + 1.0, count)
+        needed = self._distance + cholesky_slack(float(self._K.trace()) + 1.0, count)
         self._inverse, _ = dtrtri(factor, lower=1, overwrite_c=1)
         estimate = 0.5 / _norm(self._inverse) ** 2
         for shift in (estimate, 0.1 * estimate, 2.0 * needed):
             if shift > needed:
                 shifted = self._K.copy()
-                shifted.flat[:: count + 1] -= shift
+                shifted.reshape(-1)[:: count + 1] -= shift
                 if cholesky_or_none(shifted, overwrite=True) is not None:
                     return float(shift - needed)
         return 0.0
@@ -171,17 +171,17 @@ class VerifiedMatrix:
         solution : ndarray, shape (F, k)
         rest : ndarray, shape (k,)
             Proved bounds of ``|r - K x|`` for the exact K.
-        norm : ndarray, shape (k,)
-            Proved bounds of ``sqrt(r^T K^{-1} r)``.
+        square : ndarray, shape (k,)
+            Proved bounds of ``r^T K^{-1} r``, but for the last few roundings.
         """
         solution = self._inverse.T @ (self._inverse @ right)
-        size_x, size_r = (lengths(part, axis=0) for part in (solution, right))
         steps = UNIT_ROUNDOFF * (len(right) + 4)
-        rest = lengths(right - self._K @ solution, axis=0)
+        parts = (right, solution, right - self._K @ solution)
+        size_r, size_x, rest = ((1.0 + steps) * lengths(part, axis=0) for part in parts)
         rest += self._distance * size_x + steps * (_norm(self._K) * size_x + size_r)
         square = (right * solution).sum(axis=0) + size_x * rest + rest**2 / self.kappa
         square += steps * size_r * size_x
-        return solution, rest, np.sqrt(np.maximum(square, 0.0)) * (1.0 + 8 * UNIT_ROUNDOFF)
+        return solution, rest, np.maximum(square, 0.0)
 
     def quadratic(self, rows: IntArray, weights: FloatArray | None = None) -> float:
         """Upper bound of ``max_y sqrt(y^T N C^{-1} N^T y)`` over a ball of functionals y.
@@ -215,7 +215,7 @@ class VerifiedMatrix:
             slack += UNIT_ROUNDOFF * (form.count + 4) * size_right * size_y
         square = _largest_eigenvalue(gram) + slack
         spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
-        root = float(np.sqrt(max(square, 0.0))) + spread / float(np.sqrt(self.kappa)) + error_c
+        root = math.sqrt(max(square, 0.0)) + spread / math.sqrt(self.kappa) + error_c
         return root * (1.0 + 8 * UNIT_ROUNDOFF)
 
     def quadratics(self, rows: IntArray) -> FloatArray:
@@ -229,15 +229,11 @@ class VerifiedMatrix:
         size_inputs, size_units = _lengths(c_inputs), _lengths(c_units)
         size_right = size_units + 0.5 * self._size_E * size_inputs
         error_right = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
-        square = np.square(c_inputs).sum(axis=1) + UNIT_ROUNDOFF * (d + 8) * size_inputs**2
+        square = size_inputs**2
         if form.count:
-            solution, rests, _ = self.solve(right.T)
-            size_y = _lengths(solution.T)
-            square = square + (right * solution.T).sum(axis=1)
-            square += size_y * rests + rests**2 / self.kappa
-            square += UNIT_ROUNDOFF * (form.count + 4) * size_right * size_y
+            square += self.solve(right.T)[2]
         spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
-        root = np.sqrt(np.maximum(square, 0.0)) + spread / float(np.sqrt(self.kappa)) + error_c
+        root = np.sqrt(square) + spread / math.sqrt(self.kappa) + error_c
         return np.asarray(root * (1.0 + 8 * UNIT_ROUNDOFF))
 
 
@@ -294,4 +290,4 @@ def bounds_from(
 
 def _root_of_tau(zeta: FloatArray, grouped: bool) -> float:
     tau = float(zeta.max(initial=0.0)) if grouped else float(zeta.sum())
-    return float(np.sqrt(tau)) * (1.0 + UNIT_ROUNDOFF * (len(zeta) + 8))
+    return math.sqrt(tau) * (1.0 + UNIT_ROUNDOFF * (len(zeta) + 8))
