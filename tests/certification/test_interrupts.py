@@ -29,8 +29,9 @@ def by_distance() -> object:
 
 
 def by_solver() -> object:
+    many = np.tile(POINTS, (20, 1))  # a row takes a second or two
     return lipyomo.certify_robustness(
-        *(WIDE, POINTS), radius=3.0, methods=["exact"], solver="highs", time_limit=60.0, workers=1
+        *(WIDE, many), radius=3.0, methods=["exact"], solver="highs", time_limit=60.0, workers=1
     )
 
 
@@ -42,7 +43,7 @@ def by_slopes() -> object:
 
 
 @pytest.mark.parametrize(
-    ("ask", "after"), [(by_bnb, 2.0), (by_distance, 2.0), (by_solver, 6.0), (by_slopes, 2.0)]
+    ("ask", "after"), [(by_bnb, 2.0), (by_distance, 2.0), (by_solver, 2.0), (by_slopes, 2.0)]
 )
 def test_ctrl_c_ends_all_rows(ask: Callable[[], object], after: float) -> None:
     began = time.monotonic()
