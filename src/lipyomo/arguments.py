@@ -128,6 +128,16 @@ def instance(
         raise error(f"{what} is {brief(value)}.  Remedy: {remedy}")
 
 
+def number_or_text(text: str) -> int | float | str:
+    """What an entry of a table, or the value of an option, was written as."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def brief(value: object) -> str:
     """A value in a few words, for messages."""
     text = repr(value).replace("\n", " ")

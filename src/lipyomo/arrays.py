@@ -75,6 +75,12 @@ def middles(low: FloatArray, high: FloatArray) -> FloatArray:
     return np.clip(low + 0.5 * (high - low), low, high)
 
 
+def ranges(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Widths of intervals; one where an interval has no end, or is a point."""
+    width = high - low
+    return np.where(np.isfinite(width) & (width > 0), width, 1.0)
+
+
 def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
     """``diag(scale) @ matrix``, one a row of `scale`; sparse matrices stay so."""
     if isinstance(matrix, np.ndarray):

@@ -19,7 +19,7 @@ class Interior:
     point : ndarray, shape (d,), or None
         A point strictly inside; (2, d) where only the sum of two rows is.
     margin : float
-        Of that point, about.
+        About how deep it lies: for full patterns a distance, for nodes in shares of their ranges.
     support : ndarray of int, or None
         Units, numbered through all layers, whose signs contradict each other in the domain: the
         region has no interior.

@@ -28,7 +28,7 @@ from flint import fmpq
 from lipyomo.affine.magnitudes import coefficient_sizes
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm, UnitSystem
-from lipyomo.arrays import IntArray
+from lipyomo.arrays import IntArray, ranges
 from lipyomo.bounds.relax import Triangle
 from lipyomo.bounds.stack import Part
 from lipyomo.domains import Domain
@@ -187,8 +187,7 @@ class RegionProgram:
         """Rows ``R w <= b`` of the units in w = (x, y, t, e)."""
         least = np.concatenate([part.low, np.zeros(form.units.size)])
         most = np.concatenate([part.high, np.maximum(part.upper[form.units], 0.0)])
-        units = most - least
-        units[~np.isfinite(units) | (units <= 0)] = 1.0
+        units = ranges(least, most)
         sides = self._sides(form, part, np.maximum(np.abs(least), np.abs(most)), units)
         lines = self._triangles(form, part, units)
         return NodeRows(

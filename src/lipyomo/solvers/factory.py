@@ -17,6 +17,7 @@ from typing import Any
 from pyomo.contrib.solver.common.base import LegacySolverWrapper
 from pyomo.contrib.solver.common.factory import SolverFactory
 
+from lipyomo.arguments import number_or_text
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.cbc import Cbc
@@ -157,7 +158,7 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
         found = words[given[0]] if given else {}
         if isinstance(found, str):
             pairs = (item.partition("=") for item in shlex.split(found))
-            found = {name: _number(text) for name, _, text in pairs}
+            found = {name: number_or_text(text) for name, _, text in pairs}
         if not isinstance(found, Mapping):
             raise SolverError(f"{given[0]} must map names to values, not be {found!r}")
         for name, value in found.items():
@@ -173,16 +174,6 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
     def warm_start_capable(self) -> bool:
         """Whether ``warmstart=True`` is taken."""
         return True
-
-
-def _number(text: str) -> Native:
-    """A value of an option, from text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _classes(kind: type[MatrixSolver]) -> tuple[type, type]:

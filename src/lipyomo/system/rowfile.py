@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lipyomo.arguments import number_or_text
 from lipyomo.errors import LipyomoError
 from lipyomo.system.outputs import ROWS, GrowingFile, shown, written
 from lipyomo.system.plain import finite
@@ -187,12 +188,7 @@ def _value(text: str) -> object:
     """The entry that was written as `text`: none, a truth value, a number, or text."""
     if text in ("", "True", "False"):
         return {"": None, "True": True, "False": False}[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    return number_or_text(text)
 
 
 def _csv_line(entries: Sequence[object]) -> bytes:

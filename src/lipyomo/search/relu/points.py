@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
-from lipyomo.arrays import IntArray
+from lipyomo.arrays import IntArray, ranges
 from lipyomo.bounds.layers import by_layer
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import EQUAL
@@ -104,11 +104,10 @@ class Points:
     def visit(self, points: FloatArray, margins: FloatArray) -> list[IntArray]:
         """Enter points near interior points (k, d) of k regions; returns each one's numbers.
 
-        Margins (k,) are in shares of the domain's widths (of one where it is unbounded).
+        Margins (k,) are in shares of the domain's `ranges`.
         """
         domain, k = self._problem.domain, len(points)
-        width = domain.upper - domain.lower
-        width[~np.isfinite(width) | (width <= 0)] = 1.0
+        width = ranges(domain.lower, domain.upper)
         reach = 0.2 * np.minimum(margins, 1.0)[:, None, None]
         noise = reach * self._rng.uniform(-1.0, 1.0, (k, 3, points.shape[1]))
         near = points[:, None, :] + width * noise * np.array([[0.0], [0.1], [1.0]])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import FloatArray, ranges
 from lipyomo.domains import Domain
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.run import Clock
@@ -45,7 +45,7 @@ def projected_ascents(
     """
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, 1.0)
-    unit = np.where(scale > 0.0, scale, 1.0)  # inputs that cannot move do not
+    unit = ranges(domain.lower, domain.upper)  # inputs that cannot move do not
     x = domain.drawn_in(points)
     values, g = slopes(x)
     g = g * scale  # in units of the domain's width
