@@ -3,6 +3,7 @@
 - ``table1`` to ``table5``, ``figure1``, ``figure5`` to ``figure7``: those of the LipMIP paper
 - ``exact``: the exact methods side by side
 - ``families``: the search family by family, also beside another version
+- ``hard``: hard networks over several seeds, also beside an earlier commit
 - ``proofs``: what it costs to write and to check proofs
 - ``maps``: cells in batches beside single solves
 - ``smooth``: smooth networks that other tools only bound from above
@@ -35,6 +36,7 @@ from lipyomo.cli.words import UsageError
 MEASUREMENTS = (
     "exact",
     "families",
+    "hard",
     "proofs",
     "maps",
     "smooth",
