@@ -85,6 +85,29 @@ class Squeezed(nn.Module):
         return self.stack(x).squeeze(-1)
 
 
+class Asserting(nn.Module):
+    """Asserts something of the shape, and if told so of the numbers."""
+
+    def __init__(self, numbers: bool = False) -> None:
+        super().__init__()
+        self.head, self.numbers = nn.Linear(3, 2), numbers
+
+    def forward(self, x):
+        assert x.shape[1] == 3
+        if self.numbers:
+            assert (x > -1e6).all()
+        return torch.stack([self.head(row) for row in x])
+
+
+class Recurrent(nn.Module):
+    def __init__(self, cell: type[nn.Module]) -> None:
+        super().__init__()
+        self.cell = cell(3, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.cell(x)[0]
+
+
 MODULES = {
     "squeezed": (Squeezed(), (3,)),
     "index": (Body(lambda x: x[:, 1:] - x[:, :1].abs()), (3,)),
@@ -126,6 +149,14 @@ MODULES = {
     "shape": (ShapeReader(), (2, 3)),
     "functions": (Functions(), (1, 8, 8)),
     "single": (nn.Linear(3, 2), None),
+    "softshrink": (nn.Sequential(nn.Linear(3, 4), nn.Softshrink(0.3), nn.Linear(4, 2)), None),
+    "threshold": (nn.Sequential(nn.Linear(3, 4), nn.Threshold(0.2, 0.2), nn.Linear(4, 2)), None),
+    "hardshrink": (nn.Hardshrink(0.0), (3,)),
+    "where": (Body(lambda x: torch.where(x > 0, x, 0.1 * x)), (3,)),
+    "mask": (Body(lambda x: x * (x > 0)), (3,)),
+    "upsampled": (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Upsample(None, 2.0, "bilinear")), (1, 5, 5)),
+    "resized": (nn.Upsample((5, 7), mode="bicubic", align_corners=True), (1, 4, 4)),
+    "asserts of shapes": (Asserting(), (3,)),
 }
 
 
@@ -189,6 +220,7 @@ ACTIVATIONS = {
     "cos": (Body(torch.cos), "cos"),
     "erf": (Body(torch.erf), "erf"),
     "quick": (Body(lambda x: x * torch.sigmoid(1.5 * x)), "swish(1.5)"),
+    "log sigmoid": (nn.LogSigmoid(), "softplus"),
 }
 
 
@@ -233,7 +265,18 @@ REFUSED = {
     "no-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), None, "input_shape"),
     "wrong-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), (2, 5, 5), "shape (2, 5, 5)"),
     "two-inputs": (TwoInputs(), (3,), "one input"),
-    "rare-branch": (Branching(), (3,), "depend on its input"),
+    "rare-branch": (Branching(), (3,), "`return x if x.sum() > -1e6 else -x`"),
+    "assert": (Asserting(True), (3,), "`assert (x > -1e6).all()`"),
+    "lstm": (Recurrent(nn.LSTM), (4, 3), "(LSTM)"),
+    "gru": (Recurrent(nn.GRU), (4, 3), "(GRU)"),
+    "rnn": (Recurrent(nn.RNN), (4, 3), "(RNN)"),
+    "group": (nn.GroupNorm(2, 4), (4, 3), "BatchNormalization"),
+    "norm of signals": (Body(lambda x: torch.linalg.norm(x, dim=1)), (3,), "ReduceL1"),
+    "threshold": (nn.Threshold(0.5, 0.2), (3,), "Threshold ('') jumps by 0.3"),
+    "hardshrink": (nn.Sequential(nn.Hardshrink()), (3,), "Hardshrink ('0') jumps by 0.5"),
+    "mask": (Body(lambda x: x * (x > 0.5)), (3,), "jumps by 0.5 where"),
+    "single point": (Body(lambda x: (x > 0) * 1.0 + (x < 0) * 1.0), (3,), "jumps by 1 where"),
+    "whole numbers": (Body(lambda x: x.int() * torch.sigmoid(x)), (3,), "cast to int32"),
     "half": (nn.Linear(3, 2).half(), None, "float16"),
     "statistics": (
         nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=False)),
@@ -261,6 +304,29 @@ def test_traced_and_scripted_modules() -> None:
         for one, two in zip(found.layers, expected.layers, strict=True):
             assert np.array_equal(one.dense_weight, two.dense_weight)
             assert np.array_equal(one.bias, two.bias)
+
+
+def test_compiled_modules_are_taken_as_they_were_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*args: object, **options: object) -> None:
+        raise AssertionError("compiled")
+
+    plain = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    inside = nn.Sequential(torch.compile(plain, backend=never), nn.Tanh())
+    in_place = copy.deepcopy(plain)
+    in_place.compile(backend=never)
+    function = Body(torch.compile(torch.relu, backend=never))
+    assert from_torch(torch.compile(plain, backend=never)).sizes == (3, 4, 1)
+    assert from_torch(inside).activations == {"tanh": 1}
+    assert from_torch(in_place).sizes == (3, 4, 1)
+    assert from_torch(function, (3,)).kinked_units == 3
+
+
+def test_exporters_are_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ImportRefused):
+        from_torch(Body(lambda x: functional.threshold(x, 0.5, 0.2)), (3,))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_batch_normalisation_is_not_rounded_into_the_layer_before_it() -> None:

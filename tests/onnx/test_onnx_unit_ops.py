@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from onnx_builder import agrees, model, one
+
+from lipyomo.errors import ImportRefused
+from lipyomo.onnx import from_model
 
 RNG = np.random.default_rng(11)
 
@@ -34,6 +38,8 @@ UNITS = {
     "hard-sigmoid": (one("HardSigmoid", [2, 3], alpha=0.4, beta=0.3), [2, 3], 12),
     "max-constant": (one("Max", [2, 3], draw(3)), [2, 3], 6),
     "min-constant": (one("Min", [2, 3], draw(3), draw(2, 1)), [2, 3], 6),
+    "shrink": (one("Shrink", [2, 3], lambd=0.75, bias=0.75), [2, 3], 12),
+    "thresholded": (one("ThresholdedRelu", [2, 3], alpha=0.0), [2, 3], 6),
     "reduce-l1": (one("ReduceL1", [1, 4], axes=[1]), [1, 4], 4),
     "reduce-max": (one("ReduceMax", [1, 3, 4], axes=[2]), [1, 3, 4], 9),
     "reduce-min": (one("ReduceMin", [1, 5], axes=[1], keepdims=0), [1, 5], 4),
@@ -185,3 +191,55 @@ def test_overlapping_windows_share_comparisons() -> None:
     network = agrees(one("MaxPool", shape, kernel_shape=[3, 3], strides=[1, 1]), shape)
     windows = 16
     assert network.kinked_units < windows * 8
+
+
+def written(*nodes: tuple, **constants: float) -> onnx.ModelProto:
+    """A model of nodes ``(operator, inputs, output)`` over x and constants."""
+    made = [helper.make_node(op, inputs.split(), [output]) for op, inputs, output in nodes]
+    return model(made, [2, 3], {name: np.array(value) for name, value in constants.items()})
+
+
+SOFT = (("Abs", "x", "a"), ("Greater", "a l", "c"), ("Sign", "x", "s"), ("Mul", "s l", "m"))
+SOFT += (("Sub", "x m", "d"), ("Mul", "x o", "z"), ("Where", "c d z", "y"))
+COMPARED = {
+    "softshrink of the newer exporter": (written(*SOFT, l=0.5, o=0.0), 12),
+    "leaky": (written(("LessOrEqual", "x o", "c"), ("Mul", "x s", "d"), ("Where", "c d x", "y"),
+                      o=0.0, s=0.3), 6),
+    "clip": (written(("Greater", "x l", "c"), ("Not", "c", "n"), ("Where", "n x l", "a"),
+                     ("Less", "x m", "b"), ("Where", "b m a", "y"), l=1.0, m=-0.5), 12),
+    "hat": (written(("Greater", "x m", "c"), ("Less", "x l", "b"), ("And", "b c", "i"),
+                    ("Abs", "x", "a"), ("Sub", "l a", "t"), ("Where", "i t o", "y"),
+                    o=0.0, l=1.0, m=-1.0), 18),
+    "steep": (written(("Relu", "x", "r"), ("Sign", "x", "s"), ("Mul", "s r", "d"),
+                      ("Min", "d l", "m"), ("Max", "m o", "y"), l=2.0, o=-1.0), 18),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COMPARED, ids=str)
+def test_activations_that_are_written_out_by_comparisons(case: str) -> None:
+    proto, kinked = COMPARED[case]
+    assert agrees(proto, [2, 3]).kinked_units == kinked
+
+
+JUMPS = {
+    "value": (one("Shrink", [2, 3], lambd=0.5, bias=0.25), "jumps by 0.25 where.* -0.5"),
+    "alpha": (one("ThresholdedRelu", [2, 3]), "jumps by 1 where.* 1,"),
+    "where": (written(("Greater", "x o", "c"), ("Where", "c x l", "y"), o=0.0, l=0.1), "by 0.1 "),
+    "a point": (written(("Sign", "x", "s"), ("Mul", "s s", "y")), "jumps by 1 where.* 0,"),
+    "a little": (written(("Greater", "x o", "c"), ("Sub", "x o", "d"), ("Where", "c d z", "y"),
+                         o=0.1, z=1e-9), "jumps by 1e-09"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", JUMPS, ids=str)
+def test_what_comparisons_make_must_not_jump(case: str) -> None:
+    proto, words = JUMPS[case]
+    with pytest.raises(ImportRefused, match=words):
+        from_model(proto)
+
+
+def test_a_final_choice_can_still_be_cut_off() -> None:
+    proto = written(("Sigmoid", "x", "p"), ("Greater", "p h", "c"), ("Where", "c o z", "y"),
+                    h=0.5, o=1.0, z=0.0)  # fmt: skip
+    with pytest.raises(ImportRefused, match="--output p"):
+        from_model(proto)

@@ -1,32 +1,22 @@
-"""Networks from PyTorch modules: written by PyTorch's own ONNX exporter, and lowered like a file.
-
-The TorchScript exporter comes first: it takes a hundredth of the time of the other one, needs no
-further package, and with the options below it folds nothing, so that weights stay as they are.
-What it cannot write goes through the exporter that is built on ``torch.export``.
-"""
+"""Networks from PyTorch modules: written by PyTorch's ONNX exporter, and lowered like a file."""
 
 from __future__ import annotations
 
 import copy
-import io
-import logging
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
 
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused
+from lipyomo.importers.exporting import eagerly, exported, still_copy, uncompiled
 from lipyomo.network import Network
-from lipyomo.onnx.graph import EVALUATOR_ERRORS, first_line
 from lipyomo.onnx.importing import from_model
-from lipyomo.onnx.write import COMPLETE_OPSET
 from lipyomo.problem import LOOKS
 from lipyomo.result import EXACT_TOLERANCE
-from lipyomo.system.extras import installed, need
+from lipyomo.system.extras import need
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,8 +38,8 @@ def from_torch(
     Parameters
     ----------
     module : torch.nn.Module
-        Any module, traced or scripted ones too, that PyTorch can export to ONNX and whose nodes
-        are supported.
+        Any module, traced, scripted or compiled ones too, that PyTorch can export to ONNX and whose
+        nodes are supported.
     example : torch.Tensor or sequence of int, optional
         A batch as the module takes it, of which only the shape counts; or the shape of one input,
         without the batch.  Needed unless the first layer is Linear.
@@ -81,16 +71,11 @@ def from_torch(
     import torch
 
     instance(module, torch.nn.Module, "the module", ImportRefused, "give a torch.nn.Module")
+    module = uncompiled(module)
     shape = _shape(module, example, input_shape)
-    _check_softplus(module)
+    _check_jumps(module)
     label = name or getattr(module, "original_name", type(module).__name__)
-    try:
-        still = copy.deepcopy(module).eval()
-    except (RuntimeError, TypeError) as error:
-        raise ImportRefused(
-            f"the module cannot be copied ({first_line(error)})",
-            remedy="export it with torch.onnx.export and load the file",
-        ) from None
+    still = still_copy(module)
     kinds = {p.dtype for p in still.parameters() if p.is_floating_point()}
     if kinds - {torch.float32, torch.float64} or len(kinds) > 1:
         raise ImportRefused(
@@ -98,12 +83,13 @@ def from_torch(
             remedy="convert the module with .float() or .double(), which change no weight",
         )
     example = torch.zeros(1, *shape, dtype=kinds.pop() if kinds else torch.float32)
-    model = _exported(still, example)
-    try:
-        network = from_model(model, check=False, name=label)
-    except ImportRefused as error:
-        raise _for_modules(error) from None
-    _compare(network, still, shape)
+    with eagerly():
+        model = exported(still, example)
+        try:
+            network = from_model(model, check=False, name=label)
+        except ImportRefused as error:
+            raise _for_modules(error) from None
+        _compare(network, still, shape)
     return network
 
 
@@ -126,19 +112,38 @@ def _shape(
     return _first_shape(module) if given is None else tuple(given)
 
 
-def _check_softplus(module: Module) -> None:
-    """Warn of the thresholds of Softplus, and refuse those where it jumps visibly."""
+def _check_jumps(module: Module) -> None:
+    """Refuse activations that jump; a jump of Softplus that nobody sees is a warning."""
+    for name, child in module.named_modules():
+        jump = _jump(child)
+        if not jump:
+            continue
+        kind = type(child).__name__
+        what = f"PyTorch's {kind} ('{name}') jumps by {jump:.2g} at its threshold"
+        if jump > EXACT_TOLERANCE or kind != "Softplus":
+            raise ImportRefused(
+                f"{what}, so it has no Lipschitz constant", remedy=_CONTINUOUS[kind]
+            )
+        warnings.warn(f"{what}; it is imported without", SoftplusThreshold, stacklevel=3)
+
+
+_CONTINUOUS = {
+    "Softplus": "use a threshold of 20",
+    "Threshold": "use a value that is the threshold, or ReLU",
+    "Hardshrink": "use Softshrink",
+}
+"""What to do about activations that jump."""
+
+
+def _jump(activation: Module) -> float:
+    """By how much an activation jumps."""
     from torch import nn
 
-    for name, child in module.named_modules():
-        if isinstance(child, nn.Softplus):
-            jump = float(np.log1p(np.exp(-child.threshold)) / abs(child.beta))
-            what = f"PyTorch's Softplus ('{name}') jumps by {jump:.2g} at its threshold"
-            if jump > EXACT_TOLERANCE:
-                raise ImportRefused(
-                    f"{what}, so it has no Lipschitz constant", remedy="use a threshold of 20"
-                )
-            warnings.warn(f"{what}; it is imported without", SoftplusThreshold, stacklevel=3)
+    if isinstance(activation, nn.Softplus):
+        return float(np.log1p(np.exp(-activation.threshold)) / abs(activation.beta))
+    if isinstance(activation, nn.Threshold):
+        return abs(float(activation.value) - float(activation.threshold))
+    return max(float(activation.lambd), 0.0) if isinstance(activation, nn.Hardshrink) else 0.0
 
 
 def _first_shape(module: Module) -> tuple[int, ...]:
@@ -156,72 +161,6 @@ def _first_shape(module: Module) -> tuple[int, ...]:
         "the module does not start with a Linear layer, so its input shape is not known",
         remedy="give input_shape, without the batch, for example (1, 28, 28); to lipschitz, a box "
         "or a center of that shape",
-    )
-
-
-FAILURES = (*EVALUATOR_ERRORS, AssertionError, ImportError)
-"""What modules and exporters raise."""
-
-
-@contextmanager
-def _silence() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect the exporters' notes instead of printing them."""
-    logger = logging.getLogger("torch")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(record=True) as notes:
-            warnings.simplefilter("always")
-            yield notes
-    finally:
-        logger.setLevel(level)
-
-
-def _exported(module: Module, example: Tensor) -> onnx.ModelProto:
-    """The module as an ONNX model for a batch of one."""
-    import torch
-
-    target = io.BytesIO()
-    with _silence() as notes, torch.no_grad():
-        try:
-            module(example)
-        except FAILURES as error:
-            raise _refused(
-                f"the module does not take one input of shape {tuple(example.shape[1:])}", error
-            ) from None
-        try:
-            torch.onnx.export(
-                module,
-                (example,),
-                target,
-                dynamo=False,
-                opset_version=COMPLETE_OPSET,
-                do_constant_folding=False,  # nor any other rounding of weights: no BatchNorm is
-                training=torch.onnx.TrainingMode.PRESERVE,  # fused into the layer before it
-            )
-        except FAILURES as error:  # the other exporter may do better
-            if not installed("onnxscript"):
-                raise _refused("PyTorch cannot export the module", error) from None
-        else:
-            doubts = [n for n in notes if issubclass(n.category, torch.jit.TracerWarning)]
-            if doubts:
-                raise _refused("the module makes choices that depend on its input", None)
-            return onnx.load_from_string(target.getvalue())
-        try:
-            program = torch.onnx.export(
-                module, (example,), dynamo=True, optimize=False, verbose=False
-            )
-        except FAILURES as error:
-            raise _refused("PyTorch cannot export the module", error) from None
-    model: onnx.ModelProto = program.model_proto
-    return model
-
-
-def _refused(what: str, error: Exception | None) -> ImportRefused:
-    return ImportRefused(
-        what if error is None else f"{what} ({first_line(error)[:200]})",
-        remedy="check input_shape, and write the module without choices that depend on the input; "
-        "or export it with torch.onnx.export and load the file",
     )
 
 

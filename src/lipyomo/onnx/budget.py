@@ -40,6 +40,10 @@ def readable(size: float) -> str:
     return f"{size / 1e3:,.1f} kB"
 
 
+class OverBudget(ImportRefused):
+    """A model asks for more memory or time than there is; another way to the same is no cheaper."""
+
+
 @dataclass
 class Budget:
     """What is left of the memory and the time of an import.
@@ -114,8 +118,8 @@ class Budget:
 
     def _refusal(self, message: str, remedy: str) -> ImportRefused:
         if self.node is None:
-            return ImportRefused(message, remedy=remedy)
-        return self.node.refuse(message, remedy)
+            return OverBudget(message, remedy=remedy)
+        return OverBudget(message, self.node.name, self.node.op_type, remedy)
 
 
 def limits(time_limit: float = math.inf, memory_limit: int | None = None) -> Budget:

@@ -6,8 +6,11 @@ entries.  Where operators multiply or divide signals, the formula is expanded in
 all of it is made of, as a sum of terms ``x**p`` and ``x**p f(...)``.  All but the constant and
 the multiple of x must be one term that belongs to an activation; coefficients are exact fractions.
 
-What is a product but no activation yet (``x * x * x`` in GELU's form with tanh) is kept as a
-formula, and refused where something else reads it.
+A formula that is made of comparisons (``Where(x > 0, x, 0.1 * x)``) is followed as a piecewise
+linear function of its signal (`lipyomo.onnx.bends`).
+
+What is no activation yet (``x * x * x`` in GELU's form with tanh, ``x > 0``) is kept as a formula,
+and refused where something else reads it.
 """
 
 from __future__ import annotations
@@ -20,11 +23,14 @@ from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import onnx
 
 from lipyomo.activations import Activation, activation
 from lipyomo.errors import ImportNote, ImportRefused, NetworkError
+from lipyomo.onnx import bends
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.graph import Array, Node
+from lipyomo.onnx.bends import Bent, Jump, Pieces
+from lipyomo.onnx.graph import REAL_TYPES, Array, Node
 from lipyomo.onnx.trace import Trace
 
 ROUNDED = 2.0 * float(np.finfo(np.float32).eps)
@@ -118,6 +124,15 @@ class Pending:
         return self.formula.shape
 
 
+_PARAMETERS = {
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "LeakyRelu": {"alpha": 0.01},
+    "ThresholdedRelu": {"alpha": 1.0},
+    "Shrink": {"lambd": 0.5, "bias": 0.0},
+}
+"""Attributes that are further arguments, with their defaults."""
+
+
 def formula(
     node: Node, arguments: Sequence[Formula | Array | None], value: Affine | None = None
 ) -> Formula | None:
@@ -132,7 +147,11 @@ def formula(
         The output, if it is known.
     """
     operator = node.op_type
-    if node.domain or operator not in _OPERATORS or node.version < 7:
+    if operator == "Cast" and node.integer("to", onnx.TensorProto.FLOAT) not in REAL_TYPES:
+        # integers may be rounded numbers, truth is not
+        operator = "Bool" if node.integer("to", 0) == onnx.TensorProto.BOOL else ""
+    known_operator = operator in _OPERATORS or operator in bends.OPERATORS
+    if node.domain or not known_operator or node.version < 7:
         return None
     constants = [_scalar(a) for a in arguments if isinstance(a, np.ndarray)]
     varying = [a for a in arguments if isinstance(a, Formula)]
@@ -146,8 +165,8 @@ def formula(
     known = [_scalar(a) if isinstance(a, np.ndarray) else a for a in arguments]
     if operator == "Clip" and len(known) == 1:
         known += [_attribute(node, "min"), _attribute(node, "max")]
-    if operator == "HardSigmoid":
-        known += [Fraction(node.number("alpha", 0.2)), Fraction(node.number("beta", 0.5))]
+    defaults = _PARAMETERS.get(operator, {})
+    known += [Fraction(node.number(key, default)) for key, default in defaults.items()]
     first, *others = (a.made_of for a in varying)
     signals = tuple(s for s in first if all(any(s is t for t in other) for other in others))
     given = tuple(a for a in known if a is not None)
@@ -156,7 +175,7 @@ def formula(
 
 def _scalar(array: Array) -> Fraction | None:
     """The one number that all entries of a constant are, if they are."""
-    if not array.size or array.dtype.kind not in "fiu" or (array != array.flat[0]).any():
+    if not array.size or array.dtype.kind not in "fiub" or (array != array.flat[0]).any():
         return None
     number = float(array.flat[0])
     return Fraction(number) if math.isfinite(number) else None
@@ -212,17 +231,33 @@ def _expansions(found: Formula) -> Iterator[tuple[Affine, Expanded]]:
             yield signal.value, terms
 
 
+def _functions(found: Formula) -> Iterator[tuple[Affine, Pieces]]:
+    """A formula as a piecewise linear function of each of the signals of which it can be one."""
+    for signal in found.signals:
+        pieces = _pieces(found, signal, {})
+        if pieces is not None and signal.value is not None:
+            yield signal.value, pieces
+
+
 def is_expandable(found: Formula) -> bool:
     """Whether a formula may become an activation as it goes on."""
-    return any(True for _ in _expansions(found))
+    return any(True for _ in _expansions(found)) or any(True for _ in _functions(found))
 
 
-def activation_of(found: Formula) -> Match | None:
+def jump_of(found: Formula) -> Jump | None:
+    """Where a formula jumps, if it is a piecewise linear function of a signal that does."""
+    return next((pieces.jump for _, pieces in _functions(found)), None)
+
+
+def activation_of(found: Formula) -> Match | Bent | None:
     """The activation that a formula is, but for factors and terms that are affine in its signal."""
     for signal, terms in _expansions(found):
         match = _activation(signal, terms)
         if match is not None:
             return match
+    for signal, pieces in _functions(found):
+        if pieces.jump is None:
+            return Bent(signal, pieces)
     return None
 
 
@@ -244,11 +279,29 @@ def _expanded(
     if isinstance(found, Fraction):
         return {ONE: found} if found else {}
     if id(found) not in known:
+        operator = _OPERATORS.get(found.operator)
         inner = [_expanded(argument, signal, known) for argument in found.arguments]
         terms = None
-        if found.operator and all(part is not None for part in inner):
-            terms = _OPERATORS[found.operator](*(part for part in inner if part is not None))
+        if operator is not None and all(part is not None for part in inner):
+            terms = operator(*(part for part in inner if part is not None))
         known[id(found)] = None if terms is not None and len(terms) > MOST_TERMS else terms
+    return known[id(found)]
+
+
+def _pieces(
+    found: Formula | Fraction, signal: Formula, known: dict[int, Pieces | None]
+) -> Pieces | None:
+    """A formula as a piecewise linear function of a signal; None if it is none."""
+    if found is signal:
+        return Pieces.line(1)
+    if isinstance(found, Fraction):
+        return Pieces.line(0, found)
+    if id(found) not in known:
+        operator = bends.OPERATORS.get(found.operator)
+        inner = [_pieces(argument, signal, known) for argument in found.arguments]
+        parts = [part for part in inner if part is not None]
+        whole = operator is not None and len(parts) == len(inner)
+        known[id(found)] = operator(*parts) if operator is not None and whole else None
     return known[id(found)]
 
 
@@ -323,8 +376,13 @@ def _quotient(first: Expanded, second: Expanded) -> Expanded | None:
 
 
 def _logarithm(terms: Expanded) -> Expanded | None:
-    """``log(1 + exp(e))``, which is softplus."""
+    """``log(1 + exp(e))``, which is softplus, and ``log(sigmoid(e))``, which is -softplus(-e)."""
     found = _one_plus(terms, "exp")
+    if found is None and len(terms) == 1:
+        (((power, function), c),) = terms.items()
+        if c == 1 and not power and function is not None and function.name == "sigmoid":
+            argument = _times(dict(function.argument), Fraction(-1))
+            return {Term(0, Function.of("softplus", argument)): Fraction(-1)}
     if found is None or found[0] != 1:
         return None
     return {Term(0, Function.of("softplus", found[1])): Fraction(1)}

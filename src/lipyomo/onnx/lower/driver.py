@@ -9,10 +9,10 @@ import numpy as np
 from lipyomo.errors import ImportRefused, NetworkError
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.budget import budget, expect
+from lipyomo.onnx.budget import OverBudget, budget, expect
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
-from lipyomo.onnx.gates import Formula, Pending, activation_of, formula, is_expandable
+from lipyomo.onnx.gates import Formula, Pending, activation_of, formula, is_expandable, jump_of
 from lipyomo.onnx.graph import (
     Array,
     Graph,
@@ -23,7 +23,7 @@ from lipyomo.onnx.graph import (
     reads,
     tensor_array,
 )
-from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, smooth, units
+from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, resize, smooth, units
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
 from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.refusal import refusal
@@ -31,7 +31,7 @@ from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
 from lipyomo.reduce.merge import merge
 
-MODULES = (affine_maps, conv, moves, reductions, smooth, units)
+MODULES = (affine_maps, conv, moves, reductions, resize, smooth, units)
 """The modules that register operators when they are imported."""
 
 
@@ -140,15 +140,31 @@ def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Low
             if pending:
                 raise pending[0]
             return _lower_alone(graph, position, arguments, scope, trace)
+        except OverBudget:
+            raise
         except ImportRefused as refused:
             own = scope.formula_of(node)
             match = None if own is None else activation_of(own)
             if match is None and own is not None and is_expandable(own):
-                return Pending(own, refused)
+                jumps = pending or node.op_type in ("Shrink", "ThresholdedRelu")
+                return Pending(own, (_jumping(node, own, refused) if jumps else None) or refused)
             if match is None:
                 raise
     scope.written_out.update(node.outputs)
     return match.units(trace, node)
+
+
+def _jumping(node: Node, own: Formula, refused: ImportRefused) -> ImportRefused | None:
+    """The refusal of what comparisons make together, if it jumps."""
+    jump = jump_of(own)
+    if jump is None:
+        return None
+    remedy = "replace it by a continuous activation, and train again"
+    return node.refuse(
+        f"it jumps by {float(jump.size):.4g} where the signal that it is made of is "
+        f"{float(jump.at):.4g}, so it has no Lipschitz constant",
+        refused.remedy if refused.remedy and "--output" in refused.remedy else remedy,
+    )
 
 
 def _lower_alone(

@@ -65,7 +65,7 @@ class Call:
             for name, value in zip(self.node.inputs, self.arguments, strict=True)
             if isinstance(value, Affine)
         )
-        return remedy(tensor, self.later(), self.input_name)
+        return remedy(self.node.op_type, tensor, self.later(), self.input_name)
 
     @property
     def values(self) -> list[Value]:
