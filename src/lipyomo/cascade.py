@@ -195,7 +195,7 @@ class Cascade:
             stop=self._clock.steps(),
         )
         if self._whole:
-            size = float(problem.output_norm.value(sizes))
+            size = float(problem.output_norm.largest(sizes))
             sizes = np.array([size * (1.0 + 2.0**-51 * (2 * functionals.shape[1] + 8))])
         return sizes[rows]
 

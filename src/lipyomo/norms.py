@@ -103,6 +103,17 @@ class OutputNorm(ABC):
         assert vertices is not None  # those without override this
         return np.asarray(np.abs(outputs @ vertices.T).max(axis=-1))
 
+    def largest(self, sizes: FloatArray) -> FloatArray:
+        """Largest norms of outputs whose absolute values are at most `sizes`, along the last axis.
+
+        Where functionals have both signs, that is more than the norm of `sizes`.
+        """
+        if self.dual_ball != "hull":
+            return self.value(sizes)
+        vertices = self.vertices(sizes.shape[-1])
+        assert vertices is not None  # a hull has them
+        return np.asarray((sizes @ np.abs(vertices).T).max(axis=-1))
+
     @property
     @abstractmethod
     def kind(self) -> NormKind:
@@ -192,6 +203,10 @@ class LinfOutput(OutputNorm):
     def value(self, outputs: FloatArray) -> FloatArray:
         """Largest absolute value."""
         return vector_norm(outputs, "linf")
+
+    def largest(self, sizes: FloatArray) -> FloatArray:
+        """The largest size."""
+        return vector_norm(sizes, "linf")
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,6 +23,7 @@ from lipyomo.norms import (
     signs_fit,
     vector_norm,
 )
+from lipyomo.numerics.exact import close_product
 from lipyomo.numerics.rounding import gamma
 from lipyomo.system.memory import BATCH, CACHED
 
@@ -71,15 +72,31 @@ def operator_norm(
     return replace(found, upper=found.upper * (1.0 + gamma(4 * jacobian.size + 8)))
 
 
+def norm_of_sizes(sizes: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> float:
+    """A bound of the norms of all matrices (m, d) whose entries are at most `sizes` in size."""
+    if output_norm.dual_ball != "hull":
+        return operator_norm(sizes, input_norm, output_norm).upper
+    vertices = output_norm.vertices(len(sizes))
+    assert vertices is not None  # a hull has them
+    rows = np.abs(vertices) @ sizes
+    norms = vector_norm(rows, DUAL[input_norm])
+    return float(norms.max(initial=0.0)) * (1.0 + gamma(2 * sum(sizes.shape)))
+
+
 def _rounded(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> OperatorNorm:
-    """The operator norm as floating-point numbers have it."""
+    """The operator norm as floating-point numbers have it.
+
+    The upper end has room for what cancels in it, which no factor makes up for.
+    """
     m, d = jacobian.shape
     if output_norm.kind == "linf":
         return _over_rows(jacobian, input_norm)
     vertices = output_norm.vertices(m)
-    signs = output_norm.dual_ball == "cube"
-    if vertices is not None and (not signs or 8 * len(vertices) * d <= BATCH):
+    if vertices is not None and output_norm.dual_ball != "cube":
         return _over_vertices(jacobian, input_norm, vertices)
+    if vertices is not None and 8 * len(vertices) * d <= BATCH:
+        y, upper = _best_signs(jacobian, lambda rows: vector_norm(rows, DUAL[input_norm]))
+        return _finish(jacobian, input_norm, y, upper)
     if input_norm == "l1":
         return _over_columns(jacobian, output_norm)
     if output_norm.dual_ball == "round" and input_norm == "l2":
@@ -110,19 +127,36 @@ def _finish(
 def _over_vertices(
     jacobian: FloatArray, input_norm: InputNorm, vertices: FloatArray
 ) -> OperatorNorm:
-    """Best vertex of the dual ball (sign vectors may be many)."""
-    best = _longest(vertices, jacobian, lambda rows: vector_norm(rows, DUAL[input_norm]))
-    return _finish(jacobian, input_norm, best)
+    """Best vertex of the dual ball."""
+
+    def size(rows: FloatArray) -> FloatArray:
+        return vector_norm(rows, DUAL[input_norm])
+
+    chunk = max(1, CACHED // (8 * max(jacobian.shape)))
+    sizes, upper = [], 0.0
+    for start in range(0, len(vertices), chunk):
+        found, errors = close_product(vertices[start : start + chunk], jacobian)
+        sizes.append(size(found))
+        upper = max(upper, float(size(np.abs(found) + errors).max()))
+    best = vertices[int(np.argmax(np.concatenate(sizes)))]
+    return _finish(jacobian, input_norm, best, upper)
 
 
-def _longest(
-    rows: FloatArray, matrix: FloatArray, size: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
-    """The row whose product with a matrix is largest, in chunks."""
+def _best_signs(
+    matrix: FloatArray, size: Callable[[FloatArray], FloatArray]
+) -> tuple[FloatArray, float]:
+    """The sign vector whose product with a matrix (k, n) is largest, and a bound of all sizes.
+
+    What is measured by `size` must not be less for larger absolute values.
+    """
+    signs = L1Output().vertices(len(matrix))
+    assert signs is not None  # they fit
     chunk = max(1, CACHED // (8 * max(matrix.shape)))
-    blocks = (rows[start : start + chunk] for start in range(0, len(rows), chunk))
+    blocks = (signs[start : start + chunk] for start in range(0, len(signs), chunk))
     sizes = np.concatenate([size(block @ matrix) for block in blocks])
-    return np.asarray(rows[int(np.argmax(sizes))])
+    k = int(np.argmax(sizes))
+    lost = gamma(len(matrix)) * float(size(np.abs(matrix).sum(axis=0)))
+    return np.asarray(signs[k]), float(sizes[k]) + lost
 
 
 def _over_rows(jacobian: FloatArray, input_norm: InputNorm) -> OperatorNorm:
@@ -136,7 +170,8 @@ def _over_columns(jacobian: FloatArray, output_norm: OutputNorm) -> OperatorNorm
     """l1 inputs: the unit ball has the vertices +-e_j, so the best column decides."""
     values = output_norm.value(jacobian.T)
     k = int(np.argmax(values))
-    return _finish(jacobian, "l1", output_norm.attaining(jacobian[:, k]))
+    y = output_norm.attaining(jacobian[:, k])
+    return _finish(jacobian, "l1", y, float(values[k]))
 
 
 def _over_signs(
@@ -149,10 +184,8 @@ def _over_signs(
     """
     m, d = jacobian.shape
     if input_norm == "linf" and signs_fit(d):
-        signs = L1Output().vertices(d)
-        assert signs is not None
-        best = _longest(signs, jacobian.T, output_norm.value)
-        return _finish(jacobian, input_norm, output_norm.attaining(jacobian @ best))
+        best, upper = _best_signs(jacobian.T, output_norm.value)
+        return _finish(jacobian, input_norm, output_norm.attaining(jacobian @ best), upper)
     if m == 2 and output_norm.dual_ball == "round":
         return _planar(jacobian)
     return _local(jacobian, input_norm, output_norm)
@@ -169,7 +202,8 @@ def _planar(jacobian: FloatArray) -> OperatorNorm:
     corners = -sorted_generators.sum(axis=0) + 2.0 * np.cumsum(sorted_generators, axis=0)
     lengths = vector_norm(corners, "l2")
     k = int(np.argmax(lengths))
-    return _finish(jacobian, "linf", maximiser(corners[k], "l2"))
+    lost = gamma(3 * len(order)) * float(vector_norm(np.abs(jacobian).sum(axis=1), "l2"))
+    return _finish(jacobian, "linf", maximiser(corners[k], "l2"), float(lengths[k]) + lost)
 
 
 def _local(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> OperatorNorm:

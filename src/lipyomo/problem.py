@@ -38,7 +38,7 @@ from lipyomo.norms import (
 )
 from lipyomo.numerics.exactness import product_is_exact
 from lipyomo.numerics.rounding import EQUAL, gamma
-from lipyomo.operator_norm import OperatorNorm, operator_norm
+from lipyomo.operator_norm import OperatorNorm, norm_of_sizes, operator_norm
 from lipyomo.phases import Phases
 from lipyomo.reduce.direct import product_rounding, separated
 from lipyomo.reduce.exact import exactly
@@ -299,7 +299,7 @@ class LipschitzProblem:
         upper = found.upper
         if not product_is_exact(jacobian, directions):
             error = gamma(jacobian.shape[1]) * (np.abs(jacobian) @ abs(directions))
-            lost = operator_norm(np.asarray(error), self.input_norm, self.output_norm).upper
+            lost = norm_of_sizes(np.asarray(error), self.input_norm, self.output_norm)
             upper = (upper + lost) * (1.0 + gamma(2))
         direction = np.asarray(directions @ found.direction)
         return OperatorNorm(found.value, upper, direction, found.functional)

@@ -10,11 +10,12 @@ from fuzz_composed import COMPOSED
 from fuzz_directions import directions_of
 from fuzz_domains import domain_of, norms_of
 from fuzz_extremes import EXTREMES, strange_domain, strange_norms
+from fuzz_heads import HEADS
 from fuzz_networks import ORDINARY
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer
 from fuzz_thin import THIN, linear_norms
 from smooth_networks import ANYWHERE, CURVED, box_of, network_of
-from smooth_oracle import SmoothOracle
+from smooth_oracle import CurvedLayer, SmoothOracle
 
 from lipyomo import Box, Layer, LipschitzProblem, Network
 
@@ -52,6 +53,8 @@ def draw(family: str, seed: int) -> Sample:
         return _smooth(family, seed, rng)
     if family in COMPOSED:
         return _composed(family, seed, rng)
+    if family in HEADS:
+        return _cancelling(family, seed, rng)
     asked: dict[str, Any] = {}
     directions = None
     directed = family in DIRECTED
@@ -86,6 +89,25 @@ def _composed(family: str, seed: int, rng: np.random.Generator) -> Sample:
     input_norm, outputs, functionals = norms_of(rng, network.output_dim)
     problem = LipschitzProblem(network, domain, input_norm, **outputs)  # type: ignore[arg-type]
     return Sample(family, seed, problem, Oracle(layers, plain_domain, input_norm, functionals))
+
+
+def _cancelling(family: str, seed: int, rng: np.random.Generator) -> Sample:
+    """A network of any kind whose head or first layer cancels."""
+    drawn = HEADS[family](rng)
+    input_norm, outputs, functionals = drawn.asked
+    given: dict[str, Any] = dict(outputs)
+    if drawn.directions is not None:
+        given["directions"] = drawn.directions
+    name = f"{family}{seed}"
+    oracle: Oracle | SmoothOracle
+    if any(isinstance(layer, CurvedLayer) for layer in drawn.layers):
+        network = network_of(drawn.layers, name)
+        oracle = SmoothOracle(drawn.layers, drawn.plain_domain, input_norm, functionals)
+    else:
+        network = Network([Layer(v.weight, v.bias, v.left, v.right) for v in drawn.layers], name)
+        oracle = oracle_of(network, drawn.plain_domain, input_norm, functionals, drawn.directions)
+    problem = LipschitzProblem(network, drawn.domain, input_norm, **given)
+    return Sample(family, seed, problem, oracle)
 
 
 def _smooth(family: str, seed: int, rng: np.random.Generator) -> Sample:

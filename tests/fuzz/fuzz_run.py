@@ -3,7 +3,7 @@
 Draws hostile networks by seed, finds their constants in exact arithmetic, and prints every answer
 that breaks a promise, with family and seed.  Ends with lines of counts.  ``--families smooth`` are
 those of smooth and mixed networks, whose constants are enclosed in Arb, and ``directed`` those with
-directions.  With ``--users`` it asks
+directions, ``heads`` those whose first or last layers cancel.  With ``--users`` it asks
 for other things than constants: ``--users files certify proofs``, say.
 """
 
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 
 from flint import arb
 from fuzz_families import DIRECTED, FAMILIES, Sample, draw
+from fuzz_heads import HEADS
 from fuzz_judge import faults
 from fuzz_oracle import FlatDomain
 from fuzz_users import USERS, case
@@ -164,7 +165,7 @@ def next_in_turn(names: list[str], turn: int, sample: Sample) -> tuple[list[str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", nargs="*", default=[*FAMILIES, *DIRECTED, *CURVED])
+    parser.add_argument("--families", nargs="*", default=[*FAMILIES, *DIRECTED, *CURVED, *HEADS])
     parser.add_argument("--count", type=int, default=20, help="seeds a family")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--methods", nargs="*", default=["auto"], help="METHOD or mip:SOLVER")
@@ -173,7 +174,7 @@ def main() -> int:
     parser.add_argument("--users", nargs="*", choices=USERS, help="what else users touch, instead")
     parser.add_argument("--quiet", action="store_true", help="let RuntimeWarnings pass")
     options = parser.parse_args()
-    groups = {"smooth": CURVED, "directed": DIRECTED}
+    groups = {"smooth": CURVED, "directed": DIRECTED, "heads": HEADS}
     options.families = [k for name in options.families for k in groups.get(name, [name])]
     fuzz = Fuzz(options.time, options.quiet)
     turn = 0

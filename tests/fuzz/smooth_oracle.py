@@ -153,6 +153,12 @@ class SmoothOracle:
         self._place = {pair: i for i, pair in enumerate(self._pairs)}
         self._place.update({(j, k): i for (k, j), i in list(self._place.items())})
         self._rows, self._directions = self._ends()
+        last = self._weights[-1]
+        if self.functionals is not None and last is not None:  # what cancels is never enclosed
+            bias = self._rows * arb_mat([[b] for b in self._biases[-1]])
+            self._weights[-1], self._biases[-1] = self._rows * last, [b for b, in bias.tolist()]
+            count = len(self._biases[-1])
+            self._rows = arb_mat([[arb(int(i == j)) for j in range(count)] for i in range(count)])
 
     # -- set-up --------------------------------------------------------------------------------
 

@@ -9,14 +9,16 @@ from typing import TypeAlias
 
 import numpy as np
 
+from lipyomo.arrays import lengths
 from lipyomo.errors import MethodError
 from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds, few_vertices, switched
 from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.numerics.exact import close_product
 from lipyomo.numerics.pace import seconds_of
-from lipyomo.numerics.rounding import rounded_up
+from lipyomo.numerics.rounding import gamma, rounded_up
 from lipyomo.phases import OPEN, RIGHT, Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
@@ -101,8 +103,7 @@ class _Factor:
             slopes = np.repeat(self.low[None], count, axis=0)
             slopes[:, units] = np.where(bits, self.high[units], self.low[units])
             best = max(best, float(self.norms(slopes).max()))
-        terms = self.left.shape[0] + self.left.shape[1] + self.right.shape[1]
-        return rounded_up(best, 64 * terms)
+        return best
 
 
 def seqlip(
@@ -120,19 +121,29 @@ def seqlip(
 
     where S' is S at both ends of the network and its square root elsewhere (Virmaux and Scaman
     2018, Theorem 3).  Only the last factor depends on the functional.  Infinite if `clock` leaves
-    no time for the singular vectors, or for all slopes of an exact search.
+    no time for the singular vectors, or for all slopes of an exact search, whose value has room for
+    rounding: factors can be far less than the norms of the matrices that they are made of.
     """
     clock = clock or Clock()
-    head = network.head.dense_weight
-    heads = [head] if functionals is None else [y[None, :] @ head for y in functionals]
+    head, lost = network.head.dense_weight, 0.0
+    heads = [head]
+    if functionals is not None:
+        rows, errors = close_product(functionals, head)
+        heads, lost = list(rows[:, None]), float(lengths(errors).max())
     matrices = [layer.dense_weight for layer in network.hidden]
     work = sum(_svd_work(*sorted(matrix.shape)) for matrix in matrices)
     if not clock.fits(seconds_of(work)):
         return math.inf
     factors = [np.linalg.svd(matrix, full_matrices=False) for matrix in matrices]
     last = [np.linalg.svd(matrix, full_matrices=False) for matrix in heads]
+    longest = max(float(sizes.max(initial=0.0)) for _, sizes, _ in last)
+    terms = sum(sum(matrix.shape) for matrix in [*matrices, head])
+    norms = [float(sizes.max(initial=0.0)) for _, sizes, _ in factors]
+    steep = [float(layer.steepest.max(initial=0.0)) for layer in network.hidden]
+    room = (lost + gamma(64 * terms) * longest) * math.prod(norms) * math.prod(steep)
+    room = room * (1.0 + gamma(terms)) if search == "exact" else 0.0
     if not matrices:
-        return max(float(sizes.max(initial=0.0)) for _, sizes, _ in last)
+        return longest + room
 
     def factor(position: int, behind: Factors, end: bool = False) -> float:
         """The largest norm over the slopes of a hidden layer, with the factors of the next one."""
@@ -147,7 +158,7 @@ def seqlip(
         return maximise(lambda: clock.expired)
 
     inner = math.prod(factor(i, behind) for i, behind in enumerate(factors[1:]))
-    return inner * max(factor(len(matrices) - 1, behind, end=True) for behind in last)
+    return inner * max(factor(len(matrices) - 1, behind, end=True) for behind in last) + room
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
@@ -196,10 +207,10 @@ def run(run: Run) -> Result:
     functionals = None if round_ball else few_vertices(small, "seqlip")
     value = seqlip(network, phases, functionals, search, run.clock)
     if small.input_norm == "linf":
-        value = rounded_up(value * math.sqrt(network.input_dim), 4)
+        value *= math.sqrt(network.input_dim)
     run.record(search=search, slopes=slopes)
     if search == "exact":
-        run.drop_upper(value)
+        run.drop_upper(rounded_up(value, 4))
         return run.result(guarantee=Guarantee.UPPER)
     if math.isinf(value):
         run.warn("there is no time for singular vectors: there is no estimate")

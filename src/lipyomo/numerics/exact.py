@@ -15,8 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from lipyomo.arrays import FloatArray, Matrix
+from lipyomo.arrays import FloatArray, Matrix, dense
 from lipyomo.numerics.exactness import unit_exponents
+from lipyomo.numerics.rounding import EQUAL, UNIT, gamma
+
+MOST_TERMS = 1 << 16
+"""Products that are summed up exactly where they cancel: milliseconds."""
 
 
 def whole(values: FloatArray) -> tuple[list[int], int]:
@@ -116,6 +120,38 @@ def affine_value(row: FloatArray, x: FloatArray, constant: float) -> fmpq:
     """``row . x + constant`` of finite numbers, exactly."""
     pairs = zip(row.tolist(), x.tolist(), strict=True)
     return sum((exact(a) * exact(v) for a, v in pairs), exact(constant))
+
+
+def close_product(left: FloatArray, right: Matrix) -> tuple[FloatArray, FloatArray]:
+    """``left @ right``, and what its entries may be off by.
+
+    What cancels is rounding in float64: such entries are summed up exactly, and rounded once, as
+    long as they are few.
+
+    Parameters
+    ----------
+    left : ndarray, shape (k, m)
+    right : Matrix, shape (m, n)
+
+    Returns
+    -------
+    (ndarray, ndarray), shapes (k, n)
+    """
+    found = np.asarray(left @ right)
+    errors = gamma(left.shape[1]) * np.asarray(np.abs(left) @ abs(right))
+    terms = np.count_nonzero(left, axis=1)
+    once = (terms <= 1) | ((terms == 2) & np.isin(left, (-1.0, 0.0, 1.0)).all(axis=1))
+    errors[once] = UNIT * np.abs(found[once])  # a product, or a difference
+    rows, columns = np.nonzero(errors * EQUAL > UNIT * np.abs(found))
+    if rows.size * left.shape[1] > MOST_TERMS:
+        return found, errors
+    for j in np.unique(columns).tolist():
+        own = rows[columns == j]
+        column = np.asarray(dense(right[:, [j]]))
+        sums = (Exact.of(left[own]) @ Exact.of(column)).rationals()
+        found[own, j] = [approximate(value) for value, in sums]
+        errors[own, j] = UNIT * np.abs(found[own, j])
+    return found, errors
 
 
 def fraction(value: fmpq) -> Fraction:

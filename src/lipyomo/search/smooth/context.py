@@ -10,6 +10,7 @@ import numpy as np
 from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.bounds.kinds import Kind, kinds_of
 from lipyomo.domains import Domain
+from lipyomo.numerics.exact import close_product
 from lipyomo.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.search.smooth.features import Features, features_of
@@ -188,24 +189,28 @@ class Context:
             found.append((places[:, stage.broken], jumps[:, stage.broken]))
         return tuple(found)
 
-    @cached_property
+    @property
     def rows(self) -> FloatArray:
         """The last layer's weights under each functional: shape (k, n_L)."""
-        return np.asarray(self.targets.functionals @ self.head)
+        return self._rows[0]
+
+    @property
+    def row_errors(self) -> FloatArray:
+        """What the entries of `rows` may be off by."""
+        return self._rows[1]
+
+    @cached_property
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        functionals = self.targets.functionals
+        rows, errors = close_product(functionals, self.head)
+        plain = np.count_nonzero(functionals, axis=1) <= 1
+        plain &= np.isin(np.abs(functionals), (0.0, 1.0)).all(axis=1)
+        return rows, np.where(plain[:, None], 0.0, errors)
 
     @cached_property
     def head(self) -> FloatArray:
         """The last layer's weights, shape (m, n_L)."""
         return self.question.problem.network.head.dense_weight
-
-    @cached_property
-    def row_errors(self) -> FloatArray:
-        """What the entries of `rows` may be off by."""
-        sizes = np.abs(self.targets.functionals) @ np.abs(self.head)
-        exact = (np.count_nonzero(self.targets.functionals, axis=1) <= 1) & (
-            np.isin(np.abs(self.targets.functionals), (0.0, 1.0)).all(axis=1)
-        )
-        return np.where(exact[:, None], 0.0, gamma(self.head.shape[0]) * sizes)
 
     def cutoff(self, value: float) -> float:
         """Bounds at or below it fathom, where `value` is attained."""
