@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -33,7 +33,8 @@ class Range:
         Points at which the attained ends of `low` and `high` are reached, enclosed in exact or ball
         arithmetic; None where nothing is attained, and the end is infinite.
     status : Status
-        ``exact`` if both intervals are as narrow as `is_exact` asks, else why they are not.
+        ``exact`` if both intervals are as narrow as `is_exact` asks, else why they are not;
+        ``contradiction`` if an attained end lies beyond a proved one, which is a defect of lipyomo.
     seconds : float
     nodes : int
         Nodes of branch and bound.
@@ -49,7 +50,17 @@ class Range:
     @property
     def is_exact(self) -> bool:
         """Whether both ends are known up to `tolerance`."""
-        return self._width <= self.tolerance
+        return self._width <= self.tolerance and not self.contradicts
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether an attained end lies beyond a proved one: one of them is wrong."""
+        return self.low[0] > self.low[1] or self.high[0] > self.high[1]
+
+    def ended(self, clock: Clock) -> Range:
+        """The same with the status that follows from the ends, and from the clock of a search."""
+        status = Status.EXACT if self.is_exact else why_open(clock)
+        return replace(self, status=Status.CONTRADICTION if self.contradicts else status)
 
     @property
     def tolerance(self) -> float:
@@ -60,7 +71,7 @@ class Range:
     def magnitude(self) -> tuple[float, float]:
         """The interval of the largest absolute value."""
         least = max(self.high[0], -self.low[1], 0.0)
-        return least, max(self.high[1], -self.low[0], least)
+        return least, max(self.high[1], -self.low[0], 0.0)
 
     @property
     def _width(self) -> float:

@@ -29,6 +29,10 @@ CLOSED = EXACT_TOLERANCE / 2.0
 """Relative gap at which searches are done; the other half is for the rounding of what follows."""
 
 
+DEFECT = "This is a defect of lipyomo, please report it"
+"""What is said where an attained value is above a bound."""
+
+
 class Status(StrEnum):
     """How a method ended.
 
@@ -447,6 +451,6 @@ def close_enough(lower: float, upper: float) -> bool:
     return math.isfinite(upper) and upper - lower <= EXACT_TOLERANCE * abs(upper)
 
 
-def contradict(lower: float, upper: float) -> bool:
-    """Whether an attained value exceeds a bound by more than the rounding of a witness's norm."""
-    return lower > upper + EQUAL * abs(upper)
+def refutes(lower: float, claim: float) -> bool:
+    """Whether an attained value exceeds a bound that holds up to a solver's tolerances."""
+    return lower > claim + EQUAL * abs(claim)

@@ -18,13 +18,14 @@ from typing import Any
 from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import (
+    DEFECT,
     Guarantee,
     Progress,
     Result,
     Status,
     Witness,
     close_enough,
-    contradict,
+    refutes,
 )
 from lipyomo.settings import Settings
 from lipyomo.system.processes import MOMENT
@@ -343,27 +344,27 @@ class Run:
         Result
         """
         guarantee = guarantee or self.guarantee
-        if contradict(self.lower, self.upper) and self.upper < self._proved:
-            self.warn(
-                f"{self.lower!r} is attained, above the bound {self.upper!r} of a {self.basis}: "
-                "that is not used"
-            )
-            self.upper, self.basis = self._proved, self._proof
+        if self.upper < min(self.lower, self._proved):  # it rests on a solver
+            if refutes(self.lower, self.upper):
+                self.warn(
+                    f"{self.lower!r} is attained, above the bound {self.upper!r} of a "
+                    f"{self.basis}: that is not used"
+                )
+                self.upper, self.basis = self._proved, self._proof
+            else:  # by less than its tolerances
+                self.upper = min(self.lower, self._proved)
         if done is None:
             done = not (self.expired or self.clock.curtailed)
         status = self._status(guarantee, done, precise)
-        lower = self.lower
         if status is Status.CONTRADICTION:
             self.warn(
                 f"the ends contradict each other: {self.lower!r} is attained and {self.upper!r} is "
-                f"a bound ({self.basis}).  This is a defect of lipyomo, please report it"
+                f"a bound ({self.basis}).  {DEFECT}"
             )
-        else:
-            lower = min(lower, self.upper)  # the witness's value is rounded, its bound is not
         if self.witness is None and guarantee in (Guarantee.EXACT, Guarantee.LOWER):
             self.warn("no interior point was found: nothing is attained yet")
         return Result(
-            lower,
+            self.lower,
             self.upper,
             status,
             self.method,
@@ -374,14 +375,14 @@ class Run:
             basis=self.basis if math.isfinite(self.upper) else None,
             witness=self.witness,
             warnings=list(self._warnings),
-            history=self._closing_history(lower),
+            history=self._closing_history(),
             details=dict(self._details),
             **self._facts | facts,
         )
 
     def _status(self, guarantee: Guarantee, done: bool, precise: bool) -> Status:
         """How the run ended; it follows from the ends as they are stated."""
-        if contradict(self.lower, self.upper):
+        if self.lower > self.upper:  # both are proved, in exact arithmetic or with their rounding
             return Status.CONTRADICTION
         if close_enough(self.lower, self.upper) and (self.witness is not None or self.upper == 0):
             return Status.EXACT
@@ -394,11 +395,11 @@ class Run:
             return Status.PRECISION
         return Status.GAP if guarantee is Guarantee.EXACT else Status.BOUNDS
 
-    def _closing_history(self, lower: float) -> list[tuple[float, float, float]]:
+    def _closing_history(self) -> list[tuple[float, float, float]]:
         """The history, with the final interval as its last row.
 
         Bounds that were shown below the final one were not confirmed and are lifted.
         """
         rows = [(at, low, max(high, self.upper)) for at, low, high in self.history]
-        last = (self.seconds, lower, self.upper)
+        last = (self.seconds, self.lower, self.upper)
         return rows if rows and rows[-1][1:] == last[1:] else [*rows, last]

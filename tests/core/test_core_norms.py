@@ -28,7 +28,7 @@ from lipyomo.norms import (
     parse_output_norm,
     vector_norm,
 )
-from lipyomo.operator_norm import operator_norm
+from lipyomo.operator_norm import norm_of_sizes, operator_norm
 from oracle import matrix_norm
 
 INPUTS: list[InputNorm] = ["l1", "l2", "linf"]
@@ -217,3 +217,44 @@ def test_a_norm_is_rounded_outwards(norms: tuple[str, str], shape: tuple[int, in
     reached = value * value / (scale[norms[0]](v) * scale[dual](y))
     assert Fraction(found.upper) ** 2 >= reached
     assert found.upper <= found.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_an_operator_norm_that_cancels_is_not_below_the_truth(norm: str) -> None:
+    rng = np.random.default_rng(3)
+    for digits in (3, 7, 99):
+        for _ in range(40):
+            c, jacobian = rng.normal(size=4).round(2) + 0.001, rng.normal(size=(4, 2)).round(2)
+            jacobian[3] = np.round(-(c[:3] @ jacobian[:3]) / c[3], digits)
+            gradient = [
+                sum(Fraction(y) * Fraction(w) for y, w in zip(c, column, strict=True))
+                for column in jacobian.T.tolist()
+            ]
+            sizes = [abs(entry) for entry in gradient]
+            square = {
+                "l1": max(sizes) ** 2,
+                "l2": sum(size**2 for size in sizes),
+                "linf": sum(sizes) ** 2,
+            }[norm]
+            found = operator_norm(jacobian, norm, functional(c))
+            assert Fraction(found.upper) ** 2 >= square
+            assert found.upper <= float(square) ** 0.5 * (1 + 1e-8) + 1e-300
+
+
+def test_sizes_of_outputs_add_up_in_norms_that_compare_them() -> None:
+    sizes = np.array([3.0, 2.0, 1.0])
+    largest = {name: parse_output_norm(name).largest(sizes) for name in ("cross", "cross(2)", "l1")}
+    assert largest == {"cross": 5.0, "cross(2)": 4.0, "l1": 6.0}
+    assert norm_of_sizes(sizes[:, None], "linf", parse_output_norm("cross")) >= 5.0
+
+
+def test_margins_of_many_classes_are_not_halved() -> None:
+    """More vertices than are bounded one by one, and two outputs of opposite signs."""
+    head = np.zeros((40, 2))
+    head[0], head[1] = (1.0, 0.5), (-1.0, -0.5)
+    network = Network.from_arrays([[[1.0], [2.0]], head])
+    problem = LipschitzProblem(network, Box(-1, 1, 1), output_norm="cross")
+    for method in ("interval", "auto"):
+        result = lipyomo.solve(problem, method)
+        assert result.is_exact
+        assert result.upper == pytest.approx(4.0)

@@ -148,6 +148,25 @@ def test_crossing_ends_are_called_a_defect(problem: LipschitzProblem) -> None:
     assert any("defect" in note for note in result.warnings)
 
 
+def test_no_crossing_of_proved_ends_is_too_small_to_be_told(problem: LipschitzProblem) -> None:
+    run = Run(problem)
+    run.raise_lower(witness(problem, 0.5))
+    run.drop_upper(np.nextafter(2.0, 0.0))
+    result = run.result()
+    assert result.status is Status.CONTRADICTION
+    assert result.lower == 2.0
+
+
+def test_a_solver_may_be_off_by_its_tolerances(problem: LipschitzProblem) -> None:
+    run = Run(problem)
+    run.raise_lower(witness(problem, 0.5))
+    run.drop_upper(2.5)
+    run.drop_upper(2.0 * (1 - 1e-12), "a solver")
+    result = run.result()
+    assert (result.lower, result.upper) == (2.0, 2.0)
+    assert (result.status, result.basis) == (Status.EXACT, "a solver")
+
+
 def test_a_shown_bound_is_not_relied_upon(problem: LipschitzProblem) -> None:
     told: list[Progress] = []
     run = Run(problem, Settings(progress=told.append))

@@ -92,9 +92,7 @@ def curved_layers(rng: Rng, outputs: int) -> list[CurvedLayer]:
     most, depth = ((4, 3), (3, 2))[d - 1]
     hidden = [int(rng.integers(1, most + 1)) for _ in range(int(rng.integers(1, depth + 1)))]
     kinds = one_kind(rng, (*SMOOTH, *JUMPING)) if rng.random() < 0.6 else any_kind(rng)
-    return smooth_chain(
-        rng, (d, *hidden, outputs), kinds, biases=lambda r, s: 0.5 * normals(r, s)
-    )
+    return smooth_chain(rng, (d, *hidden, outputs), kinds, biases=lambda r, s: 0.5 * normals(r, s))
 
 
 def with_weight(layer: Any, weight: np.ndarray) -> Any:
@@ -108,9 +106,7 @@ def cancelling_heads(rng: Rng) -> Drawn:
     m = int(rng.integers(2, 5))
     layers = some_layers(rng, m)
     outputs, rows = balls(rng, m)
-    layers[-1] = with_weight(
-        layers[-1], nearly_orthogonal(rng, rows, layers[-1].weight.shape[1])
-    )
+    layers[-1] = with_weight(layers[-1], nearly_orthogonal(rng, rows, layers[-1].weight.shape[1]))
     domain, plain_domain = domain_of(rng, layers[0].weight.shape[1])
     norm = str(rng.choice(["linf", "linf", "l1", "l2"]))
     return Drawn(layers, domain, plain_domain, (norm, outputs, list(rows)))
@@ -121,9 +117,7 @@ def cancelling_heads_units(rng: Rng) -> Drawn:
     m = int(rng.integers(2, 5))
     layers = curved_layers(rng, m)
     outputs, rows = balls(rng, m)
-    layers[-1] = with_weight(
-        layers[-1], nearly_orthogonal(rng, rows, layers[-1].weight.shape[1])
-    )
+    layers[-1] = with_weight(layers[-1], nearly_orthogonal(rng, rows, layers[-1].weight.shape[1]))
     low, high = box_of(rng, layers[0].weight.shape[1])
     d = low.size
     plain_domain = PlainDomain(low, high, np.zeros((0, d)), np.zeros(0))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
-from flint import arb
-from fuzz_oracle import exact
+from flint import arb, fmpq
+from fuzz_oracle import Oracle, exact
+from smooth_oracle import SmoothOracle
 
 from lipyomo import Status
 
 EXACT = 1e-6
 """Relative width up to which an interval may be called exact."""
+
+CERTAIN = 1e-14
+"""Relative width of what an oracle says of a point."""
 
 
 class Answered(Protocol):
@@ -39,6 +43,8 @@ def faults(result: Answered, truth: arb) -> list[str]:
         found.append(f"lower above the truth by {_share(result.lower, truth)}")
     if math.isfinite(result.upper) and arb(exact(result.upper)) < truth:
         found.append(f"upper below the truth by {_share(result.upper, truth)}")
+    if result.status is Status.CONTRADICTION:
+        found.append("the ends contradict each other")
     if result.status is Status.EXACT:
         if not result.upper - result.lower <= EXACT * abs(result.upper):
             found.append("exact with a gap")
@@ -47,6 +53,22 @@ def faults(result: Answered, truth: arb) -> list[str]:
         if arb(exact(result.lower)) < truth * (1 - 2 * EXACT) and result.upper > 0:
             found.append("exact and wrong")
     return found
+
+
+def false_witness(witness: Any, oracle: Oracle | SmoothOracle) -> list[str]:
+    """Whether less than a witness says is attained at its point, or nothing."""
+    point = [exact(x) for x in witness.point.tolist()]
+    if witness.rest is not None:
+        point = [x + exact(y) for x, y in zip(point, witness.rest.tolist(), strict=True)]
+    if isinstance(oracle, Oracle):
+        value = oracle.at(point)
+    else:  # a sum is rounded: no point of smooth networks is one
+        value = oracle.at([float(fmpq(point[j])) for j in oracle.moving])
+    if value is None:
+        return ["the witness is on a kink, or not inside"]
+    if arb(exact(witness.value)) * (1 - arb(CERTAIN)) > value:
+        return [f"false witness: {witness.value!r} where {value.str(20)} is attained"]
+    return []
 
 
 def _share(end: float, truth: arb) -> str:

@@ -287,6 +287,57 @@ class Oracle:
                     continue
             yield from self._units(depth, k + 1, z, [*out, [slope * x for x in z[k]]], part)
 
+    # -- points --------------------------------------------------------------------------------
+
+    def at(self, point: Vector) -> arb | None:
+        """The norm at a point of all inputs; None on a kink, or where it is not inside."""
+        if not self._holds_inside(point):
+            return None
+        none = [fmpq(0)] * len(point)
+        signal = [[*none[:i], fmpq(1), *none[i + 1 :]] for i in range(len(point))]
+        h = point
+        for depth, layer in enumerate(self.layers):
+            weight = [[exact(w) for w in row] for row in layer.weight.tolist()]
+            columns = [list(column) for column in zip(*signal, strict=True)]
+            z = [_dot(row, h) + exact(b) for row, b in zip(weight, layer.bias, strict=True)]
+            rows = [[_dot(row, column) for column in columns] for row in weight]
+            if depth == len(self.layers) - 1:
+                return self.norm([[_dot(row, column) for column in self.columns] for row in rows])
+            slopes = []
+            ends = zip(layer.left.tolist(), layer.right.tolist(), strict=True)
+            for value, row, (left, right) in zip(z, rows, ends, strict=True):
+                if value == 0 and left != right and any(row[j] != 0 for j in self.moving):
+                    return None
+                slopes.append(exact(right if value > 0 else left))
+            h = [s * value for s, value in zip(slopes, z, strict=True)]
+            signal = [[s * x for x in row] for s, row in zip(slopes, rows, strict=True)]
+        raise AssertionError("a network has layers")
+
+    def _holds_inside(self, point: Vector) -> bool:
+        """Whether a point is inside the domain, in the inputs that can move."""
+        domain = self.domain
+        for j, value in enumerate(point):
+            if j in self.frozen:
+                if value != self.frozen[j]:
+                    return False
+                continue
+            low, high = domain.lower[j], domain.upper[j]
+            above = not np.isfinite(low) or value > exact(low)
+            below = not np.isfinite(high) or value < exact(high)
+            if not (above and below):
+                return False
+        for row, b in zip(domain.A.tolist(), domain.b.tolist(), strict=True):
+            moves = any(row[j] for j in self.moving)
+            if moves and not _dot([exact(a) for a in row], point) < exact(b):
+                return False
+        if domain.ball is None:
+            return True
+        norm, centre, radius = domain.ball
+        gaps = [abs(x - exact(c)) for x, c in zip(point, centre.tolist(), strict=True)]
+        if norm == "l2":
+            return bool(_dot(gaps, gaps) < exact(radius) ** 2)
+        return bool(sum(gaps, fmpq(0)) < exact(radius))
+
     # -- norms ---------------------------------------------------------------------------------
 
     def norm(self, jacobian: list[Vector]) -> arb:

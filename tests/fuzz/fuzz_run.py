@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from flint import arb
 from fuzz_families import DIRECTED, FAMILIES, Sample, draw
 from fuzz_heads import HEADS
-from fuzz_judge import faults
+from fuzz_judge import false_witness, faults
 from fuzz_oracle import FlatDomain
 from fuzz_users import USERS, case
 from smooth_networks import CURVED
@@ -112,6 +112,9 @@ class Fuzz:
             self.work[name] += time.process_time() - work
         took = time.perf_counter() - start
         wrong = faults(result, truth)
+        if result.witness is not None:
+            self.counts["witnesses"] += 1
+            wrong += false_witness(result.witness, sample.oracle)
         if took > 2 * self.seconds + 1:
             wrong.append(f"took {took:.0f} s")
         answer = f"[{result.lower!r}, {result.upper!r}] {result.status}, truth {truth.str(20)}"

@@ -156,7 +156,7 @@ class SmoothOracle:
         last = self._weights[-1]
         if self.functionals is not None and last is not None:  # what cancels is never enclosed
             bias = self._rows * arb_mat([[b] for b in self._biases[-1]])
-            self._weights[-1], self._biases[-1] = self._rows * last, [b for b, in bias.tolist()]
+            self._weights[-1], self._biases[-1] = self._rows * last, [b for (b,) in bias.tolist()]
             count = len(self._biases[-1])
             self._rows = arb_mat([[arb(int(i == j)) for j in range(count)] for i in range(count)])
 

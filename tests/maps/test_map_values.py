@@ -15,8 +15,10 @@ import oracle
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, map_cells
 from lipyomo.errors import LipyomoError
 from lipyomo.maps import CellMap, Cells, cells_of, grid, refine_cells
+from lipyomo.maps.ends import Narrowing
 from lipyomo.maps.params import PARAMS
 from lipyomo.maps.pieces import Pieces, with_sides
+from lipyomo.maps.result import statuses
 from lipyomo.maps.stages import Bounding, Job
 
 NORMS = [
@@ -337,3 +339,36 @@ def test_kinks_on_faces_are_settled_without_a_search() -> None:
         truth = oracle.exact_constant(LipschitzProblem(network, cells.box(k)))
         assert ends.upper[k] == pytest.approx(truth, rel=1e-6)
         assert ends.lower[k] == pytest.approx(truth, rel=1e-6)
+
+
+def test_heads_that_cancel_are_exact_cell_by_cell() -> None:
+    """The slopes of 1e15 that a functional mixes leave .0555: that is no rounding."""
+    unit = lipyomo.Curve(lipyomo.activation("tanh"), [0])
+    size = 1e15
+    head = lipyomo.Layer([[size], [-size], [size]], np.zeros(3))
+    network = Network([lipyomo.Layer([[1.0]], [0.0], curves=[unit]), head])
+    problem = LipschitzProblem(network, Box(-1, 1, 1), functional=[-0.3, 0.4, 0.7])
+    found = map_cells(problem, 2)
+    truth = 0.05551115123125783  # in rational arithmetic, at 0
+    assert (found.constant_upper >= truth).all()
+    assert found.constant_lower == pytest.approx(truth, rel=1e-6)
+    assert set(found.status.tolist()) == {"exact"}
+
+
+def test_ends_that_contradict_each_other_are_told() -> None:
+    lower, upper = np.array([1.0, 2.0, 0.0]), np.array([1.0, np.nextafter(2.0, 0.0), 1.0])
+    status = statuses(lower, upper, 0.5)
+    assert status.tolist() == ["exact", "contradiction", "time_limit"]
+    cells = grid([0.0], [3.0], 3)
+    problem = LipschitzProblem(networks.random_network(0, (1, 3, 1)), Box(0, 3, 1))
+    found = CellMap(problem, cells, lower, upper, status, cells.middle)
+    assert not found.done
+    assert "defect" in found.summary()
+
+
+def test_what_is_attained_hides_no_bound() -> None:
+    low, high = np.zeros((1, 1)), np.ones((1, 1))
+    cells = Narrowing(low, high, 1e-7)
+    cells.attain(np.array([0]), np.array([2.0]), np.array([[0.5]]))
+    cells.close(np.array([0]), np.array([1.0]))
+    assert (cells.ends.lower, cells.ends.upper) == (2.0, 1.0)

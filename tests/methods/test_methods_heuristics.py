@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from lipyomo import AllSpace, Box, LipschitzProblem, Result, Settings, Status, solve
+from lipyomo import AllSpace, Box, LipschitzProblem, Network, Result, Settings, Status, solve
 from lipyomo.methods import clever, registry
 from lipyomo.methods.clever import fit_reverse_weibull
 from lipyomo.methods.crosslip import pairs
@@ -65,6 +67,14 @@ def test_seqlip_exact_is_a_bound_and_greedy_is_below_it() -> None:
     assert exact.guarantee is Guarantee.UPPER
     assert solve(problem, "local_search").lower <= exact.upper
     assert exact.upper <= solve(problem, "naive").upper
+
+
+def test_seqlip_exact_counts_the_rounding_of_what_cancels() -> None:
+    c, head = [-2.09, 0.1, 1.82, 0.11], [1.16, -0.07, -2.16, 57.842]
+    truth = abs(sum(Fraction(y) * Fraction(w) for y, w in zip(c, head, strict=True)))
+    network = Network.from_arrays([[[1.0]], np.array(head)[:, None]])
+    problem = LipschitzProblem(network, Box(-1, 1, 1), functional=c)
+    assert Fraction(solve(problem, "seqlip", options={"search": "exact"}).upper) >= truth
 
 
 def test_seqlip_of_several_functionals_is_that_of_the_worst() -> None:

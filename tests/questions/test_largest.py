@@ -12,7 +12,9 @@ import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, networks
 from lipyomo.errors import LipyomoError, NormError
 from lipyomo.questions.largest import LargestValue, largest_value
+from lipyomo.ranges import Range
 from lipyomo.result import Status
+from lipyomo.run import Clock
 from networks import integer_network, mixed_network, random_network
 from oracle import regions
 
@@ -140,3 +142,11 @@ def test_intervals_are_plain_data() -> None:
     found = LargestValue(1.0, np.inf, None, None, Status.TIME_LIMIT, 1.0, 3)
     assert found.to_dict()["upper"] is None
     assert not found.is_exact
+
+
+def test_a_range_whose_ends_contradict_each_other_is_not_exact() -> None:
+    fine = Range((0.0, 0.0), (1.0, 1.0 + 1e-9))
+    crossed = Range((0.0, 0.0), (1.0, np.nextafter(1.0, 0.0)))
+    assert fine.ended(Clock()).status is Status.EXACT
+    assert crossed.ended(Clock()).status is Status.CONTRADICTION
+    assert not crossed.is_exact

@@ -35,6 +35,7 @@ from lipyomo.compare.errors import error_text, width_text
 from lipyomo.decimals import down, interval, seconds, up
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
+from lipyomo.result import DEFECT
 
 STOPPING = b"lipyomo: stopping the methods; Ctrl-C again leaves at once\n"
 HEAD = ("method", "guarantee", "value", "error", "time", "status")
@@ -181,6 +182,8 @@ def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> boo
         for panel in panels:
             lower, upper = reference_interval(panel)
             print(f"{panel[0].network}, {panel[0].norms}: {interval(lower, upper)}")
+            if lower > upper:
+                print(f"the methods contradict each other.  {DEFECT}")
             print_table(HEAD, [_cells(row, lower < upper) for row in panel])
             if lower < upper and any(row.error is not None for row in panel):
                 print("* at least: no method was exact")

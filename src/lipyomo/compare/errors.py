@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from lipyomo.numerics.rounding import EQUAL
+from lipyomo.result import refutes
 
 
 def joint_interval(ends: Iterable[tuple[float, float, bool]]) -> tuple[float, float]:
@@ -19,14 +20,14 @@ def joint_interval(ends: Iterable[tuple[float, float, bool]]) -> tuple[float, fl
     Returns
     -------
     lower, upper : float
-        ``lower <= upper``.
+        ``lower <= upper``, unless what one method attains is above what another one proves.
     """
     lower, upper = 0.0, math.inf
     for low, high, exact in ends:
         if exact:
             return low, low
         lower, upper = max(lower, low), min(upper, high)
-    return lower, max(upper, lower)
+    return lower, upper if refutes(lower, upper) else max(upper, lower)
 
 
 def relative_error(value: float, lower: float, upper: float) -> float | None:

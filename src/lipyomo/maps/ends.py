@@ -98,5 +98,5 @@ class Narrowing:
 
     @property
     def ends(self) -> Ends:
-        """The ends, once all boxes are closed."""
-        return Ends(self._lower, np.maximum(self._closed, self._lower), self._points)
+        """The ends, once all boxes are closed: the bounds of these, whatever is attained."""
+        return Ends(self._lower, self._closed, self._points)

@@ -16,7 +16,7 @@ from lipyomo.decimals import down, up
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import EXACT_TOLERANCE, Status, frame_of
+from lipyomo.result import DEFECT, EXACT_TOLERANCE, Status, frame_of
 from lipyomo.system.plain import finite
 
 if TYPE_CHECKING:
@@ -28,12 +28,16 @@ StatusArray = npt.NDArray[np.str_]
 def statuses(
     lower: FloatArray, upper: FloatArray, gap: float, otherwise: Status = Status.TIME_LIMIT
 ) -> StatusArray:
-    """How cells ended, from their ends (n,): exact, within the gap, or `otherwise`."""
+    """How cells ended, from their ends (n,): exact, within the gap, or `otherwise`.
+
+    Where what is attained is above a bound, one of them is wrong, by however little.
+    """
     with np.errstate(invalid="ignore"):
         exact = np.isfinite(upper) & (upper - lower <= EXACT_TOLERANCE * np.abs(upper))
         close = np.isfinite(upper) & (upper - lower <= gap * upper) & (gap > 0)
     names = np.where(close, Status.GAP.value, otherwise.value)
-    return np.where(exact, Status.EXACT.value, names)
+    names = np.where(exact, Status.EXACT.value, names)
+    return np.where(lower > upper, Status.CONTRADICTION.value, names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,8 @@ class CellMap:
     constant_lower, constant_upper : ndarray, shape (n,)
         The interval of each cell: attained, and a bound.
     status : ndarray of str, shape (n,)
-        As `Status` has it: exact, gap, time_limit, interrupted, precision.
+        As `Status` has it: exact, gap, time_limit, interrupted, precision; or contradiction, where
+        the ends contradict each other, which is a defect of lipyomo.
     witness : ndarray, shape (n, d)
         Where the lower end is attained; the middle of the cell where nothing is (a lower end of 0).
     seconds : float
@@ -136,19 +141,24 @@ class CellMap:
         low, high = self.largest
         counts = ", ".join(f"{many} {name}" for name, many in Counter(self.status.tolist()).items())
         top = up(high) if math.isfinite(high) else "inf"
+        wrong = int((self.status == Status.CONTRADICTION.value).sum())
+        defect = f"\nthe ends of {wrong} cells contradict each other.  {DEFECT}" if wrong else ""
         at = ", ".join(f"{x:.6g}" for x in self.place[:8]) + (
             ", ..." if self.place.size > 8 else ""
         )
-        return "\n".join(
-            f"{name:<20}{fact}"
-            for name, fact in (
-                ("cells", f"{len(self)}: {counts}"),
-                ("norms", self.problem.describe_norms()),
-                ("largest constant", f"[{down(low)}, {top}]"),
-                ("attained at", f"({at})"),
-                ("largest gap", f"{100.0 * self.gaps.max():.3g} %"),
-                ("seconds", f"{self.seconds:.2f}"),
+        return (
+            "\n".join(
+                f"{name:<20}{fact}"
+                for name, fact in (
+                    ("cells", f"{len(self)}: {counts}"),
+                    ("norms", self.problem.describe_norms()),
+                    ("largest constant", f"[{down(low)}, {top}]"),
+                    ("attained at", f"({at})"),
+                    ("largest gap", f"{100.0 * self.gaps.max():.3g} %"),
+                    ("seconds", f"{self.seconds:.2f}"),
+                )
             )
+            + defect
         )
 
     def __repr__(self) -> str:

@@ -95,7 +95,7 @@ class Archive:
         self._arrays: dict[str, Any] = {
             "constant_lower": np.zeros(count),
             "constant_upper": np.full(count, np.inf),
-            "status": np.full(count, Status.INTERRUPTED.value, dtype="<U12"),
+            "status": np.full(count, Status.INTERRUPTED.value, dtype=f"<U{max(map(len, Status))}"),
             "witness": cells.middle,
         }
         there = look(path)

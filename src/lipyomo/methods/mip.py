@@ -21,7 +21,7 @@ from lipyomo.methods.support import model_fits
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.params import PARAMS
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, contradict
+from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, refutes
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import search_incumbent
 from lipyomo.settings import Formulation, Settings
@@ -138,7 +138,7 @@ def accept(run: Run, claim: Claim | None) -> bool:
         bnb.search(inner, max(claim.upper, closing))
         run.raise_lower(inner.witness)
         run.drop_upper(inner.upper)
-    if contradict(run.lower, claim.upper):
+    if refutes(run.lower, claim.upper):
         run.warn(disbelief(claim.solver, claim.upper, run.lower))
         return run.closed
     if run.closed:

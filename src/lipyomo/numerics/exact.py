@@ -149,7 +149,7 @@ def close_product(left: FloatArray, right: Matrix) -> tuple[FloatArray, FloatArr
         own = rows[columns == j]
         column = np.asarray(dense(right[:, [j]]))
         sums = (Exact.of(left[own]) @ Exact.of(column)).rationals()
-        found[own, j] = [approximate(value) for value, in sums]
+        found[own, j] = [approximate(value) for (value,) in sums]
         errors[own, j] = UNIT * np.abs(found[own, j])
     return found, errors
 

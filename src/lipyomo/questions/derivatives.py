@@ -164,8 +164,9 @@ def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings
             clock.stop()
         nodes += found.nodes
         entries += found.ranges()
-    exactly = all(entry.status is Status.EXACT for row in entries for entry in row)
-    status = Status.EXACT if exactly else why_open(clock)
+    ended = {entry.status for row in entries for entry in row}
+    status = Status.EXACT if ended == {Status.EXACT} else why_open(clock)
+    status = Status.CONTRADICTION if Status.CONTRADICTION in ended else status
     return JacobianRanges(tuple(entries), columns, status, clock.seconds, nodes)
 
 

@@ -34,7 +34,7 @@ from lipyomo.norms import LinfOutput
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.problem import LipschitzProblem
-from lipyomo.ranges import Range, tolerance_of, why_open
+from lipyomo.ranges import Range, tolerance_of
 from lipyomo.reduce.direct import product_rounding
 from lipyomo.regions.derivative import derivatives_at
 from lipyomo.regions.value import around
@@ -200,9 +200,7 @@ class EntrySearch:
                 high = (least[1] + 0.0, above[1] + 0.0)
                 points = self._points[0][i][j], self._points[1][i][j]
                 entry = Range(low, high, points, Status.EXACT, seconds, self.nodes)
-                row.append(
-                    entry if entry.is_exact else replace(entry, status=why_open(self._clock))
-                )
+                row.append(entry.ended(self._clock))
             found.append(tuple(row))
         return found
 

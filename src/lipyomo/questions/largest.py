@@ -106,7 +106,9 @@ def largest_value(
     side = 1 if found[best].high[0] >= -found[best].low[1] else 0
     close = upper - lower <= tolerance_of(lower)
     status = Status.EXACT if close else widest.status
-    if status is Status.EXACT and not close:  # both ends are known, up to the larger one's size
+    if lower > upper or any(one.status is Status.CONTRADICTION for one in found):
+        status = Status.CONTRADICTION
+    elif status is Status.EXACT and not close:  # both ends are known, up to the larger one's size
         status = Status.PRECISION
     return LargestValue(
         lower,

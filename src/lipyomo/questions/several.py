@@ -92,7 +92,7 @@ def _largest(
     widest = max(found, key=lambda one: one.upper)
     lower, upper = found[best].lower, widest.upper
     status = widest.status
-    if any(one.status is Status.CONTRADICTION for one in found):
+    if lower > upper or any(one.status is Status.CONTRADICTION for one in found):
         status = Status.CONTRADICTION
     elif found[best].status is Status.EXACT and close_enough(lower, upper):
         status = Status.EXACT

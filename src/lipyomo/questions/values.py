@@ -14,7 +14,7 @@ from lipyomo.api import chosen_settings
 from lipyomo.domains import Domain
 from lipyomo.magnitudes import check_magnitudes
 from lipyomo.network import FloatArray, Network
-from lipyomo.ranges import Range, check_parts, chosen_functional, why_open
+from lipyomo.ranges import Range, check_parts, chosen_functional
 from lipyomo.reduce.exact import exactly
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.regions.value import value_at
@@ -116,15 +116,14 @@ def ends_of(
         if part.expired:
             scarce = part
     lower, upper = ends
-    found = Range(
+    return Range(
         (-lower.upper + 0.0, -lower.best.value + 0.0),  # no negative zeros
         (upper.best.value + 0.0, upper.upper + 0.0),
         (lower.best.point, upper.best.point),
         Status.EXACT,
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
-    )
-    return found if found.is_exact else replace(found, status=why_open(scarce))
+    ).ended(scarce)
 
 
 def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
