@@ -118,7 +118,7 @@ def _finish(
     jacobian: FloatArray, input_norm: InputNorm, y: FloatArray, upper: float | None = None
 ) -> OperatorNorm:
     """Pair the functional `y` with its best direction."""
-    gradient = y @ jacobian
+    gradient = close_product(y[None], jacobian)[0][0]
     value = float(vector_norm(gradient, DUAL[input_norm]))
     bound = value if upper is None else max(upper, value)
     return OperatorNorm(value, bound, maximiser(gradient, input_norm), y)

@@ -142,7 +142,7 @@ def close_product(left: FloatArray, right: Matrix) -> tuple[FloatArray, FloatArr
     terms = np.count_nonzero(left, axis=1)
     once = (terms <= 1) | ((terms == 2) & np.isin(left, (-1.0, 0.0, 1.0)).all(axis=1))
     errors[once] = UNIT * np.abs(found[once])  # a product, or a difference
-    rows, columns = np.nonzero(errors * EQUAL > UNIT * np.abs(found))
+    rows, columns = np.nonzero(errors > EQUAL * np.abs(found))
     if rows.size * left.shape[1] > MOST_TERMS:
         return found, errors
     for j in np.unique(columns).tolist():

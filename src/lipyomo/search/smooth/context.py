@@ -215,7 +215,7 @@ class Context:
     def cutoff(self, value: float) -> float:
         """Bounds at or below it fathom, where `value` is attained."""
         question = self.question
-        met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
+        met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack)) * (1.0 - gamma(0))
         return max(met, question.enough, question.problem.underflow, UNDERFLOW)
 
     @property
