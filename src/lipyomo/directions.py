@@ -15,7 +15,7 @@ points of the domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
@@ -27,12 +27,13 @@ from flint import fmpq_mat
 from lipyomo.arguments import brief, real_numbers, whole_number
 from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix, read_only, settled
 from lipyomo.errors import ProblemError
+from lipyomo.naming import Names, called
 from lipyomo.numerics.exact import exact
 
 Number = TypeVar("Number", bound=Any)
 
 Selection: TypeAlias = "int | slice | Iterable[int] | str | Iterable[str]"
-"""Some inputs: an index, a slice, indices, a mask of all inputs, or names (`by_name`)."""
+"""Some inputs: an index, a slice, indices, a mask of all inputs, or names."""
 
 
 def parse_directions(
@@ -75,32 +76,6 @@ def parse_directions(
     if np.array_equal(chosen, np.arange(inputs)) and (scale == 1.0).all():
         return None
     return _columns(chosen, scale[chosen], inputs)
-
-
-def by_name(wrt: Any, parts: Mapping[str, int]) -> Any:
-    """Indices for names of inputs; any other selection as it is.
-
-    Parameters
-    ----------
-    wrt : str, iterable of str, or any other selection
-    parts : mapping of str to int
-        Names of inputs that follow each other, and the number of entries of each.
-
-    Raises
-    ------
-    ProblemError
-        If there is no input of a name.
-    """
-    names = [wrt] if isinstance(wrt, str) else wrt
-    if not isinstance(names, list | tuple) or not any(isinstance(name, str) for name in names):
-        return wrt
-    ends = np.cumsum([0, *parts.values()])
-    places = {name: np.arange(ends[k], ends[k + 1]) for k, name in enumerate(parts)}
-    for name in names:
-        if not isinstance(name, str) or name not in places:
-            known = ", ".join(map(repr, parts)) or "no names"
-            raise ProblemError(f"wrt names {brief(name)}, and the inputs have {known}")
-    return np.concatenate([places[name] for name in names]).tolist()
 
 
 def free_directions(
@@ -207,14 +182,14 @@ def along_columns(
     return found
 
 
-def describe(directions: Matrix) -> str:
-    """Such as ``wrt 0, 3``, ``3 weighted inputs`` or ``2 directions``."""
+def describe(directions: Matrix, inputs: Names | None = None) -> str:
+    """Such as ``wrt 0, 3``, ``3 weighted inputs`` or ``2 directions``; inputs by their names."""
     matrix = sp.coo_array(directions)
     matrix.eliminate_zeros()
     rows, columns = matrix.coords
     single = matrix.nnz == directions.shape[1] == np.unique(rows).size == np.unique(columns).size
     if single and (matrix.data == 1.0).all():
-        names = [str(k) for k in np.sort(rows)]
+        names = [called(k, inputs, "") for k in np.sort(rows).tolist()]
         return f"wrt {', '.join(names if len(names) <= 6 else [*names[:3], '...', *names[-2:]])}"
     kind = "weighted input" if single else "direction"
     count = directions.shape[1]

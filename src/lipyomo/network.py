@@ -28,6 +28,7 @@ from lipyomo.arrays import (
 from lipyomo.errors import LipyomoError, NetworkError
 from lipyomo.fusing import composed, fused_layers
 from lipyomo.layer import Curve, Layer, as_matrix
+from lipyomo.naming import Names, read_names
 
 __all__ = [
     "BoolArray",
@@ -82,6 +83,8 @@ class Network:
     input_parts : mapping of str to int, optional
         Names of inputs that follow each other, and the number of entries of each, as a file with
         several inputs has them.
+    input_names : sequence of str, optional
+        A name for each input, such as those of the columns of a table.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Network:
         input_shape: Sequence[int] | None = None,
         output_shape: Sequence[int] | None = None,
         input_parts: Mapping[str, int] | None = None,
+        input_names: Sequence[str] | None = None,
     ) -> None:
         remedy = "give a sequence of Layer, or use Network.from_arrays"
         instance(layers, Iterable, "the layers", NetworkError, remedy)
@@ -121,6 +125,7 @@ class Network:
             raise NetworkError(
                 f"the named inputs {self.input_parts} are not the {self.input_dim} inputs"
             )
+        self.input_names = input_names
 
     @classmethod
     def from_arrays(
@@ -191,6 +196,18 @@ class Network:
     def output_dim(self) -> int:
         """Number of outputs m."""
         return self.layers[-1].units
+
+    @property
+    def input_names(self) -> Names | None:
+        """The names of the inputs, one each; None where they have none.  They can be set.
+
+        Columns of tables are matched with them, and they stand wherever an index of an input does.
+        """
+        return self._input_names
+
+    @input_names.setter
+    def input_names(self, names: Sequence[str] | None) -> None:
+        self._input_names = read_names(names, self.input_dim)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -371,7 +388,7 @@ class Network:
         if len(layers) == len(self.layers) and all(map(is_, layers, self.layers)):
             return self
         shapes = self.input_shape, self.output_shape
-        return Network(layers, self.name, *shapes, self.input_parts)
+        return Network(layers, self.name, *shapes, self.input_parts, self.input_names)
 
     def with_functional(self, functionals: npt.ArrayLike) -> Network:
         """The network ``C f`` for `functionals` C of shape (k, m) or (m,)."""
@@ -384,7 +401,7 @@ class Network:
         last = Layer(rows, np.zeros(len(rows)))
         head = composed(last, self.head, rounding=False)
         tail = [self.head, last] if head is None else [head]
-        return Network([*self.hidden, *tail], self.name)
+        return Network([*self.hidden, *tail], self.name, input_names=self.input_names)
 
     def with_directions(self, directions: Matrix) -> Network:
         """The network ``v -> f(T v)`` for `directions` T of shape (d, k), with the same units.

@@ -23,6 +23,7 @@ from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import FloatArray, Matrix, dense
 from lipyomo.errors import NetworkError
 from lipyomo.layer import Curve, Layer
+from lipyomo.naming import common_names
 from lipyomo.network import Network, check_network
 from lipyomo.numerics.exactness import lost_in_sum, sum_is_exact
 
@@ -88,7 +89,9 @@ def side_by_side(networks: Sequence[Network], name: str | None = None) -> Networ
         raise NetworkError("there are no networks to put side by side.  Remedy: give one or more")
     layers, shape = _rows(networks)
     label = name or "+".join(network.name for network in networks)
-    return Network(layers, label, shape, input_parts=networks[0].input_parts)
+    names = common_names([(network.name, network.input_names) for network in networks])
+    parts = networks[0].input_parts
+    return Network(layers, label, shape, input_parts=parts, input_names=names)
 
 
 def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
@@ -130,15 +133,16 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
     outputs = _common(f.output_shape, g.output_shape, f"the outputs of {f.name} and of {g.name}")
     (*hidden, heads), inputs = _rows((f, g))
     m = f.output_dim
-    name, parts = name or f"{f.name} - {g.name}", f.input_parts
+    inner = common_names([(f.name, f.input_names), (g.name, g.input_names)])
+    name, named = name or f"{f.name} - {g.name}", (f.input_parts, inner)
     if not hidden:  # here weights are subtracted, which may round
         lines = np.column_stack([heads.dense_weight, heads.bias])
         if sum_is_exact(lines[:m], -lines[m:]):
             found = lines[:m] - lines[m:]
-            return Network([Layer(found[:, :-1], found[:, -1])], name, inputs, outputs, parts)
+            return Network([Layer(found[:, :-1], found[:, -1])], name, inputs, outputs, *named)
         eye = np.eye(m)
         last = Layer(np.hstack([eye, -eye]), np.zeros(m))
-        return Network([heads, last], name, inputs, outputs, parts)
+        return Network([heads, last], name, inputs, outputs, *named)
     weight = sp.csr_array(heads.weight)
     weight = sp.csr_array(weight[:m] - weight[m:])
     first, second = heads.bias[:m], -heads.bias[m:]
@@ -152,7 +156,7 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
         )
         weight = sp.csr_array(sp.hstack([weight, columns]))
     head = Layer(weight if _sparse([heads]) else dense(weight), bias)
-    return Network([*hidden, head], name, inputs, outputs, parts).fused()
+    return Network([*hidden, head], name, inputs, outputs, *named).fused()
 
 
 def _with_constants(layer: Layer, values: FloatArray) -> Layer:
@@ -319,7 +323,8 @@ def _chained(
     """Networks one after the other, the first one first."""
     layers = [layer for network in networks for layer in network.layers]
     first = networks[0]
-    return Network(layers, name, first.input_shape, output_shape, first.input_parts).fused()
+    named = first.input_parts, first.input_names
+    return Network(layers, name, first.input_shape, output_shape, *named).fused()
 
 
 def _carried(layers: Sequence[Layer], depth: int) -> list[Layer]:

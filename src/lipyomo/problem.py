@@ -13,7 +13,6 @@ from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import BoolArray, IntArray, Matrix, product, read_only
 from lipyomo.directions import (
     Selection,
-    by_name,
     describe,
     free_directions,
     parse_directions,
@@ -23,6 +22,7 @@ from lipyomo.directions import (
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes, underflow_of
+from lipyomo.naming import by_name, called
 from lipyomo.network import FloatArray, Network, check_network
 from lipyomo.norms import (
     CrossOutput,
@@ -91,7 +91,8 @@ class LipschitzProblem:
     directions : array_like, shape (d, k), optional
         T; the input norm is one on R^k.
     wrt : int, slice, indices, mask or names, optional
-        The inputs that directions move; by default all.  Names are those of an ONNX file's inputs.
+        The inputs that directions move; by default all.  Names are those of the network's
+        `input_names`, or of an ONNX file's inputs.
         Of a smooth network, an input that the domain fixes may be named: then ``J(x) T`` has its
         partial derivative at the fixed value, such as a normal derivative on a boundary.
     weights : array_like, shape (d,), or float, optional
@@ -144,7 +145,7 @@ class LipschitzProblem:
         self.input_norm: InputNorm = check_input_norm(input_norm)
         m, d = network.output_dim, network.input_dim
         self.functional, self.output_norm = _chosen_output(m, output_norm, functional, margin)
-        named = by_name(wrt, network.input_parts)
+        named = by_name(wrt, network.input_names, network.input_parts, "wrt", ProblemError)
         self._asked = asked = _Asked.of(d, directions, named, weights)
         self.directions: Matrix | None = parse_directions(d, *asked)
         check_magnitudes(network, domain, self._given_vertices, self.directions)
@@ -203,10 +204,11 @@ class LipschitzProblem:
                 f"no output norm given: linf over the {self.network.output_dim} outputs was used"
             )
         if self.at_fixed.any():
-            names = ", ".join(map(str, np.flatnonzero(self.at_fixed)))
+            which = np.flatnonzero(self.at_fixed).tolist()
+            inputs = ", ".join(called(k, self.network.input_names, "") for k in which)
             notes.append(
-                f"wrt names what cannot move in the domain (input {names}): derivatives along that "
-                "are taken at its value"
+                f"wrt names what cannot move in the domain (input {inputs}): derivatives along "
+                "that are taken at its value"
             )
         if eliminated:
             notes.append(
@@ -259,10 +261,11 @@ class LipschitzProblem:
 
     def describe_norms(self) -> str:
         """Such as ``linf -> cross(3)``, or ``l2 -> |.|, wrt 0, 3``."""
+        names = self.network.input_names
         scalar = self.network.output_dim == 1 and self.output_norm.kind in ("l2", "linf")
-        along = "" if self.directions is None else f", {describe(self.directions)}"
+        along = "" if self.directions is None else f", {describe(self.directions, names)}"
         if self.free is not None and self.free.directions is not None:
-            along += f", free of cost: {describe(self.free.directions)}"
+            along += f", free of cost: {describe(self.free.directions, names)}"
         return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}{along}"
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -105,9 +105,8 @@ def lipschitz(
     if (radius is not None or clip is not None) and center is None:
         raise ProblemError("radius and clip are about a ball.  Remedy: give its center")
     path = isinstance(network, str | os.PathLike)
-    if not path and (output is not None or fixed is not None):
-        raise ProblemError("output and fixed are about an ONNX file, and the network is none")
-    read = _network(network, _shape(box, center), output, fixed)
+    check_file_options(path, output, fixed)
+    read = network_of(network, _shape(box, center), output, fixed)
     if vnnlib is not None:
         domains = list(read_vnnlib(vnnlib).parts)
     elif center is not None:
@@ -135,10 +134,58 @@ def lipschitz(
     return solve_largest(problems, method, **settings)
 
 
-def _network(
-    given: Any, shape: tuple[int, ...] | None, output: Output, fixed: Fixed | None
+class Given(NamedTuple):
+    """A network, and what is known of where it comes from.
+
+    Attributes
+    ----------
+    network : Network
+    onnx : (path, output, fixed) or None
+        The ONNX file, and what was taken of it.
+    classes : sequence or None
+        Of a scikit-learn classifier, in their order.
+    """
+
+    network: Network
+    onnx: tuple[Any, ...] | None
+    classes: Any
+
+
+def read_network(
+    given: Any, inputs: Any, output: Output = None, fixed: Fixed | None = None
+) -> Given:
+    """The network of a path, a model or an estimator, for rows of inputs.
+
+    Raises
+    ------
+    LipyomoError
+        If it cannot be read, or is none.
+    """
+    path = isinstance(given, str | os.PathLike)
+    check_file_options(path, output, fixed)
+    shape = () if isinstance(given, Network) or hasattr(inputs, "columns") else np.shape(inputs)[1:]
+    network = network_of(given, shape if len(shape) > 1 else None, output, fixed)
+    if not path:
+        return Given(network, None, getattr(given, "classes_", None))
+    from lipyomo.onnx import check_against_runtime
+
+    check_against_runtime(network, given, output=output, fixed=fixed)
+    return Given(network, (given, output, fixed), None)
+
+
+def check_file_options(path: bool, output: Output, fixed: Fixed | None) -> None:
+    """Refuse what is about a file where the network comes from none."""
+    if not path and (output is not None or fixed is not None):
+        raise ProblemError("output and fixed are about an ONNX file, and the network is none")
+
+
+def network_of(
+    given: Any,
+    shape: tuple[int, ...] | None = None,
+    output: Output = None,
+    fixed: Fixed | None = None,
 ) -> Network:
-    """The network of a path or a model."""
+    """The network of a path or a model, not compared with onnxruntime yet."""
     if isinstance(given, Network):
         return given
     if isinstance(given, str | os.PathLike):

@@ -25,6 +25,7 @@ ORDER = [
     "activations",
     "layer",
     "fusing",
+    "naming",
     "network",
     "networks",
     "digest",

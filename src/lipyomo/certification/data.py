@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, MISSING, asdict, dataclass, fields, replace
@@ -89,7 +90,9 @@ def data_point(row: npt.ArrayLike, clip: Box) -> FloatArray:
             f"the row has {point.size} entries, the network takes {clip.dimension} inputs"
         )
     if not np.isfinite(point).all():
-        raise DataError("the row holds NaN or infinite entries")
+        raise DataError(
+            "the row holds NaN or infinite entries (cells that are missing, or no numbers, are NaN)"
+        )
     if not clip.contains(point):
         raise DataError("the row lies outside the box of valid inputs (--clip)")
     return point
@@ -180,6 +183,10 @@ class Report(ABC):
     def to_frame(self) -> DataFrame:
         """The rows as a pandas frame."""
         return frame_of(row.to_dict() for row in self.rows)
+
+    def reasons(self) -> dict[str, int]:
+        """Why rows could not be used, and how many of them."""
+        return dict(Counter(row.error for row in self.rows if row.error is not None))
 
 
 Job = TypeVar("Job")

@@ -19,13 +19,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.api import solve
 from lipyomo.arguments import instance, positive, real_number, real_numbers
+from lipyomo.certification.columns import Columns
 from lipyomo.certification.data import (
     Clip,
     DataError,
@@ -36,18 +37,23 @@ from lipyomo.certification.data import (
     Task,
     clip_box,
     data_point,
-    data_points,
 )
 from lipyomo.certification.goal import bound_until, unless_interrupted
 from lipyomo.certification.params import PARAMS
+from lipyomo.certification.tables import read_inputs, with_names
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
+from lipyomo.naming import by_name, called
 from lipyomo.network import FloatArray, Network, check_network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.questions.entries import tilted
+from lipyomo.quick import read_network
 from lipyomo.ranges import chosen_functional
 from lipyomo.run import Clock
+
+if TYPE_CHECKING:
+    from lipyomo.onnx.arrange import Fixed, Output
 
 
 class Trend(StrEnum):
@@ -67,6 +73,8 @@ class MonotoneRow(Row):
     row : int
         Of the data.
     input : int
+    name : str or None
+        Of the input.
     wanted : {'increasing', 'decreasing'}
     slope_lower : float or None
         No slope in the box is less (of the falling output, if that is wanted); proved.
@@ -86,6 +94,7 @@ class MonotoneRow(Row):
     row: int
     input: int
     wanted: str
+    name: str | None = None
     slope_lower: float | None = None
     slope_upper: float | None = None
     point: list[float] | None = None
@@ -96,21 +105,36 @@ class MonotoneRow(Row):
 
 @dataclass(frozen=True)
 class MonotoneReport(Report):
-    """The rows of a data set, one an input and point."""
+    """The rows of a data set, one an input and point.
+
+    Attributes
+    ----------
+    rows : tuple of MonotoneRow
+    columns : Columns or None
+        What the columns of a table were taken for.
+    """
 
     rows: tuple[MonotoneRow, ...]
+    columns: Columns | None = None
 
     def summary(self) -> dict[str, Any]:
         """Counts, in all and for each input, as plain data."""
         inputs: dict[int, Counter[str]] = {}
+        names = {row.input: row.name or str(row.input) for row in self.rows}
         for row in self.rows:
             inputs.setdefault(row.input, Counter())[str(row.verdict or "unusable")] += 1
         return {
             "rows": len(self.rows),
             "unusable": sum(row.error is not None for row in self.rows),
             **{str(verdict): self.count(verdict) for verdict in Trend},
-            "inputs": {str(name): dict(count) for name, count in sorted(inputs.items())},
+            "why unusable": self.reasons(),
+            "inputs": {names[i]: dict(count) for i, count in sorted(inputs.items())},
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summary, columns and rows as plain data."""
+        data = None if self.columns is None else self.columns.to_dict()
+        return {"data": data, **super().to_dict()}
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.count(verdict)} {verdict}" for verdict in Trend)
@@ -118,11 +142,11 @@ class MonotoneReport(Report):
 
 
 def check_monotone(
-    network: Network,
-    inputs: npt.ArrayLike,
+    network: Any,
+    inputs: Any,
     radius: npt.ArrayLike,
-    increasing: Iterable[int] = (),
-    decreasing: Iterable[int] = (),
+    increasing: Iterable[int | str] = (),
+    decreasing: Iterable[int | str] = (),
     functional: npt.ArrayLike | None = None,
     clip: Clip | None = None,
     method: str = "bnb",
@@ -132,18 +156,21 @@ def check_monotone(
     executor: Executor | None = None,
     dask: str | None = None,
     onnx: OnnxSource | None = None,
+    output: Output = None,
+    fixed: Fixed | None = None,
 ) -> MonotoneReport:
     """Prove or refute that an output grows (or falls) with some inputs, over boxes around rows.
 
     Parameters
     ----------
-    network : Network
-    inputs : array_like, shape (n, d)
-        Centres of the boxes.
+    network : Network, str, path-like, torch.nn.Module or scikit-learn estimator
+        A path is that of an ONNX file, in which onnxruntime looks at every counterexample.
+    inputs : array_like, shape (n, d), or a frame
+        Centres of the boxes.  The columns of a frame are matched with the network's `input_names`.
     radius : float or array_like, shape (d,)
         Half widths of the boxes, whose sides are rounded outwards.
-    increasing, decreasing : iterable of int, optional
-        Inputs with which the output should grow, or fall.
+    increasing, decreasing : iterable of int or str, optional
+        Inputs with which the output should grow, or fall, by number or name.
     functional : array_like, shape (m,), optional
         c, for the output ``c . f``; needed unless there is one output.
     clip : (lower, upper), optional
@@ -159,6 +186,8 @@ def check_monotone(
     onnx : path, (path, output) or (path, output, fixed), optional
         The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
         looks at every counterexample.
+    output, fixed : optional
+        Of an ONNX file, as of `lipyomo.load`.
 
     Returns
     -------
@@ -179,12 +208,14 @@ def check_monotone(
     >>> [(row.input, str(row.verdict)) for row in report.rows]
     [(0, 'monotone'), (1, 'not monotone')]
     """
+    given = read_network(network, inputs, output, fixed)
+    data = read_inputs(inputs, None, given.network.input_names, given.network.input_dim)
     task = MonotoneTask(
-        network, radius, increasing, decreasing, functional, clip, method, time_limit, tolerance,
-        onnx,
+        with_names(given.network, data), radius, increasing, decreasing, functional, clip, method,
+        time_limit, tolerance, given.onnx if onnx is None else onnx,
     )  # fmt: skip
-    rows = task.run(task.jobs(data_points(inputs)), workers, executor, dask)
-    return MonotoneReport(tuple(sorted(rows, key=lambda row: row.index)))
+    rows = task.run(task.jobs(data.inputs), workers, executor, dask)
+    return MonotoneReport(tuple(sorted(rows, key=lambda row: row.index)), data.columns)
 
 
 Job = tuple[int, int, int, FloatArray]
@@ -197,8 +228,8 @@ class MonotoneTask(Task[Job, MonotoneRow]):
 
     network: Network
     radius: npt.ArrayLike
-    increasing: Iterable[int] = ()
-    decreasing: Iterable[int] = ()
+    increasing: Iterable[int | str] = ()
+    decreasing: Iterable[int | str] = ()
     functional: npt.ArrayLike | None = None
     clip: Clip | None = None
     method: str = "bnb"
@@ -214,7 +245,11 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         for name in ("increasing", "decreasing"):
             instance(getattr(self, name), Iterable, name, LipyomoError, "the numbers of inputs")
         d = self.network.input_dim
-        up, down = list(self.increasing), list(self.decreasing)
+        names = self.network.input_names
+        up, down = (
+            list(by_name(self._entries(name), names, what=name))
+            for name in ("increasing", "decreasing")
+        )
         if not up and not down:
             raise LipyomoError("name inputs that should be increasing or decreasing")
         for i in up + down:
@@ -238,6 +273,11 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         self._half, self._box = np.broadcast_to(half, d), clip_box(self.clip, d)
         self._size: tuple[int, float | None] = (-1, None)  # of the last row's slopes
 
+    def _entries(self, name: str) -> list[int | str]:
+        """Inputs as they were named."""
+        given = getattr(self, name)
+        return [given] if isinstance(given, str) else list(given)
+
     def jobs(self, points: FloatArray, done: Container[int] = ()) -> list[Job]:
         """Each point with each input, without those whose index is `done`."""
         pairs = product(range(len(points)), self.signs)
@@ -246,7 +286,9 @@ class MonotoneTask(Task[Job, MonotoneRow]):
     def blank(self, job: Job) -> MonotoneRow:
         """The row of a job of which nothing is known."""
         index, k, i, _ = job
-        return MonotoneRow(index, k, i, "increasing" if self.signs[i] > 0 else "decreasing")
+        names = self.network.input_names
+        wanted = "increasing" if self.signs[i] > 0 else "decreasing"
+        return MonotoneRow(index, k, i, wanted, None if names is None else names[i])
 
     def decide(self, job: Job) -> MonotoneRow:
         """Decide one input over one box."""
@@ -256,7 +298,8 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         high = np.where(half > 0, np.nextafter(x + half, np.inf), x)
         box = self._box.clipped(low, high)
         if box.frozen[i]:
-            raise DataError(f"input {i} cannot move in its box")
+            name = called(i, self.network.input_names)
+            raise DataError(f"{name} cannot move in its box")
         known = self._size[1] if self._size[0] == k else None
         least = least_slope(
             self.network, box, row, i, self.method, self.time_limit, self.tolerance, known

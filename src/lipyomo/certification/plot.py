@@ -50,7 +50,9 @@ def plot_curves(reports: Mapping[str, RobustnessReport], path: Path) -> None:
             linewidth=0,
             label="neither certified nor attacked",
         )
-    for place, radius in enumerate(sorted({report.radius for report in reports.values()})):
+    for place, radius in enumerate(
+        sorted({report.radius for report in reports.values() if report.radius is not None})
+    ):
         label = "radius that was asked for" if place == 0 else None
         axes.axvline(radius, color=QUIET, linewidth=1.0, linestyle=":", label=label)
     axes.set_xlabel("radius")
@@ -64,7 +66,7 @@ def plot_curves(reports: Mapping[str, RobustnessReport], path: Path) -> None:
 
 def _steps(report: RobustnessReport) -> FloatArray:
     """Radii at which one of the two shares changes, ascending from 0, up to twice the radius."""
-    most = 2 * report.radius
+    most = 2 * max(report.radii, default=0.0)
     known = [0.0]
     for row in report.rows:
         known += [row.certified_radius, min(row.adversarial_radius, most)]
@@ -91,7 +93,7 @@ def plot_slopes(report: MonotoneReport, path: Path) -> None:
     for row in report.rows:
         known = [end for end in (row.slope_lower, row.slope_upper) if end is not None]
         if known:
-            title = f"input {row.input}, {row.wanted}"
+            title = f"{row.name or f'input {row.input}'}, {row.wanted}"
             groups.setdefault(title, []).append((known[0], known[-1], row.row))
     figure = new_figure(1.0 + 2.6 * max(len(groups), 1), 3.2)
     panels = figure.subplots(1, max(len(groups), 1), squeeze=False)[0]

@@ -111,6 +111,8 @@ class RobustnessRow(Row):
         The given one, or the predicted.
     margin : float or None
         Least margin of the predicted class at the point.
+    radius : float or None
+        The radius of the verdict.
     certified_radius : float
         No input within it has another class (up to the box of valid inputs).
     adversarial_radius : float
@@ -128,6 +130,7 @@ class RobustnessRow(Row):
     predicted: int | None = None
     label: int | None = None
     margin: float | None = None
+    radius: float | None = None
     certified_radius: float = 0.0
     adversarial_radius: float = math.inf
     example: list[float] | None = None
@@ -170,7 +173,8 @@ def certify_point(
     point = classifier.check(x, label)
     predicted = int(classifier.predict(point[None])[0])
     row = RobustnessRow(index, predicted, predicted if label is None else int(label))
-    row = replace(row, margin=float(classifier.margins(point, predicted).min()))
+    margin = float(classifier.margins(point, predicted).min())
+    row = replace(row, margin=margin, radius=settings.radius)
     if row.label != predicted:
         row = replace(row, verdict=Verdict.MISCLASSIFIED, adversarial_radius=0.0, method="forward")
     else:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import deprecated, instance
+from lipyomo.arguments import deprecated, instance, positive, real_numbers
 from lipyomo.certification.classifier import Classifier
+from lipyomo.certification.columns import Columns
 from lipyomo.certification.data import (
     Clip,
     OnnxSource,
     Report,
     RuntimeValues,
     Task,
-    data_points,
 )
 from lipyomo.certification.metric import Polyhedral
 from lipyomo.certification.point import (
@@ -30,13 +30,18 @@ from lipyomo.certification.point import (
     Verdict,
     certify_point,
 )
+from lipyomo.certification.tables import class_labels, named_labels, read_inputs
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods, get_method, refuses_smooth
-from lipyomo.network import FloatArray, Network
+from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
+from lipyomo.quick import read_network
 from lipyomo.run import PROVED
 
-Job = tuple[int, FloatArray, float | None]
+if TYPE_CHECKING:
+    from lipyomo.onnx.arrange import Fixed, Output
+
+Job = tuple[int, FloatArray, float | None, float]
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,27 @@ class RobustnessReport(Report):
 
     Attributes
     ----------
-    radius : float
+    radius : float or None
+        None where each row has its own.
     rows : tuple of RobustnessRow
         In the order of the data.
+    decision : str
+        What decides, such as ``class 1 if y > 0.5``.
+    columns : Columns or None
+        What the columns of a table were taken for.
     """
 
-    radius: float
+    radius: float | None
     rows: tuple[RobustnessRow, ...]
+    decision: str = ""
+    columns: Columns | None = None
+
+    @property
+    def radii(self) -> tuple[float, ...]:
+        """The radii of the verdicts, each once, ascending."""
+        if self.radius is not None:
+            return (self.radius,)
+        return tuple(sorted({row.radius for row in self.rows if row.radius is not None}))
 
     @property
     def used(self) -> int:
@@ -82,8 +101,10 @@ class RobustnessReport(Report):
         right = self.used - self.count(Verdict.MISCLASSIFIED)
         return {
             "radius": self.radius,
+            "decision": self.decision,
             "rows": len(self.rows),
             "unusable": len(self.rows) - self.used,
+            "why unusable": self.reasons(),
             "robust": self.count(Verdict.ROBUST),
             "not robust": self.count(Verdict.NOT_ROBUST),
             "open": self.count(Verdict.OPEN),
@@ -96,20 +117,26 @@ class RobustnessReport(Report):
             "median seconds": float(np.median(seconds)) if seconds else None,
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """Summary, columns and rows as plain data."""
+        data = None if self.columns is None else self.columns.to_dict()
+        return {"data": data, **super().to_dict()}
+
     def __repr__(self) -> str:
-        found = self.summary()
+        found, radii = self.summary(), self.radii
+        at = f"radius {radii[0]:g}" if len(radii) == 1 else "the radii of the rows"
         return (
-            f"RobustnessReport: {found['robust']} of {self.used} robust at radius {self.radius:g}, "
+            f"RobustnessReport: {found['robust']} of {self.used} robust at {at}, "
             f"{found['not robust']} not robust, {found['misclassified']} misclassified, "
             f"{found['open']} open"
         )
 
 
 def certify_robustness(
-    network: Network,
-    inputs: npt.ArrayLike,
-    labels: npt.ArrayLike | None = None,
-    radius: float = 0.0,
+    network: Any,
+    inputs: Any,
+    labels: Any = None,
+    radius: npt.ArrayLike = 0.0,
     norm: str | OutputNorm = "linf",
     clip: Clip | None = None,
     time_limit: float = 10.0,
@@ -125,18 +152,26 @@ def certify_robustness(
     progress: Callable[[RobustnessRow], None] | None = None,
     ladder: Iterable[str] | None = None,
     weights: npt.ArrayLike | None = None,
+    threshold: float | None = None,
+    output: Output = None,
+    fixed: Fixed | None = None,
 ) -> RobustnessReport:
     """Decide which points of a data set keep their class under every small perturbation.
 
     Parameters
     ----------
-    network : Network
-        A classifier: one output a class, or one whose sign is the class.
-    inputs : array_like, shape (n, d) or (n, ...)
-    labels : array_like of int, shape (n,), optional
-        The predicted classes if left out.
-    radius : float
-        The radius R of the verdicts.
+    network : Network, str, path-like, torch.nn.Module or scikit-learn estimator
+        A classifier: one output a class, or a single one that is above a threshold for class 1.  A
+        path is that of an ONNX file, in which onnxruntime confirms examples.
+    inputs : array_like, shape (n, d) or (n, ...), or a frame
+        The columns of a frame are matched with the network's `input_names`; where it has none, all
+        columns but that of the labels are inputs, and have to be as many.
+    labels : array_like of int, shape (n,) or (n, classes), or name of a column, optional
+        Numbers of classes, or one-hot rows; of an estimator its own classes.  Without them those of
+        a column called ``label``, ``target``, ``class`` or ``y`` in a frame, else the predicted
+        classes.
+    radius : float or array_like, shape (n,)
+        The radius R of the verdicts, or one for each row.
     norm : {'linf', 'l2', 'l1'} or OutputNorm, optional
         In which perturbations are measured; a polyhedral (fair) metric is a `LinearOutput` with the
         vertices of its dual ball.
@@ -167,6 +202,11 @@ def certify_robustness(
     weights : array_like, shape (d,), or float, optional
         Perturbations s are measured by ``|s / weights|`` in the norm: for inputs in units of their
         own.
+    threshold : float, optional
+        Class 1 is where a single output is above it.  By default 0.5 if the network ends in a
+        sigmoid (the logit decides at 0), or its output lies in [0, 1] whatever its inputs are.
+    output, fixed : optional
+        Of an ONNX file, as of `lipyomo.load`.
 
     Returns
     -------
@@ -175,7 +215,8 @@ def certify_robustness(
     Raises
     ------
     LipyomoError
-        If data and network do not fit together, an argument is wrong, or the solver cannot be used.
+        If data and network do not fit together, an argument is wrong, or the solver cannot be used;
+        if the network has one output and nothing says that there are classes.
 
     Examples
     --------
@@ -188,37 +229,111 @@ def certify_robustness(
     if ladder is not None:
         deprecated("ladder=", "methods=")
         methods = ladder
-    points = data_points(inputs)
     instance(methods, Iterable, "methods", LipyomoError, "a sequence of names")
+    given = read_network(network, inputs, output, fixed)
+    if onnx is None:
+        onnx = given.onnx
+    data = read_inputs(inputs, labels, given.network.input_names, given.network.input_dim)
+    classes = data.labels
+    if given.classes is not None:
+        classes = named_labels(classes, given.classes)
+        if threshold is None and given.network.output_dim == 1 and len(given.classes) == 2:
+            threshold = 0.0  # its logit
+    sizes = read_radii(radius, len(data.inputs))
+    classifier = Classifier(given.network, norm, clip, weights, threshold)
+    jobs = data_rows(classifier, data.inputs, classes, sizes, threshold is not None)
     settings = PointSettings(
-        radius, time_limit, with_exact(methods, exact), radii, seed, solver, exact
-    )
-    classifier = Classifier(network, norm, clip, weights)
+        float(sizes.max(initial=0.0)), time_limit, with_exact(methods, exact), radii, seed, solver,
+        exact,
+    )  # fmt: skip
     task = RobustnessTask(classifier, settings, onnx)
     found = []
-    for row in task.run(data_rows(points, labels), workers, executor, dask):
+    for row in task.run(jobs, workers, executor, dask):
         found.append(row)
         if progress is not None:
             progress(row)
-    return RobustnessReport(radius, tuple(sorted(found, key=lambda row: row.index)))
+    rows = tuple(sorted(found, key=lambda row: row.index))
+    one = None if np.ndim(radius) else settings.radius
+    return RobustnessReport(one, rows, classifier.decision, data.columns)
 
 
-def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[Job]:
-    """(index, x, label) of every row.
+def read_radii(radius: npt.ArrayLike, count: int) -> FloatArray:
+    """The radius of each row, shape (n,).
 
     Raises
     ------
     LipyomoError
-        If there are not as many labels as points, or they are no whole numbers.
+        If it is not one positive number, or one for each row.
     """
-    if labels is None:
-        return [(k, x, None) for k, x in enumerate(points)]
-    given = np.asarray(labels).reshape(-1)
-    if given.size != len(points):
-        raise LipyomoError(f"{len(points)} inputs, but {given.size} labels")
-    if given.dtype.kind not in "iufb":
-        raise LipyomoError("labels are the numbers of classes: whole numbers from 0 on")
-    return [(k, x, float(y)) for k, (x, y) in enumerate(zip(points, given, strict=True))]
+    found = real_numbers(radius, "the radius", LipyomoError)
+    if found.ndim == 0:
+        return np.full(count, positive(float(found), "the radius", LipyomoError))
+    if found.size != count:
+        raise LipyomoError(
+            f"{found.size} radii for {count} rows.  Remedy: give one number, or one for each row; "
+            "sizes that differ between inputs are weights (weights=, --weights) of radius 1"
+        )
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise LipyomoError("the radii must be positive")
+    return found.reshape(-1)
+
+
+def data_rows(
+    classifier: Classifier,
+    points: FloatArray,
+    labels: npt.ArrayLike | None,
+    radii: FloatArray,
+    chosen: bool = False,
+) -> list[Job]:
+    """(index, x, label, radius) of every row.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    points : ndarray, shape (n, d)
+    labels : array_like, shape (n,) or (n, classes), or None
+    radii : ndarray, shape (n,)
+    chosen : bool, optional
+        Whether somebody has said at which threshold a single output decides.
+
+    Raises
+    ------
+    LipyomoError
+        If there are not as many labels as points, they are no numbers of classes, or the network is
+        a regressor.
+    """
+    known = class_labels(labels, len(points), classifier.classes)
+    if classifier.threshold is not None:
+        _check_classes(classifier, known, chosen)
+    given = [None] * len(points) if known is None else known.tolist()
+    return list(zip(range(len(points)), points, given, radii.tolist(), strict=True))
+
+
+def _check_classes(classifier: Classifier, labels: FloatArray | None, chosen: bool) -> None:
+    """Refuse a network of one output that nothing says to be a classifier of two classes."""
+    wrong = None
+    if labels is not None:
+        known = labels[~np.isnan(labels)]
+        others = known[(known != 0) & (known != 1)]
+        if others.size:
+            wrong = f"its labels are not 0 and 1 (one is {others[0]:g})"
+        elif not known.size:
+            wrong = "no row has a label"
+    elif not (chosen or classifier.is_probability):
+        wrong = "there are no labels 0 and 1"
+    if wrong is None:
+        return
+    if chosen or classifier.is_probability:
+        raise LipyomoError(
+            f"the network has one output, so that there are two classes, and {wrong}.  Remedy: "
+            "write labels as 0 and 1, or leave them out (--label-column none)"
+        )
+    raise LipyomoError(
+        f"the network has one output, and {wrong}: it is a regressor, which has no classes to "
+        "certify.  Remedy: sweep, range, jacobian or monotone (in Python lipschitz, value_range, "
+        "jacobian_ranges or check_monotone) tell how a value moves; if class 1 is y > T, say so by "
+        "--threshold T (threshold=T)"
+    )
 
 
 class RobustnessTask(Task[Job, RobustnessRow]):
@@ -241,9 +356,12 @@ class RobustnessTask(Task[Job, RobustnessRow]):
 
     def decide(self, job: Job) -> RobustnessRow:
         """Decide one point."""
-        index, x, label = job
-        check = None if self._values is None else partial(runtime_class, self._values)
-        return certify_point(self.classifier, x, label, self.settings, index, check)
+        index, x, label, radius = job
+        check = None
+        if self._values is not None:
+            check = partial(runtime_class, self._values, self.classifier)
+        settings = replace(self.settings, radius=radius)
+        return certify_point(self.classifier, x, label, settings, index, check)
 
 
 def with_exact(methods: Iterable[str], exact: bool) -> tuple[str, ...]:
@@ -268,7 +386,6 @@ def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
             raise LipyomoError(refuses_smooth(what, network))
 
 
-def runtime_class(values: RuntimeValues, point: FloatArray) -> int:
+def runtime_class(values: RuntimeValues, classifier: Classifier, point: FloatArray) -> int:
     """The class by onnxruntime."""
-    found = values(point)
-    return int(found[0] > 0) if found.size == 1 else int(np.argmax(found))
+    return classifier.class_of_outputs(values(point))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from lipyomo.certification import (
     Classifier,
     PointSettings,
@@ -14,16 +16,16 @@ from lipyomo.certification import (
     Verdict,
 )
 from lipyomo.certification.point import METHODS
-from lipyomo.certification.report import RobustnessTask, data_rows, with_exact
+from lipyomo.certification.report import RobustnessTask, data_rows, read_radii, with_exact
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
+from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import name_solver_files
-from lipyomo.cli.words import names
+from lipyomo.cli.words import names, reader
 from lipyomo.run import PROVED
 
 COLUMNS = (
-    "index", "predicted", "label", "margin", "certified_radius", "adversarial_radius",
+    "index", "predicted", "label", "margin", "radius", "certified_radius", "adversarial_radius",
     "verdict", "method", "basis", "seconds", "error",
 )  # fmt: skip
 EXAMPLE = """
@@ -35,8 +37,9 @@ example:
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo certify`` with the words after it; returns the exit code."""
     arguments = _parser().parse_args(words)
+    radius = arguments.radius
     settings = PointSettings(
-        arguments.radius,
+        float(np.max(radius)) if np.size(radius) else math.nan,
         arguments.time_limit,
         with_exact(arguments.methods, arguments.exact),
         not arguments.no_radii,
@@ -47,22 +50,28 @@ def run(words: Sequence[str]) -> int:
     if arguments.solver != "auto":
         name_solver_files(None)
     job = RowsJob(arguments)
-    task = RobustnessTask(
-        Classifier(job.network, arguments.norm, arguments.clip, arguments.weights),
-        settings,
-        job.onnx,
-    )
-    jobs = data_rows(job.data.inputs, job.data.labels)
+    chosen = arguments.threshold
+    classifier = Classifier(job.network, arguments.norm, arguments.clip, arguments.weights, chosen)
+    task = RobustnessTask(classifier, settings, job.onnx)
+    radii = read_radii(radius, len(job.whole.inputs))[: len(job.data.inputs)]
+    points, labels = job.data.inputs, job.data.labels
+    jobs = data_rows(classifier, points, labels, radii, chosen is not None)
+    job.announce(("decision", classifier.decision))
 
     def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
         left = [entry for entry in jobs if entry[0] not in done]
         for row in task.run(left, arguments.workers, dask=arguments.dask):
             yield row.to_dict()
 
-    head = job.head("radius", "norm", "methods", "exact", "solver", "no_radii", "seed")
+    head = job.head("radius", "norm", "methods", "exact", "solver", "no_radii", "seed", "threshold")
     head["ladder"] = head.pop("methods")  # its name in files, since 0.1.0
     worked = job.work(COLUMNS, head, len(jobs), start, _line, _settled)
-    report = RobustnessReport(settings.radius, tuple(map(RobustnessRow.from_dict, worked.rows)))
+    report = RobustnessReport(
+        None if np.ndim(radius) else settings.radius,
+        tuple(map(RobustnessRow.from_dict, worked.rows)),
+        classifier.decision,
+        job.data.columns,
+    )
 
     def plot() -> None:
         from lipyomo.certification.plot import plot_curves
@@ -81,7 +90,11 @@ def _parser() -> Parser:
         EXIT_CODES + EXAMPLE,
         (10.0, "a point"),
     )
-    add(parser, "--radius", required=True, help="of the verdicts")
+    text = "of the verdicts: a number, or a .npy file with one for each row"
+    radius = value("R", text, reader("arrays.read_side", "--radius"), required=True)
+    add(parser, "--radius", **radius)
+    text = "class 1 is where one output is above it (0.5 of a probability, 0 of a logit)"
+    add(parser, "--threshold", **value("T", text, float))
     metric = parser.add_mutually_exclusive_group()
     add(metric, "--norm", help="of perturbations (linf)")
     add(
@@ -119,7 +132,9 @@ def _line(found: dict[str, Any]) -> str:
 
 def _show(report: RobustnessReport) -> None:
     found = report.summary()
-    counts = ("rows", "unusable", "robust", "not robust", "misclassified", "open")
+    show_facts((name, found[name]) for name in ("rows", "unusable"))
+    show_unusable(found["why unusable"])
+    counts = ("robust", "not robust", "misclassified", "open")
     show_facts((name, found[name]) for name in counts)
     for name in ("clean accuracy", "certified accuracy", "decided"):
         show_facts([(name, f"{100 * found[name]:.1f} %")])

@@ -3,63 +3,55 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from lipyomo.certification.columns import Column, read_columns
+from lipyomo.certification.tables import DataSet, entry, is_text, table_entries
 from lipyomo.cli.arrays import load_numpy, numbers
 from lipyomo.cli.words import UsageError
-from lipyomo.network import FloatArray
+from lipyomo.network import FloatArray, Network
 from lipyomo.system.outputs import shown
 
 INPUT_NAMES = ("inputs", "images", "x", "X", "data", "points")
-LABEL_NAMES = ("labels", "label", "y", "Y", "targets", "classes")
+LABEL_NAMES = ("labels", "label", "y", "Y", "targets", "target", "classes", "class")
+TABLES = (".csv", ".tsv", ".txt")
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """Points and classes.
-
-    Attributes
-    ----------
-    inputs : ndarray, shape (n, d)
-        Entries that are no numbers are NaN.
-    labels : ndarray, shape (n,), or None
-        NaN where a row has none.
-    """
-
-    inputs: FloatArray
-    labels: FloatArray | None
-
-    def first(self, count: int | None) -> DataSet:
-        """The first rows."""
-        if count is None:
-            return self
-        return DataSet(self.inputs[:count], None if self.labels is None else self.labels[:count])
-
-
-def read_data(path: Path, width: int) -> DataSet:
+def read_data(
+    path: Path,
+    network: Network,
+    inputs: Sequence[Column] | None = None,
+    label: Sequence[Column] | None = None,
+) -> DataSet:
     """Read ``.npz``, ``.npy`` or ``.csv``.
 
     An ``.npz`` holds the inputs as ``inputs``, ``images``, ``x``, ``data`` or ``points``, and maybe
     classes as ``labels``, ``y`` or ``targets``.  A ``.csv`` (also with semicolons, or tabs) has one
-    row a point, with or without a head; a column called like labels, or one column more than the
-    network has inputs, is the class (the last one, without a head).
+    row a point, with or without a header, whose columns are told apart by
+    `lipyomo.certification.columns.read_columns`; so is a ``.npy`` file of rows of numbers.
 
     Parameters
     ----------
     path : Path
-    width : int
-        Number of the network's inputs.
+    network : Network
+    inputs, label : optional
+        Columns of a table, as of `read_columns`.
 
     Raises
     ------
-    UsageError
-        If the file cannot be read or holds no rows.
+    LipyomoError
+        If the file cannot be read or holds no rows, or it is not clear which columns are meant.
     """
-    data = _read_csv(path, width) if path.suffix == ".csv" else _read_numpy(path)
+    if path.suffix.lower() in TABLES:
+        data = _read_csv(path, network, inputs, label)
+    else:
+        data = _read_numpy(path, network, inputs, label)
     if not len(data.inputs):
         raise UsageError(f"DATA: '{path}' holds no rows")
     if data.labels is not None and len(data.labels) != len(data.inputs):
@@ -69,20 +61,33 @@ def read_data(path: Path, width: int) -> DataSet:
     return data
 
 
-def _read_numpy(path: Path) -> DataSet:
+def _read_numpy(
+    path: Path,
+    network: Network,
+    inputs: Sequence[Column] | None,
+    label: Sequence[Column] | None,
+) -> DataSet:
     loaded = load_numpy(path, "DATA")
+    named = inputs is not None or label is not None
     if isinstance(loaded, np.ndarray):
+        rows, size = _rows(numbers(loaded, path, "DATA")), network.input_dim
+        if loaded.ndim <= 2 and len(rows) and (named or rows.shape[1] == size + 1):
+            width = rows.shape[1]
+            columns = read_columns(None, width, network.input_names, size, inputs, label)
+            return table_entries(rows, columns)
         loaded = {INPUT_NAMES[0]: loaded}
-    inputs, labels = (
+    if named:
+        raise UsageError("--inputs and --label-column name columns of a table; there are none")
+    points, labels = (
         next((numbers(loaded[name], path, "DATA") for name in known if name in loaded), None)
         for known in (INPUT_NAMES, LABEL_NAMES)
     )
-    if inputs is None:
+    if points is None:
         raise UsageError(
             f"DATA: '{path}' holds no inputs.  "
             f"Remedy: call the array {', '.join(INPUT_NAMES[:3])} or so"
         )
-    return DataSet(_rows(inputs), None if labels is None else labels.reshape(-1))
+    return DataSet(_rows(points), None if labels is None else np.atleast_1d(labels))
 
 
 def _rows(array: FloatArray) -> FloatArray:
@@ -93,29 +98,98 @@ def _rows(array: FloatArray) -> FloatArray:
     return array.reshape(len(array), -1)
 
 
-def _read_csv(path: Path, width: int) -> DataSet:
+def _read_csv(
+    path: Path,
+    network: Network,
+    inputs: Sequence[Column] | None,
+    label: Sequence[Column] | None,
+) -> DataSet:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             lines = stream.read().splitlines()
         between = max(",;\t", key="".join(lines[:2]).count)
         _refuse_decimal_commas(lines, path)
-        rows = [row for row in csv.reader(lines, delimiter=between) if any(map(str.strip, row))]
+        reader = csv.reader(lines, delimiter=between)
+        rows = [[cell.strip() for cell in row] for row in reader if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file of rows"
         raise UsageError(f"DATA: cannot read {shown(path)}: {reason}") from None
-    label = None
-    if rows and any(np.isnan(_number(cell)) and cell.strip() for cell in rows[0]):
-        head = [cell.strip() for cell in rows.pop(0)]
-        label = next((head.index(name) for name in LABEL_NAMES if name in head), None)
-    longest = max((len(row) for row in rows), default=0)
-    if label is None and longest == width + 1:
-        label = longest - 1
-    table = np.full((len(rows), longest), np.nan)
+    header = _header(rows, path)
+    if header is not None:
+        rows = rows[1:]
+    if not rows:
+        return DataSet(np.zeros((0, 0)), None)
+    header, rows, width = _aligned(header, rows, path)
+    size = network.input_dim
+    columns = read_columns(header, width, network.input_names, size, inputs, label)
+    table = np.full((len(rows), width), "", dtype=object)
     for place, row in zip(table, rows, strict=True):
-        place[: len(row)] = [_number(cell) for cell in row]
-    if label is None:
-        return DataSet(table, None)
-    return DataSet(np.delete(table, label, axis=1), table[:, label])
+        if len(row) == width:  # a row of another length is torn: none of its cells is trusted
+            place[:] = row
+    return table_entries(table, columns)
+
+
+def _header(rows: list[list[str]], path: Path) -> list[str] | None:
+    """The names in the first row, if these are names.
+
+    Raises
+    ------
+    UsageError
+        If that is not clear.
+    """
+    if not rows:
+        return None
+    first = rows[0]
+    if first[0].startswith("#"):  # as numpy.savetxt writes it
+        rows[0] = first = [first[0].lstrip("#").strip(), *first[1:]]
+    number = [not math.isnan(entry(cell)) for cell in first]
+    if any(map(is_text, first)):
+        plain = all(
+            re.fullmatch(r"\d+", c) for c, known in zip(first, number, strict=True) if known
+        )
+        second = rows[1] if len(rows) > 1 else []
+        texts = [k for k, cell in enumerate(first) if is_text(cell)]
+        below = any(number) and all(k < len(second) and is_text(second[k]) for k in texts)
+        if plain and not below:
+            return first
+        raise UsageError(
+            f"DATA: {shown(path)}: the first row holds names and numbers: {','.join(first[:12])}.  "
+            "Remedy: begin with a row of names, and write classes as numbers"
+        )
+    counted = [str(k) for k in range(len(first))]
+    if first[0] == "" and len(first) > 1 and first[1:] == counted[:-1]:
+        return first  # of a frame without names of its own, with its index
+    if len(first) > 1 and first == counted:
+        raise UsageError(
+            f"DATA: {shown(path)}: the first row, {','.join(first[:12])}, may be numbers of "
+            "columns or a point.  Remedy: write names of columns there"
+        )
+    return None
+
+
+def _aligned(
+    header: list[str] | None, rows: list[list[str]], path: Path
+) -> tuple[list[str] | None, list[list[str]], int]:
+    """Header, rows, and the number of columns that most rows have.
+
+    Rows may have one cell more than the header: an empty last one, or the number of the row.
+
+    Raises
+    ------
+    UsageError
+        If rows and header have other lengths.
+    """
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    if header is None or width == len(header):
+        return header, rows, width
+    if width == len(header) + 1:
+        if all(row[-1] == "" for row in rows if len(row) == width):
+            return header, [row[:-1] if len(row) == width else [] for row in rows], width - 1
+        return ["", *header], rows, width
+    raise UsageError(
+        f"DATA: {shown(path)}: the header has {len(header)} names ({','.join(header[:12])}), and "
+        f"rows have {width} cells.  Remedy: a name for each column"
+    )
 
 
 _COMMA = re.compile(r'\s*"?[-+]?\d*,\d+([eE][-+]?\d+)?"?\s*')
@@ -139,10 +213,3 @@ def _refuse_decimal_commas(lines: list[str], path: Path) -> None:
             f"DATA: {shown(path)}: row {row} has a decimal comma: {cell}.  Remedy: write numbers "
             "with a point, as in 0.5"
         )
-
-
-def _number(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return float("nan")

@@ -8,11 +8,11 @@ from typing import Any
 from lipyomo.certification.monotone import MonotoneReport, MonotoneRow, MonotoneTask, Trend
 from lipyomo.certification.params import PARAMS
 from lipyomo.cli.options import add, value
-from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
-from lipyomo.cli.words import numbers, reader
+from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
+from lipyomo.cli.words import entries, reader
 
 COLUMNS = (
-    "index", "row", "input", "wanted", "slope_lower", "slope_upper", "verdict", "wrong_by",
+    "index", "row", "input", "name", "wanted", "slope_lower", "slope_upper", "verdict", "wrong_by",
     "confirmed", "seconds", "error",
 )  # fmt: skip
 HEAD = ("radius", "increasing", "decreasing", "functional", "method", "tolerance")
@@ -35,7 +35,7 @@ def run(words: Sequence[str]) -> int:
     )
     half = "half width of the boxes: a number, or a .npy file"
     add(parser, "--radius", type=reader("arrays.read_side", "--radius"), required=True, help=half)
-    inputs = value("I,...", "inputs, from 0 on", numbers(int), default=())
+    inputs = value("I,...", "inputs, by number from 0 on or by name", entries, default=())
     add(parser, "--increasing", "--decreasing", **inputs)
     add(parser, "--functional", help="of the outputs: numbers or a .npy file")
     add(parser, "--method", default="bnb")
@@ -48,13 +48,15 @@ def run(words: Sequence[str]) -> int:
     asked = {name: getattr(arguments, name) for name in ("clip", "time_limit", *HEAD)}
     task = MonotoneTask(job.network, **asked, onnx=job.onnx)
     points = job.data.inputs
+    job.announce()
 
     def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
         for row in task.run(task.jobs(points, done), arguments.workers, dask=arguments.dask):
             yield row.to_dict()
 
     worked = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line, _settled)
-    report = MonotoneReport(tuple(map(MonotoneRow.from_dict, worked.rows)))
+    rows = tuple(map(MonotoneRow.from_dict, worked.rows))
+    report = MonotoneReport(rows, job.data.columns)
 
     def plot() -> None:
         from lipyomo.certification.plot import plot_slopes
@@ -69,16 +71,25 @@ def _settled(row: dict[str, Any]) -> bool:
 
 
 def _line(row: dict[str, Any]) -> str:
-    place = f"{row['row']:6d}  input {row['input']}"
+    place = f"{row['row']:6d}  {_input(row['name'], row['input'])}"
     if row["error"] is not None:
         return f"{place}  {row['error']}"
-    ends = ["-" if row[name] is None else f"{row[name]:.4g}" for name in COLUMNS[4:6]]
+    ends = [
+        "-" if row[name] is None else f"{row[name]:.4g}" for name in ("slope_lower", "slope_upper")
+    ]
     return f"{place}  {row['verdict']:<12}  least slope {' .. '.join(ends)}  {row['seconds']:.2f} s"
+
+
+def _input(name: str | None, number: int) -> str:
+    return f"input {number}" if name is None else name
 
 
 def _show(report: MonotoneReport) -> None:
     found = report.summary()
-    show_facts((name, found[name]) for name in ("rows", "unusable", *Trend))
+    show_facts((name, found[name]) for name in ("rows", "unusable"))
+    show_unusable(found["why unusable"])
+    show_facts((name, found[name]) for name in Trend)
+    named = any(row.name is not None for row in report.rows)
     for name, counts in found["inputs"].items():
         said = ", ".join(f"{verdict} {count}" for verdict, count in counts.items())
-        show_facts([(f"input {name}", said)])
+        show_facts([(name if named else f"input {name}", said)])

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.certification.data import OnnxSource
+from lipyomo.certification.tables import with_names
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.data import read_data
@@ -21,7 +22,7 @@ from lipyomo.cli.interrupt import Leaving, Politely
 from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import warn, wrote
-from lipyomo.cli.words import UsageError, count, file_path, new_file
+from lipyomo.cli.words import UsageError, count, file_path, names, new_file
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.norms import OutputNorm
 from lipyomo.onnx import load
@@ -100,6 +101,11 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
         type=file_path,
         help=".npz, .npy or .csv: inputs, and labels if there are any",
     )
+    table = parser.add_argument_group("columns of a table")
+    text = "columns of the inputs, in the network's order: names, or numbers from 0 on"
+    add(table, "--inputs", **value("A,B,...", text, names))
+    text = "that of labels, or one a class; 'none': there is none"
+    add(table, "--label-column", **value("NAME", text, names))
     add(parser, "--output", "--fix")
     add(parser, "--clip", help="box of valid inputs")
     seconds, what = time
@@ -126,6 +132,9 @@ class RowsJob:
     ----------
     network : Network
     data : DataSet
+        Of the first rows.
+    whole : DataSet
+        Of all rows.
     onnx : (Path, str or None, dict)
         The file in which onnxruntime computes the network's outputs, where it is cut, and values of
         inputs.
@@ -136,8 +145,17 @@ class RowsJob:
         path, output, fixed = arguments.network, arguments.output, dict(arguments.fix)
         with Leaving():
             self.network = load(path, output=output, fixed=fixed)
-        self._whole = read_data(arguments.data, self.network.input_dim)
-        self.data = self._whole.first(arguments.first)
+        self.whole = read_data(
+            arguments.data, self.network, arguments.inputs, arguments.label_column
+        )
+        width, size = self.whole.inputs.shape[1], self.network.input_dim
+        if width != size:
+            raise UsageError(
+                f"none of the rows could be used: they have {width} entries, and the network takes "
+                f"{size} inputs"
+            )
+        self.data = self.whole.first(arguments.first)
+        self.network = with_names(self.network, self.data)
         self.onnx: OnnxSource = path, output, fixed
 
     def head(self, *names: str) -> Row:
@@ -145,7 +163,7 @@ class RowsJob:
 
         Arrays and norms are given by their digests; directions only where there are some.
         """
-        data = self._whole
+        data = self.whole
         content = [data.inputs, *([] if data.labels is None else [data.labels])]
         found: Row = {"network": network_digest(self.network), "data": array_digest(content)}
         asked = [name for name in DIRECTIONS if getattr(self.arguments, name, None) is not None]
@@ -238,6 +256,27 @@ class RowsJob:
             way = f"the same command{file} and a larger --time-limit than {limit}"
             facts.append(("left open", f"{open_}; to go on: {way}"))
         return tuple(facts)
+
+    def announce(self, *facts: tuple[str, object]) -> None:
+        """Print what the data were taken for, and other facts, before any row is worked on."""
+        if self.arguments.json:
+            return
+        columns = self.data.columns
+        show_facts([*([] if columns is None else [("columns", columns.describe())]), *facts])
+        sys.stdout.flush()
+
+
+def show_unusable(reasons: Mapping[str, int]) -> None:
+    """Print why rows could not be used, the commonest reasons first."""
+    ordered = sorted(reasons.items(), key=lambda pair: -pair[1])
+    show_facts(("", f"{many} unusable: {why}") for why, many in ordered[:REASONS])
+    left = sum(many for _, many in ordered[REASONS:])
+    if left:
+        show_facts([("", f"{left} unusable for other reasons")])
+
+
+REASONS = 4
+"""Reasons that a summary lists."""
 
 
 def _stated(value: Any) -> Any:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from lipyomo.arrays import FloatArray
 from lipyomo.certification.data import class_of, clip_box, data_point
 from lipyomo.certification.metric import metric_of
+from lipyomo.certification.tables import class_labels
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.rows import RowsJob, rows_parser, show_facts
+from lipyomo.cli.rows import RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import read_settings
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError, numbers, reader
@@ -63,10 +68,13 @@ def run(words: Sequence[str]) -> int:
         "seed", "option",
     )  # fmt: skip
     several = len(arguments.radius) > 1
+    job.announce()
     worked = job.work(
         COLUMNS, head, len(balls.places), start, lambda row: _line(row, several), settled
     )
-    return worked.finish(arguments, worked.rows, lambda: _show(worked.rows))
+    columns = job.data.columns
+    record = {"data": None if columns is None else columns.to_dict(), "rows": worked.rows}
+    return worked.finish(arguments, record, lambda: _show(worked.rows))
 
 
 def _parser() -> Parser:
@@ -139,6 +147,7 @@ class _Balls:
             job.network, Box(0.0, 1.0, d), "linf", *of_outputs, **self._along
         )
         self._output_norm = example.output_norm
+        self._labels = self._read_labels()
         rows = range(len(job.data.inputs))
         self.places = [(row, radius) for row in rows for radius in arguments.radius]
 
@@ -183,9 +192,23 @@ class _Balls:
             found = LipschitzProblem(network, found.domain, found.input_norm, norm, **self._along)
         return found
 
+    def _read_labels(self) -> FloatArray | None:
+        """The labels; classes where these are one-hot rows, or decide what is asked."""
+        labels, outputs = self._data.labels, self._network.output_dim
+        if self._arguments.margin_of_label and outputs < 2:
+            raise UsageError(
+                "--margin-of-label: a network of one output has no margins between outputs.  "
+                "Remedy: leave it out, the constant is that of the output"
+            )
+        if labels is None:
+            return None
+        if labels.ndim > 1 or self._arguments.margin_of_label:
+            return class_labels(labels, len(self._data.inputs), outputs)
+        return np.asarray(labels, dtype=np.float64)
+
     def _label(self, row: int) -> float | None:
         """The class of a row, if it has one."""
-        labels = self._data.labels
+        labels = self._labels
         if labels is None or math.isnan(labels[row]):
             return None
         whole = float(labels[row]).is_integer()  # as --margin takes it
@@ -208,7 +231,9 @@ def _line(row: Row, several: bool) -> str:
 def _show(rows: Sequence[Row]) -> None:
     good = [row for row in rows if not row["error"]]
     exact = sum(row["status"] == "exact" for row in good)
-    show_facts([("rows", len(rows)), ("unusable", len(rows) - len(good)), ("exact", exact)])
+    show_facts([("rows", len(rows)), ("unusable", len(rows) - len(good))])
+    show_unusable(Counter(row["error"] for row in rows if row["error"]))
+    show_facts([("exact", exact)])
     uppers = sorted(float(row["upper"]) for row in good if row["upper"] not in (None, ""))
     if uppers:
         middle = uppers[len(uppers) // 2]

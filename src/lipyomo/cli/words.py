@@ -116,6 +116,11 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def entries(text: str) -> tuple[int | str, ...]:
+    """Read numbers and names between commas."""
+    return tuple(int(part) if re.fullmatch(r"-?\d+", part) else part for part in names(text))
+
+
 def numbers(kind: type[int] | type[float]) -> Callable[[str], tuple[float, ...]]:
     """The type of options that are numbers between commas."""
 

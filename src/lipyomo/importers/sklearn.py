@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +45,8 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     -------
     Network
         Of a classifier: its logits, before the softmax (one a class) or the logistic function
-        (one, for the second class).
+        (one, for the second class).  Its `input_names` are the names of the columns, where the
+        estimator was fitted to a frame that has them.
 
     Raises
     ------
@@ -78,6 +80,7 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     network = to_network(System.of(trace, output), name or type(estimator).__name__)
     network = merge(network).network
     _compare(network, estimator)
+    network.input_names = getattr(estimator, "feature_names_in_", None)
     return network
 
 
@@ -169,7 +172,9 @@ def _compare(network: Network, estimator: BaseEstimator) -> None:
     """Compare with the estimator's own predictions at random points."""
     points = np.random.default_rng(0).normal(size=(LOOKS, network.input_dim))
     allowed = 1e-9 if _last(estimator).coefs_[0].dtype == np.float64 else 1e-4
-    difference = _predicted(estimator, points, network.forward(points))
+    with warnings.catch_warnings():  # arrays have no names of columns, which it may know
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        difference = _predicted(estimator, points, network.forward(points))
     if not (difference <= allowed).all():
         raise ImportRefused(
             f"the network and the estimator disagree by {difference.max():.3g}",

@@ -182,6 +182,8 @@ class Graph:
         Operator-set version of each domain.
     parts : dict of str to int
         Names of the inputs that its input is made of, and their sizes.
+    names : tuple of str, or None
+        Of the entries of its input, where the model names them one by one.
     """
 
     nodes: list[Node]
@@ -191,6 +193,7 @@ class Graph:
     output_name: str
     versions: dict[str, int]
     parts: dict[str, int] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
 
 
 def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:

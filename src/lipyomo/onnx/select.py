@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
+from contextlib import suppress
 
 import onnx
 
-from lipyomo.errors import ImportRefused
+from lipyomo.errors import ImportRefused, NetworkError
+from lipyomo.naming import read_names
 from lipyomo.onnx.arrange import Fixed, Output, arranged
-from lipyomo.onnx.choose import choose_input, input_shape
+from lipyomo.onnx.choose import choose_input, free_inputs, input_shape
 from lipyomo.onnx.graph import Graph, ordered, plain_node, producers, reads, tensor_array
 
 
@@ -32,11 +36,13 @@ def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) ->
     ImportRefused
         If a tensor is read that nothing makes, or there is no single input or output.
     """
+    columns = len(free_inputs(model.graph)) > 1
     model, output_name, parts = arranged(model, output, fixed)
     graph = model.graph
     protos, wanted = ordered(graph, output_name)
     value = choose_input(graph, wanted)
     parts = parts or {value.name: math.prod(input_shape(value))}
+    names = tuple(parts) if columns and set(parts.values()) == {1} else stored_names(model, parts)
     stored = {tensor.name: tensor for tensor in graph.initializer}
     versions = {
         "" if opset.domain == "ai.onnx" else opset.domain: opset.version
@@ -56,7 +62,26 @@ def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) ->
     constants = {
         name: tensor_array(stored[name], name) for name in wanted & stored.keys() - made_by.keys()
     }
-    return Graph(nodes, constants, value.name, input_shape(value), output_name, versions, parts)
+    return Graph(
+        nodes, constants, value.name, input_shape(value), output_name, versions, parts, names
+    )
+
+
+NAMES = "lipyomo.input_names"
+"""The key of the names of all inputs in a model's own data: a JSON list."""
+
+
+def stored_names(model: onnx.ModelProto, parts: Mapping[str, int]) -> tuple[str, ...] | None:
+    """The names of the one input's entries, if the model has such names of as many."""
+    text = next((entry.value for entry in model.metadata_props if entry.key == NAMES), "")
+    names: object = None
+    with suppress(ValueError):
+        names = json.loads(text)
+    if len(parts) != 1 or not isinstance(names, list) or len(names) != sum(parts.values()):
+        return None
+    with suppress(NetworkError):
+        return read_names(names, len(names))
+    return None
 
 
 def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> onnx.ModelProto:

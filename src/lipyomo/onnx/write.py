@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any, cast
@@ -32,6 +33,7 @@ from lipyomo.arrays import IntArray
 from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.onnx.read import PathLike
+from lipyomo.onnx.select import NAMES
 from lipyomo.system.outputs import MODEL, written
 from lipyomo.version import __version__
 
@@ -250,6 +252,8 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
         producer_name="lipyomo",
         producer_version=__version__,
     )
+    if network.input_names is not None:
+        onnx.helper.set_model_props(model, {NAMES: json.dumps(network.input_names)})
     onnx.checker.check_model(model)
     if path is not None:
         with written(path, MODEL) as stream:

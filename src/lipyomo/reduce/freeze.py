@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.naming import some
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 from lipyomo.reduce.reduction import Reduction
@@ -43,5 +44,6 @@ def freeze(
         places = sp.csr_array((np.ones(move.size), (move, np.arange(move.size))), shape=shape)
         begun = [Layer(places, full), first]
         units = Counterparts.same(network, first.inputs)
-    small = Network([*begun, *network.layers[1:]], network.name)
+    names = some(network.input_names, move)
+    small = Network([*begun, *network.layers[1:]], network.name, input_names=names)
     return Reduction(small, ~fixed, full, units)

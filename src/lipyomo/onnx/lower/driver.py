@@ -286,7 +286,7 @@ def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> 
     try:
         system = System.of(trace, output)
         network = to_network(system, name, fuse=not separate)
-        network = Network(network.layers, name, *shapes, graph.parts)
+        network = Network(network.layers, name, *shapes, graph.parts, graph.names)
         network = network if separate else merge(network).network
     except NetworkError as error:
         raise ImportRefused(
