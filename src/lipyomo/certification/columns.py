@@ -75,8 +75,7 @@ class Columns:
         for kind, which in self.to_dict().items():
             if which or kind == "label":
                 parts.append(f"{kind.replace('_', ' ')} {_listed(which) if which else 'none'}")
-        unit = "" if self.names is not None else "columns by their numbers: "
-        return unit + "; ".join(parts)
+        return "; ".join(parts) + ("" if self.names is not None else " (no header)")
 
 
 def _listed(which: Sequence[Column]) -> str:
