@@ -3,8 +3,8 @@
 The names below are imported when they are first used, so that ``import lipyomo`` stays cheap.
 """
 
-from __future__ import annotations
-
+# Nothing is imported here but what Python itself has loaded: with ``python -m lipyomo`` modules of
+# the current folder come first until `lipyomo.__main__` has begun.
 from importlib import import_module
 
 from lipyomo.version import __version__
@@ -118,7 +118,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name from its module, or a module that is one."""
     if name == "networks":
         return import_module("lipyomo.networks")

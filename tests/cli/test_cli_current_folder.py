@@ -14,9 +14,10 @@ import lipyomo
 
 NAMES = (
     "queue", "random", "numpy", "pickle", "struct", "selectors", "signal", "threading", "logging",
-    "multiprocessing", "concurrent", "scipy", "cvxpy", "gurobipy", "sitecustomize",
+    "multiprocessing", "concurrent", "scipy", "cvxpy", "gurobipy", "sitecustomize", "argparse",
+    "lipyomo_check", "typing", "enum", "__future__",
 )  # fmt: skip
-MAIN = "from lipyomo.cli import entry_point; entry_point()"
+HOME = str(Path(lipyomo.__file__).resolve().parents[1])
 
 
 @pytest.fixture
@@ -28,15 +29,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *words: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
-    """The command in that folder, as its own script would run it."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    if path is not None:
-        environment["PYTHONPATH"] = path
+def run(
+    folder: Path, *words: object, path: str = HOME, safe: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """The command in that folder, as its own script would run it, or by ``python -m`` alone."""
     return subprocess.run(
-        [sys.executable, "-P", "-m", "lipyomo", *map(str, words)],
+        [sys.executable, *["-P"] * safe, "-m", "lipyomo", *map(str, words)],
         cwd=folder,
-        env=environment,
+        env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         timeout=300.0,
@@ -50,14 +50,34 @@ COMMANDS = {
 }
 
 
+@pytest.mark.parametrize("safe", [True, False])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_modules_of_the_current_folder_do_not_run(folder: Path, models: Path, command: str) -> None:
+def test_modules_of_the_current_folder_do_not_run(
+    folder: Path, models: Path, command: str, safe: bool
+) -> None:
     net = models / "iris.onnx"
     first = ["compare", net] if command == "compare" else [net]
-    ran = run(folder, *first, *COMMANDS[command])
+    ran = run(folder, *first, *COMMANDS[command], safe=safe)
     assert ran.returncode == 0, ran.stderr
     assert "failed" not in ran.stdout
     assert not (folder / "harm").exists()
+
+
+def test_a_folder_that_the_python_path_names_is_used(tmp_path: Path, models: Path) -> None:
+    """Adapters of one's own are found there, with and without the option ``-P``."""
+    (tmp_path / "own.py").write_text("print('here'); raise ImportError('no more')\n")
+    (tmp_path / "own.toml").write_text("[solver.own]\nbackend = 'own:Solver'\n")
+    words = models / "iris.onnx", "--box", "0,1", "--method", "mip", "--solver", "own"
+    for safe in (True, False):
+        named = run(
+            tmp_path,
+            *words,
+            "--solvers-file",
+            "own.toml",
+            path=f"{HOME}{os.pathsep}{tmp_path}",
+            safe=safe,
+        )
+        assert "here" in named.stdout + named.stderr, named.stderr
 
 
 def test_modules_of_the_current_folder_do_not_run_in_a_sweep(folder: Path, models: Path) -> None:
@@ -142,8 +162,9 @@ def test_folders_that_were_named_are_kept(tmp_path: Path) -> None:
     assert ran.stdout.strip() == "42", ran.stderr
 
 
-def test_a_program_runs_from_its_own_folder(tmp_path: Path, models: Path) -> None:
-    home = Path(lipyomo.__file__).parents[1]
-    ran = run(home, "compare", models / "iris.onnx", "--box", "0,1", "--methods", "naive")
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_program_runs_from_its_own_folder(models: Path, safe: bool) -> None:
+    words = "compare", models / "iris.onnx", "--box", "0,1", "--methods", "naive"
+    ran = run(Path(HOME), *words, path=HOME if safe else "", safe=safe)
     assert ran.returncode == 0, ran.stderr
     assert "failed" not in ran.stdout
