@@ -14,10 +14,12 @@ from lipyomo.methods.registry import run_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Result
 from lipyomo.settings import Settings
+from lipyomo.system.threads import with_one_blas_thread
 
 logger = logging.getLogger(__name__)
 
 
+@with_one_blas_thread
 def solve(
     problem: LipschitzProblem,
     method: str = "auto",

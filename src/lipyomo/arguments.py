@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import warnings
 from collections.abc import Collection
 from typing import Any
@@ -147,7 +149,17 @@ def brief(value: object) -> str:
     return text if simple else f"{text} (of type {type(value).__name__})"
 
 
-def deprecated(old: str, new: str, level: int = 3) -> None:
-    """Warn of a name that the next version will not know; `level` as of `warnings.warn`."""
-    text = f"{old} goes with the next version: use {new}"
-    warnings.warn(text, DeprecationWarning, stacklevel=level)
+def deprecated(old: str, new: str) -> None:
+    """Warn of a name that the next version will not know."""
+    warn_caller(f"{old} goes with the next version: use {new}", DeprecationWarning)
+
+
+def warn_caller(text: str, kind: type[Warning]) -> None:
+    """Warn of a line outside of this package: the nearest one that led here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, kind, stacklevel=level)
+
+
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")

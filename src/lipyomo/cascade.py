@@ -35,6 +35,7 @@ from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
+from lipyomo.system.threads import with_one_blas_thread
 from lipyomo.targets import ALL, Targets, targets_of
 
 Stage = Literal["entries", "tangents", "joint"]
@@ -92,6 +93,7 @@ class Cascade:
         """Upper bound of the constant."""
         return float(self.upper.max(initial=0.0))
 
+    @with_one_blas_thread
     def run(self, stages: Sequence[Stage] = STAGES) -> None:
         """Take stages in turn, those that the time left allows, and the first in any case.
 
@@ -115,11 +117,13 @@ class Cascade:
                 if self._clock.expired:
                     return
 
+    @with_one_blas_thread
     def bounds_of(self, targets: Targets) -> FloatArray:
         """What is known of targets that may be finer than the cascade's, shape (T,)."""
         same = targets.count == self.targets.count
         return self.upper.copy() if same else np.full(targets.count, self.value)
 
+    @with_one_blas_thread
     def tighten(self, upper: FloatArray) -> None:
         """Take bounds of targets that may be finer than the cascade's, shape (T,)."""
         known = upper if upper.size == self.upper.size else float(upper.max(initial=0.0))

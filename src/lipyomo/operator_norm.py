@@ -26,6 +26,7 @@ from lipyomo.norms import (
 from lipyomo.numerics.exact import close_product
 from lipyomo.numerics.rounding import gamma
 from lipyomo.system.memory import BATCH, CACHED
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class OperatorNorm:
     functional: FloatArray
 
 
+@with_one_blas_thread
 def operator_norm(
     jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
 ) -> OperatorNorm:

@@ -19,6 +19,7 @@ from lipyomo.norms import OutputNorm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.questions.several import solve_largest
 from lipyomo.result import Result
+from lipyomo.system.threads import with_one_blas_thread
 
 if TYPE_CHECKING:
     from lipyomo.onnx.arrange import Fixed, Output
@@ -27,6 +28,7 @@ Side: TypeAlias = "npt.ArrayLike"
 """A number for all inputs, or one for each, in the network's shape or flattened."""
 
 
+@with_one_blas_thread
 def lipschitz(
     network: Any,
     box: Sequence[Side] | Domain | None = None,

@@ -24,6 +24,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, frame_of
 from lipyomo.settings import Settings
 from lipyomo.system.parallel import Workers
+from lipyomo.system.threads import with_one_blas_thread
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -62,6 +63,7 @@ class Sweep(Iterator[SweepRow]):
     def __init__(self, rows: Iterator[SweepRow]) -> None:
         self._rows = rows
 
+    @with_one_blas_thread
     def __next__(self) -> SweepRow:
         return next(self._rows)
 

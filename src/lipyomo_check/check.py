@@ -14,6 +14,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from lipyomo_check.errors import ProofError
 from lipyomo_check.network import compare_network
 from lipyomo_check.reading import after_first_line, entry, lines, read
@@ -112,8 +114,22 @@ def check_proof(
     if told is not None:
         warnings.warn("told= goes with the next version: use progress=", DeprecationWarning, 2)
         progress = told
-    network = None if network is None else Path(network)
-    data = read(Path(path))  # once: the file may be another one a moment later
+    with threadpool_limits(limits=1, user_api="blas"):  # for matrices as small as these
+        return _checked(
+            Path(path), network and Path(network), digest, progress, workers, executor, strict
+        )
+
+
+def _checked(
+    path: Path,
+    network: Path | None,
+    digest: str | None,
+    progress: Callable[[int], None] | None,
+    workers: int,
+    executor: Executor | None,
+    strict: bool,
+) -> Verdict:
+    data = read(path)  # once: the file may be another one a moment later
     found = lines(data)
     first = next(found, None)
     if first is None:

@@ -32,6 +32,7 @@ from lipyomo.blocks.use import OneSided, check_use
 from lipyomo.blocks.written import Shelf, Written, check_unused
 from lipyomo.errors import ProblemError
 from lipyomo.network import Network
+from lipyomo.system.threads import with_one_blas_thread
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import BlockData
@@ -122,7 +123,7 @@ class FormulationBlockData(BlockData):
         """Arguments by their names of today; old ones are warned of."""
         if "network_block" not in options:
             return options
-        deprecated("network_block=", "network=", 4)
+        deprecated("network_block=", "network=")
         return {"network": options["network_block"]} | {
             name: given for name, given in options.items() if name != "network_block"
         }
@@ -135,6 +136,7 @@ class FormulationBlockData(BlockData):
         """The arguments of a rebuild, from those of the first time."""
         return recipe
 
+    @with_one_blas_thread
     def _build(self, arguments: dict[str, Any], again: bool = False) -> None:
         """Write the constraints from the arguments of ``build_formulation``."""
         # What is in a slice may change; the block belongs to the variables that were in it.

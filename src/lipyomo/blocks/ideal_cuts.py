@@ -24,8 +24,10 @@ from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.partition import ends_of_terms, terms_of
 from lipyomo.errors import ProblemError, SolverError
 from lipyomo.solvers import solve_model
+from lipyomo.system.threads import with_one_blas_thread
 
 
+@with_one_blas_thread
 def add_ideal_cuts(
     block: Any, solver: str = "highs", rounds: int = 3, tolerance: float = PARAMS.violation
 ) -> int:

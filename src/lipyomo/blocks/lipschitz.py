@@ -178,7 +178,7 @@ class LipschitzBlockData(FormulationBlockData):
         options = dict(super()._modern(options))
         if options.get("formulation") in ("auto", "adjoint", "tangent"):
             word = options.pop("formulation")
-            deprecated(f"formulation={word!r}", f"encoding={word!r}", 4)
+            deprecated(f"formulation={word!r}", f"encoding={word!r}")
             options["encoding"] = word
         sense = options.pop("sense", None)
         if sense not in (None, "max"):
@@ -187,7 +187,7 @@ class LipschitzBlockData(FormulationBlockData):
                 "for maximisation.  Remedy: UpperLipschitzBlock to keep it small"
             )
         if sense is not None:
-            deprecated("sense='max'", "nothing, there is no other", 4)
+            deprecated("sense='max'", "nothing, there is no other")
         return options
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:

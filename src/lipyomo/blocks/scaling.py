@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lipyomo.arguments import real_numbers
 from lipyomo.errors import ProblemError
 from lipyomo.network import Layer, Network
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Scaling:
             if name.endswith("factor") and (values == 0).any():
                 raise ProblemError(f"scaling: {name} holds a zero")
 
+    @with_one_blas_thread
     def apply(self, network: Network) -> Network:
         """The network as a function of the model's inputs, in the model's outputs."""
         d, m = network.input_dim, network.output_dim

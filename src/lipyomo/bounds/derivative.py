@@ -29,6 +29,7 @@ from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm
 from lipyomo.phases import Phases
+from lipyomo.system.threads import with_one_blas_thread
 
 DerivativeRelaxation = Literal["interval", "linear"]
 
@@ -179,6 +180,7 @@ def refined(
     return low, high
 
 
+@with_one_blas_thread
 def adjoint_bounds(
     network: Network,
     bounds: LayerBounds,
@@ -205,6 +207,7 @@ def adjoint_bounds(
     return _unbatched(chain_bounds(way, ball, relaxation), backwards=True)
 
 
+@with_one_blas_thread
 def tangent_bounds(
     network: Network,
     bounds: LayerBounds,

@@ -30,8 +30,10 @@ from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import OPEN, RIGHT, Phases, flat, open_phases
 from lipyomo.run import Clock
 from lipyomo.settings import Relaxation
+from lipyomo.system.threads import with_one_blas_thread
 
 
+@with_one_blas_thread
 def preactivation_bounds(
     network: Network,
     domain: Domain,

@@ -26,6 +26,7 @@ from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.norms import LinearOutput, OutputNorm, functional
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
+from lipyomo.system.threads import with_one_blas_thread
 
 ROOM = 1e-6
 """How far beyond [0, 1] bounds of a probability may round."""
@@ -139,6 +140,7 @@ class Classifier:
         bounds = preactivation_bounds(self._with_margins[label], domain)
         return np.asarray(bounds.lower[-1])
 
+    @with_one_blas_thread
     def global_constants(self, label: int) -> FloatArray:
         """Upper bounds of ``L(f_i - f_j)`` over all valid inputs, shape (classes - 1,)."""
         if label not in self._global:

@@ -51,6 +51,7 @@ from lipyomo.questions.entries import tilted
 from lipyomo.quick import read_network
 from lipyomo.ranges import chosen_functional
 from lipyomo.run import Clock
+from lipyomo.system.threads import with_one_blas_thread
 
 if TYPE_CHECKING:
     from lipyomo.onnx.arrange import Fixed, Output
@@ -141,6 +142,7 @@ class MonotoneReport(Report):
         return f"MonotoneReport: {len(self.rows)} rows, {counts}"
 
 
+@with_one_blas_thread
 def check_monotone(
     network: Any,
     inputs: Any,

@@ -42,6 +42,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray
 from lipyomo.run import PROVED, Clock
+from lipyomo.system.threads import with_one_blas_thread
 
 METHODS = ("global", "margins", "crown", "exact", "bnb")
 
@@ -138,6 +139,7 @@ class RobustnessRow(Row):
     basis: str | None = None
 
 
+@with_one_blas_thread
 def certify_point(
     classifier: Classifier,
     x: FloatArray,

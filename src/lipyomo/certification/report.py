@@ -37,6 +37,7 @@ from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.quick import read_network
 from lipyomo.run import PROVED
+from lipyomo.system.threads import with_one_blas_thread
 
 if TYPE_CHECKING:
     from lipyomo.onnx.arrange import Fixed, Output
@@ -132,6 +133,7 @@ class RobustnessReport(Report):
         )
 
 
+@with_one_blas_thread
 def certify_robustness(
     network: Any,
     inputs: Any,

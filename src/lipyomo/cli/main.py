@@ -23,6 +23,7 @@ from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams, w
 from lipyomo.cli.words import UsageError
 from lipyomo.errors import ImportNote, LipyomoError
 from lipyomo.system.outputs import shown, why
+from lipyomo.system.threads import with_one_blas_thread
 from lipyomo.version import __version__
 
 SUBCOMMANDS = {
@@ -122,6 +123,7 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
         return Exit.FAILED
 
 
+@with_one_blas_thread
 def _dispatch(words: list[str], began: float) -> int:
     name = words[0] if words else ""
     if name in SUBCOMMANDS:

@@ -20,6 +20,7 @@ from lipyomo.onnx.trace import Trace
 from lipyomo.problem import LOOKS
 from lipyomo.reduce.merge import merge
 from lipyomo.system.extras import need
+from lipyomo.system.threads import with_one_blas_thread
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -29,6 +30,7 @@ SMOOTH = {"tanh": "tanh", "logistic": "sigmoid"}
 """Names of smooth activations there and here."""
 
 
+@with_one_blas_thread
 def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     """Turn a fitted scikit-learn estimator into a network.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lipyomo.arguments import instance
+from lipyomo.arguments import instance, warn_caller
 from lipyomo.errors import ImportRefused
 from lipyomo.importers.exporting import eagerly, exported, still_copy, uncompiled
 from lipyomo.network import Network
@@ -17,6 +16,7 @@ from lipyomo.onnx.importing import from_model
 from lipyomo.problem import LOOKS
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.system.extras import need
+from lipyomo.system.threads import with_one_blas_thread
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +27,7 @@ class SoftplusThreshold(UserWarning):
     """PyTorch's Softplus jumps at its threshold; it was imported without."""
 
 
+@with_one_blas_thread
 def from_torch(
     module: Module,
     example: Tensor | Sequence[int] | None = None,
@@ -124,7 +125,7 @@ def _check_jumps(module: Module) -> None:
             raise ImportRefused(
                 f"{what}, so it has no Lipschitz constant", remedy=_CONTINUOUS[kind]
             )
-        warnings.warn(f"{what}; it is imported without", SoftplusThreshold, stacklevel=3)
+        warn_caller(f"{what}; it is imported without", SoftplusThreshold)
 
 
 _CONTINUOUS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
@@ -24,7 +24,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, Witness
 from lipyomo.run import Run
 from lipyomo.settings import Settings
-from lipyomo.system.threads import blas_threads
+from lipyomo.system.threads import with_one_blas_thread
 
 LINEAR = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
 """Output norms whose dual balls are polytopes."""
@@ -166,9 +166,10 @@ _METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
-    """Enter `method` in the table."""
-    _METHODS[method.name] = method
-    return method
+    """Enter `method` in the table; the linear algebra has one thread while it runs."""
+    found = replace(method, run=with_one_blas_thread(method.run))
+    _METHODS[method.name] = found
+    return found
 
 
 def method(
@@ -177,8 +178,7 @@ def method(
     """Enter the decorated function in the table; the arguments are fields of its `Method`."""
 
     def enter(run: Recipe) -> Recipe:
-        register(Method(name, title, guarantee, reference, run, **keywords))
-        return run
+        return register(Method(name, title, guarantee, reference, run, **keywords)).run
 
     return enter
 
@@ -212,6 +212,7 @@ def bounding_methods() -> list[str]:
     return [name for name, method in methods().items() if method.guarantee in upper]
 
 
+@with_one_blas_thread
 def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Result:
     """Run one method on a problem it can treat.
 
@@ -230,9 +231,7 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
         raise MethodError(
             f"method {name} has no option {', '.join(sorted(unknown))} (it has {own})"
         )
-    # the matrices of all methods are small: BLAS threads would only wait for each other
-    quiet = overflow_is_meant(problem.network, problem.domain)
-    with blas_threads(1), quiet:
+    with overflow_is_meant(problem.network, problem.domain):
         return finished(method, Run(problem, settings, name, method.guarantee))
 
 

@@ -34,6 +34,7 @@ from lipyomo.onnx.runtime import Runner, open_runtime
 from lipyomo.onnx.select import select_graph
 from lipyomo.problem import LOOKS
 from lipyomo.system.memory import BATCH
+from lipyomo.system.threads import with_one_blas_thread
 
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""
@@ -171,6 +172,7 @@ def random_points(dimension: int, count: int, rng: np.random.Generator) -> Float
     return points
 
 
+@with_one_blas_thread
 def check_against_runtime(
     network: Network,
     model: onnx.ModelProto | PathLike,

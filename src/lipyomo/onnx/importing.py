@@ -18,8 +18,10 @@ from lipyomo.onnx.check import Samples, check_against_runtime
 from lipyomo.onnx.lower import lower_graph
 from lipyomo.onnx.read import PathLike, check_model, inlined, read_model
 from lipyomo.onnx.select import select_graph
+from lipyomo.system.threads import with_one_blas_thread
 
 
+@with_one_blas_thread
 def load(
     path: PathLike,
     output: Output = None,
@@ -73,6 +75,7 @@ def load(
         return _network(model, output, check, domain, name, fixed)
 
 
+@with_one_blas_thread
 def from_model(
     model: onnx.ModelProto,
     output: Output = None,

@@ -35,6 +35,7 @@ from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.onnx.read import PathLike
 from lipyomo.onnx.select import NAMES
 from lipyomo.system.outputs import MODEL, written
+from lipyomo.system.threads import with_one_blas_thread
 from lipyomo.version import __version__
 
 OPSET = 17
@@ -203,6 +204,7 @@ def _exact_ratio(left: float, right: float) -> bool:
     return right != 0.0 and Fraction(left / right) * Fraction(right) == Fraction(left)
 
 
+@with_one_blas_thread
 def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     """Turn a network into an ONNX model.
 
@@ -261,6 +263,7 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     return model
 
 
+@with_one_blas_thread
 def write(network: Network, path: PathLike) -> None:
     """Write a network to an ONNX file (see `to_onnx`)."""
     to_onnx(network, path)

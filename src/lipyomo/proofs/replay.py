@@ -15,6 +15,7 @@ from lipyomo.numerics.exact import fraction, root_below
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.replay import attained_square, in_region
 from lipyomo.result import Witness
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class ExactReplay:
         return root_below(fmpq(self.square.numerator, self.square.denominator))
 
 
+@with_one_blas_thread
 def replay(problem: LipschitzProblem, witness: Witness) -> ExactReplay:
     """Check a witness without rounding.
 

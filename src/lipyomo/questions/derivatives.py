@@ -20,6 +20,7 @@ from lipyomo.ranges import Range, chosen_functional, why_open
 from lipyomo.result import Status
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,7 @@ class JacobianRanges:
         }
 
 
+@with_one_blas_thread
 def derivative_range(
     problem: LipschitzProblem,
     functional: npt.ArrayLike | None = None,
@@ -118,6 +120,7 @@ def derivative_range(
     return ranges_along(along, row[None], settings).entries[0][0]
 
 
+@with_one_blas_thread
 def jacobian_ranges(
     problem: LipschitzProblem, settings: Settings | None = None, **changes: Any
 ) -> JacobianRanges:
@@ -148,6 +151,7 @@ def _checked(problem: LipschitzProblem) -> LipschitzProblem:
     return problem
 
 
+@with_one_blas_thread
 def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings) -> JacobianRanges:
     """The ranges of ``rows . J T`` for functionals (p, m), some at a time."""
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)

@@ -18,6 +18,7 @@ from lipyomo.result import Status
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
 from lipyomo.system.plain import plain
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ class LargestValue:
         return found
 
 
+@with_one_blas_thread
 def largest_value(
     problem: LipschitzProblem | Sequence[LipschitzProblem],
     settings: Settings | None = None,

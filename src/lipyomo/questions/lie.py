@@ -20,8 +20,10 @@ from lipyomo.ranges import Range, check_parts, chosen_functional
 from lipyomo.run import Clock
 from lipyomo.search.values.field import FieldPipeline, FieldQuestion
 from lipyomo.settings import Settings
+from lipyomo.system.threads import with_one_blas_thread
 
 
+@with_one_blas_thread
 def lie_derivative(
     V: Network,
     g: Network | Sequence[Any],

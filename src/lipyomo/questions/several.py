@@ -14,6 +14,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Result, Status, close_enough
 from lipyomo.run import PROVED, Clock
 from lipyomo.settings import Settings
+from lipyomo.system.threads import with_one_blas_thread
 
 LEAST = time.get_clock_info("monotonic").resolution
 """Seconds that a part gets when time is over: there is a bound even so."""
@@ -25,6 +26,7 @@ def shared(clock: Clock, left: int) -> dict[str, Any]:
     return {"time_limit": share, "started": None, "should_stop": lambda: clock.interrupted}
 
 
+@with_one_blas_thread
 def solve_largest(
     problems: Sequence[LipschitzProblem],
     method: str = "auto",

@@ -29,8 +29,10 @@ from lipyomo.search.values.params import PARAMS
 from lipyomo.search.values.pipeline import Pipeline
 from lipyomo.search.values.smooth import SmoothPipeline
 from lipyomo.settings import Settings
+from lipyomo.system.threads import with_one_blas_thread
 
 
+@with_one_blas_thread
 def value_range(
     network: Network,
     domain: Domain,

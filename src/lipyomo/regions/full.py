@@ -27,8 +27,10 @@ from lipyomo.regions.combination import Body, Row, contradicts, slacks
 from lipyomo.regions.margin import Deepest, deepest
 from lipyomo.regions.projection import between, nearest
 from lipyomo.regions.replay import in_region, strict_pattern
+from lipyomo.system.threads import with_one_blas_thread
 
 
+@with_one_blas_thread
 def examine(network: Network, domain: Domain, pattern: Pattern) -> Interior:
     """Whether the region of a full pattern has interior in the domain.
 

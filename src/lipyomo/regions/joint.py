@@ -11,6 +11,7 @@ from lipyomo.errors import NetworkError
 from lipyomo.network import Network, Pattern
 from lipyomo.networks import side_by_side
 from lipyomo.regions.margin import InteriorPoint, interior_point
+from lipyomo.system.threads import with_one_blas_thread
 
 
 def joint_pattern(networks: Sequence[Network], patterns: Sequence[Pattern]) -> Pattern:
@@ -37,6 +38,7 @@ def joint_pattern(networks: Sequence[Network], patterns: Sequence[Pattern]) -> P
     return tuple(np.concatenate([own[i] for own in padded]) for i in range(depth))
 
 
+@with_one_blas_thread
 def joint_interior_point(
     networks: Sequence[Network], domain: Domain, patterns: Sequence[Pattern]
 ) -> InteriorPoint:

@@ -22,6 +22,7 @@ from lipyomo.numerics.lp import LinearProgram
 from lipyomo.regions.euclidean import nearest_point
 from lipyomo.regions.params import PARAMS
 from lipyomo.regions.rows import RegionRows, region_rows
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Deepest:
     guesses: list[FloatArray]
 
 
+@with_one_blas_thread
 def interior_point(network: Network, domain: Domain, pattern: Pattern) -> InteriorPoint:
     """A point of the region of `pattern` with the largest margin, and a ceiling of all margins.
 

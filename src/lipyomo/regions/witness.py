@@ -23,8 +23,10 @@ from lipyomo.regions.replay import attained_square, exact_jacobian, strict_patte
 from lipyomo.regions.rows import region_rows
 from lipyomo.regions.smooth_witness import smooth_witness
 from lipyomo.result import Witness
+from lipyomo.system.threads import with_one_blas_thread
 
 
+@with_one_blas_thread
 def make_witness(
     problem: LipschitzProblem, x: FloatArray, params: Params = PARAMS
 ) -> Witness | None:
@@ -152,6 +154,7 @@ def _norm_from_below(
     return float(value - gamma(terms + sizes.size) * reach)
 
 
+@with_one_blas_thread
 def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness | None:
     """A witness in, or close to, the region of a pattern of the reduced problem's network.
 

@@ -22,6 +22,7 @@ from lipyomo.search.standing import Standing
 from lipyomo.search.workers import Team
 from lipyomo.system.parallel import Workers
 from lipyomo.system.processes import MOMENT
+from lipyomo.system.threads import with_one_blas_thread
 
 News = Callable[[FloatArray | None, float, int, str], object]
 """Hears of a better point (or None), the bound so far, the number of nodes, and a message."""
@@ -97,6 +98,7 @@ class Engine(Generic[N, T]):
         self._reported = -math.inf
         self._saves_at = 0.0
 
+    @with_one_blas_thread
     def run(self) -> Found[N]:
         """Search until nothing is left, or time is up, or the user has enough.
 

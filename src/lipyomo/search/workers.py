@@ -28,14 +28,13 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from threadpoolctl import threadpool_limits
-
 from lipyomo.run import Clock
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import N, Outcome, Pipeline, Pulse, Recipe, T
 from lipyomo.search.queue import Batch
 from lipyomo.system.parallel import UNKNOWN, Workers
 from lipyomo.system.processes import MOMENT
+from lipyomo.system.threads import with_one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,6 @@ _kept = threading.local()
 def _pipeline_of(parcel: Parcel[Any]) -> Pipeline[Any, Any]:
     """The worker's pipeline for the task's search."""
     if getattr(_kept, "token", None) != parcel.token:
-        # a worker a core: BLAS threads of their own would take the cores from each other
-        threadpool_limits(limits=1, user_api="blas")
         recipe: Recipe[Any, Any] = pickle.loads(parcel.recipe)
         vars(_kept).update(token=parcel.token, pipeline=recipe.pipeline())
     pipeline: Pipeline[Any, Any] = _kept.pipeline
@@ -78,6 +75,7 @@ def forget() -> None:
     vars(_kept).clear()
 
 
+@with_one_blas_thread
 def work(
     parcel: Parcel[Any], clock: Clock | None = None, pulse: Pulse = lambda: None
 ) -> Outcome[Any]:

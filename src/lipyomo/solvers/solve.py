@@ -20,10 +20,12 @@ from lipyomo.solvers.outcome import SolveOutcome, outcome_of
 from lipyomo.solvers.registry import AUTO, SettingsLike, candidates, logger, resolve_settings
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import StopEvent
+from lipyomo.system.threads import with_one_blas_thread
 
 _REFUSED = (SolveStatus.LICENCE, SolveStatus.SIZE_LIMIT)
 
 
+@with_one_blas_thread
 def solve_model(
     model: Any,
     solver: str = AUTO,

@@ -21,7 +21,7 @@ from lipyomo.arguments import whole_number
 from lipyomo.errors import LipyomoError
 from lipyomo.system.extras import require
 from lipyomo.system.processes import Interpreter, reason, without_messages
-from lipyomo.system.threads import usable_cores
+from lipyomo.system.threads import usable_cores, with_one_blas_thread
 
 Job = TypeVar("Job")
 Value = TypeVar("Value")
@@ -46,6 +46,14 @@ class InlineExecutor(Executor):
         return future
 
 
+@with_one_blas_thread
+def _called(
+    tell: object, function: Callable[..., Value], *arguments: object, **keywords: object
+) -> Value:
+    """Call a function in a process of a `Crew`, of which there is one a core."""
+    return without_messages(tell, function, *arguments, **keywords)
+
+
 class Crew(Executor):
     """Runs calls in processes of its own, which start when there is something for them to do.
 
@@ -68,9 +76,7 @@ class Crew(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a function of a module called."""
-        return self._threads.submit(
-            self._call, pickle.dumps((without_messages, (fn, *args), kwargs))
-        )
+        return self._threads.submit(self._call, pickle.dumps((_called, (fn, *args), kwargs)))
 
     def _call(self, content: bytes) -> Any:
         with self._lock:
@@ -129,8 +135,9 @@ class Carried(Generic[Job, Value]):
         self._content = pickle.dumps(function)
         self._key = hashlib.sha256(self._content).digest()
 
+    @with_one_blas_thread
     def __call__(self, job: Job) -> Value:
-        """Call the function."""
+        """Call the function, wherever the executor has brought it."""
         if self._key not in _CARRIED:
             _CARRIED.clear()
             _CARRIED[self._key] = pickle.loads(self._content)

@@ -1,15 +1,21 @@
-"""The cores of this machine, and how many threads the linear algebra of this process has."""
+"""The cores of this machine, and how many threads the linear algebra of this process has.
+
+The matrices of nearly everything here are small, and threads of linear algebra only wait for each
+other then: the derivatives of a network of 130 units took ten times the CPU time with two.  So
+whatever computes is decorated with `with_one_blas_thread` where it is declared: public functions,
+methods, what workers are handed, and the command line (`tests/house/test_house_threads.py` lists
+what is not, and why).  The user's own setting comes back at the end.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
-
-from threadpoolctl import threadpool_limits
+from typing import Any, ParamSpec, TypeVar
 
 Value = TypeVar("Value")
 Taken = ParamSpec("Taken")
@@ -27,31 +33,54 @@ class _BlasThreads:
 
     Blocks may overlap in several threads: the last one that was entered decides, and what there
     was before the first comes back once all are left.
+
+    To look for libraries takes milliseconds, to tell those that are known a microsecond.  So they
+    are looked for again only where modules have been loaded since.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asked: dict[object, int] = {}
-        self._before: threadpool_limits | None = None
+        self._before: dict[str, int] = {}
+        self._libraries: dict[str, Any] = {}
+        self._modules = 0
 
     @contextlib.contextmanager
     def limited(self, count: int) -> Iterator[None]:
         """A block with so many threads."""
         token = object()
         with self._lock:
+            self._look()
             self._asked[token] = count
-            found = threadpool_limits(limits=count, user_api="blas")
-            self._before = self._before or found
+            self._tell(count)
         try:
             yield
         finally:
             with self._lock:
                 del self._asked[token]
                 if self._asked:
-                    threadpool_limits(limits=[*self._asked.values()][-1], user_api="blas")
-                elif self._before is not None:
-                    self._before.restore_original_limits()
-                    self._before = None
+                    self._tell([*self._asked.values()][-1])
+                else:
+                    for place, before in self._before.items():
+                        self._libraries[place].set_num_threads(before)
+                    self._before.clear()
+
+    def _look(self) -> None:
+        """Look for libraries, unless all that are loaded are known."""
+        if len(sys.modules) == self._modules or "numpy" not in sys.modules:
+            return
+        import scipy.linalg  # noqa: F401  # it brings a library of its own, perhaps within the block
+        from threadpoolctl import ThreadpoolController
+
+        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+            self._libraries.setdefault(library.filepath, library)
+        self._modules = len(sys.modules)
+
+    def _tell(self, count: int) -> None:
+        for place, library in self._libraries.items():
+            if place not in self._before:
+                self._before[place] = library.num_threads
+            library.set_num_threads(count)
 
 
 _BLAS = _BlasThreads()
@@ -63,15 +92,20 @@ def blas_threads(count: int) -> contextlib.AbstractContextManager[None]:
 
 
 def with_one_blas_thread(function: Callable[Taken, Value]) -> Callable[Taken, Value]:
-    """A function during which the linear algebra has one thread.
-
-    Small matrices gain nothing from more, which spend their time waiting for each other: proofs
-    took ten times as long with two.
-    """
+    """A function during which the linear algebra has one thread."""
 
     @functools.wraps(function)
     def alone(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
         with blas_threads(1):
             return function(*args, **kwargs)
 
+    vars(alone)[_MARK] = True
     return alone
+
+
+_MARK = "__one_blas_thread__"
+
+
+def has_one_blas_thread(function: Callable[..., Any]) -> bool:
+    """Whether a function is decorated with `with_one_blas_thread`, beneath other decorators too."""
+    return _MARK in vars(function)

@@ -12,7 +12,7 @@ import lipyomo
 from lipyomo.domains import Box
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
-from lipyomo.system.parallel import InlineExecutor
+from lipyomo.system.parallel import Carried, InlineExecutor
 from networks import random_network
 
 PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
@@ -39,11 +39,11 @@ def test_an_answer_depends_on_the_tasks_and_not_on_who_does_them() -> None:
     assert (inline.lower, inline.upper, inline.nodes) == (pooled.lower, pooled.upper, pooled.nodes)
 
 
-def _blas_threads() -> int:
+def _blas_threads(job: object = None) -> int:
     return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
 
-def test_a_worker_uses_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_uses_one_core_and_leaves_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -51,7 +51,8 @@ def test_a_worker_uses_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
         if before == 1:
             pytest.skip("this machine has one core")
         lipyomo.solve(PROBLEM, "bnb", threads=2, executor=pool)
-        assert pool.submit(_blas_threads).result() == 1
+        assert pool.submit(_blas_threads).result() == before
+        assert pool.submit(Carried(_blas_threads), None).result() == 1
 
 
 def test_a_dask_cluster_searches_subtrees(constant: float) -> None:

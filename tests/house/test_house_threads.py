@@ -1,0 +1,77 @@
+"""Whatever computes is declared to have one thread of linear algebra, or is listed here."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import pytest
+
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.cascade import Cascade
+from lipyomo.certification import Classifier
+from lipyomo.cli import main
+from lipyomo.methods import methods
+from lipyomo.search import workers
+from lipyomo.search.engine import Engine
+from lipyomo.sweeps import Sweep
+from lipyomo.system import parallel
+from lipyomo.system.threads import has_one_blas_thread
+
+MODULES = (
+    "lipyomo", "lipyomo.activations", "lipyomo.blocks", "lipyomo.bounds", "lipyomo.certification",
+    "lipyomo.compare", "lipyomo.domains", "lipyomo.importers", "lipyomo.maps", "lipyomo.methods",
+    "lipyomo.networks", "lipyomo.onnx", "lipyomo.proofs", "lipyomo.regions", "lipyomo.solvers",
+)  # fmt: skip
+
+EXEMPT = {
+    "names and parameters": {
+        "activation", "activations", "known_as", "Silu", "QuickGelu", "functional", "parse_output_norm", "ball",
+        "get_method", "method", "methods", "register", "default_methods", "cells_of", "grid",
+        "available_solvers", "choose_solver", "get_solver", "load_settings", "solver_table",
+        "network_digest", "joint_pattern",
+    },
+    "rows and pictures": {
+        "plot_rows", "plot_map", "reference_interval", "to_csv", "to_json", "with_errors",
+    },
+    "products of a few matrices, maybe large": {
+        "affine_after", "compose", "difference", "parallel", "unroll", "side_by_side",
+    },
+    "does it where it works": {
+        "compare",  # in processes of its own
+        "sweep",  # row by row: Sweep.__next__
+        "rebuild",  # block by block: FormulationBlockData._build
+    },
+}  # fmt: skip
+"""Public functions without the decorator, by what they do."""
+
+
+def _functions() -> dict[str, object]:
+    found: dict[str, object] = {}
+    for place in MODULES:
+        module = import_module(place)
+        things = {name: getattr(module, name) for name in module.__all__}
+        found |= {name: thing for name, thing in things.items() if inspect.isfunction(thing)}
+    return found
+
+
+def test_public_functions_have_one_thread_of_linear_algebra() -> None:
+    functions = _functions()
+    without = {name for name, thing in functions.items() if not has_one_blas_thread(thing)}
+    assert without == set().union(*EXEMPT.values())
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        Engine.run, Cascade.run, Classifier.global_constants, FormulationBlockData._build,
+        Sweep.__next__, main._dispatch, workers.work, parallel._called, parallel.Carried.__call__,
+    ],
+    ids=lambda thing: thing.__qualname__,
+)  # fmt: skip
+def test_what_else_computes_has_it(thing: object) -> None:
+    assert has_one_blas_thread(thing)
+
+
+def test_methods_have_it_also_where_they_are_called_directly() -> None:
+    assert not [name for name, method in methods().items() if not has_one_blas_thread(method.run)]
