@@ -26,7 +26,8 @@ MODULES = (
 
 EXEMPT = {
     "names and parameters": {
-        "activation", "activations", "known_as", "Silu", "QuickGelu", "functional", "parse_output_norm", "ball",
+        "activation", "activations", "known_as", "Silu", "QuickGelu", "functional",
+        "parse_output_norm", "ball",
         "get_method", "method", "methods", "register", "default_methods", "cells_of", "grid",
         "available_solvers", "choose_solver", "get_solver", "load_settings", "solver_table",
         "network_digest", "joint_pattern",
