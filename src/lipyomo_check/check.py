@@ -114,10 +114,9 @@ def check_proof(
     if told is not None:
         warnings.warn("told= goes with the next version: use progress=", DeprecationWarning, 2)
         progress = told
+    network = None if network is None else Path(network)
     with threadpool_limits(limits=1, user_api="blas"):  # for matrices as small as these
-        return _checked(
-            Path(path), network and Path(network), digest, progress, workers, executor, strict
-        )
+        return _checked(Path(path), network, digest, progress, workers, executor, strict)
 
 
 def _checked(
