@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
 Value = TypeVar("Value")
@@ -69,7 +70,7 @@ class _BlasThreads:
         """Look for libraries, unless all that are loaded are known."""
         if len(sys.modules) == self._modules or "numpy" not in sys.modules:
             return
-        import scipy.linalg  # noqa: F401  # it brings a library of its own, perhaps within the block
+        import_module("scipy.linalg")  # has a library of its own, and may be loaded in the block
         from threadpoolctl import ThreadpoolController
 
         for library in ThreadpoolController().select(user_api="blas").lib_controllers:
