@@ -18,6 +18,7 @@
 - ``control``: closed loops of a plant and a neural policy over several steps
 - ``picture``: the pictures of the README
 - ``glossary``: the pictures of the glossary and of the tutorial
+- ``elementary``: values of elementary functions, with which those of the platform are compared
 - ``report``: how far every estimator is from the truth, as one PDF
 - ``gallery``: every method on one network, with pictures, for the documentation
 
@@ -51,6 +52,7 @@ MEASUREMENTS = (
     "control",
     "picture",
     "glossary",
+    "elementary",
     "report",
     "gallery",
 )

@@ -108,6 +108,10 @@ class MissingExtra(LipyomoError):
         )
 
 
+class PlatformError(LipyomoError):
+    """What bounds assume of the arithmetic of this machine does not hold."""
+
+
 class ResultError(LipyomoError):
     """Data that should be a saved result are not."""
 

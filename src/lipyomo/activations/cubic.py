@@ -31,6 +31,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.activations.bands import Band, chord
+from lipyomo.activations.elementary import arctanh, exp, tanh
 from lipyomo.activations.sums import Sums
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
@@ -46,7 +47,7 @@ _STEPS = 3
 def tanh_band(sums: Sums) -> Band:
     """Bands around ``A tanh + c tanh'``."""
     A, c, low, high, s = sums
-    first, last, flat_first, flat_last = np.tanh(low), np.tanh(high), _slope(low), _slope(high)
+    first, last, flat_first, flat_last = tanh(low), tanh(high), _slope(low), _slope(high)
     start, end = sums.of(first, flat_first), sums.of(last, flat_last)
     if s is None:
         slopes = flat_first * (A - 2.0 * c * first), flat_last * (A - 2.0 * c * last)
@@ -56,7 +57,7 @@ def tanh_band(sums: Sums) -> Band:
     roots, rest = _roots(A, c, s)
     unit = UNIT_ROUNDOFF
     for t, known in roots:
-        z = np.arctanh(t)
+        z = arctanh(t)
         room = 16 * unit * np.abs(z)
         inside = known & (np.abs(t) < 1.0) & (z >= low - room) & (z <= high + room)
         there = A * t + c * ((1.0 - t) * (1.0 + t)) - s * z
@@ -72,7 +73,7 @@ def tanh_band(sums: Sums) -> Band:
 
 def _slope(z: FloatArray) -> FloatArray:
     """tanh', off by 24 u."""
-    e = np.exp(-2.0 * np.abs(z))
+    e = exp(-2.0 * np.abs(z))
     return np.asarray(4.0 * e / ((1.0 + e) * (1.0 + e)))
 
 

@@ -16,6 +16,7 @@ from flint import arb
 
 from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch
+from lipyomo.activations.elementary import exp, expm1
 from lipyomo.activations.registry import finite_number, known_as, positive_number
 from lipyomo.activations.rounding import TINY, Error
 from lipyomo.activations.sums import Sums
@@ -69,10 +70,10 @@ class ExpBranch(Branch):
         """Value and derivatives up to `order` at finite `z`."""
         y = z / self.width
         depth, *steep = self._factors
-        value = depth * np.expm1(y)
+        value = depth * expm1(y)
         if order == 0:
             return (value,)
-        e = np.exp(y)
+        e = exp(y)
         return (value, *(factor * e for factor in steep[:order]))
 
     def inner(self, sums: Sums, s: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -87,7 +88,7 @@ class ExpBranch(Branch):
         room = (32 * UNIT_ROUNDOFF + UNDERFLOW) * sizes
         stationary = self.width * np.log(s * self.width / K)
         z = np.fmax(np.minimum(stationary, high), low)  # at low if there is none
-        e = np.exp(z / self.width)
+        e = exp(z / self.width)
         value, slope = K * e - A * depth - s * z, K * e / self.width - s
         off = 32 * UNIT_ROUNDOFF * (np.abs(K) / self.width + np.abs(s))
         rise, fall = np.maximum(slope + off, 0.0), np.maximum(off - slope, 0.0)

@@ -15,6 +15,7 @@ from flint import arb
 
 from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn
+from lipyomo.activations.elementary import erf, exp
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import FARTHEST, error
 from lipyomo.arrays import FloatArray
@@ -42,14 +43,12 @@ class ErfBranch(Branch):
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""
-        from scipy.special import erf
-
         value = erf(z)
         if order == 0:
             return (value,)
         x = np.clip(z, -FARTHEST, FARTHEST)
         square = x * x
-        slope = np.exp(-square) * (2.0 / np.sqrt(np.pi))
+        slope = exp(-square) * (2.0 / np.sqrt(np.pi))
         return (value, slope, -2.0 * x * slope, (4.0 * square - 2.0) * slope)[: order + 1]
 
     def ball(self, z: arb) -> tuple[arb, arb]:

@@ -31,6 +31,7 @@ from flint import arb
 
 from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn
+from lipyomo.activations.elementary import erfc, exp
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import FARTHEST, error
@@ -65,14 +66,12 @@ class GeluBranch(Branch):
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""
-        from scipy.special import erfc
-
         below = 0.5 * erfc(z * -np.sqrt(0.5))
         if order == 0:
             return (z * below,)
         z_cut = np.clip(z, -FARTHEST, FARTHEST)
         square = z_cut * z_cut
-        density = np.exp(-0.5 * square) * (1.0 / np.sqrt(2.0 * np.pi))
+        density = exp(-0.5 * square) * (1.0 / np.sqrt(2.0 * np.pi))
         found = z * below, below + z_cut * density
         if order == 1:
             return found

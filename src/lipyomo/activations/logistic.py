@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.activations.elementary import exp
 from lipyomo.arrays import FloatArray
 
 
 def logistic(y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """P and q at `y`; relative errors below 20 u."""
-    e = np.exp(-np.abs(y))
+    e = exp(-np.abs(y))
     large = 1.0 / (1.0 + e)
     small = e * large
     right = y >= 0.0

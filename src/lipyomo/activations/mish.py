@@ -21,6 +21,7 @@ from flint import arb
 
 from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn
+from lipyomo.activations.elementary import exp
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
@@ -53,7 +54,7 @@ class MishBranch(Branch):
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""
-        e = np.exp(-np.abs(z))
+        e = exp(-np.abs(z))
         right, one = z >= 0.0, 1.0 + e
         whole = np.where(right, 1.0 + 2.0 * e * one, 2.0 + e * (2.0 + e))
         T = np.where(right, 1.0 + 2.0 * e, e * (2.0 + e)) / whole

@@ -35,6 +35,29 @@ ULP = 2.0 * UNIT_ROUNDOFF
 """Relative distance of neighbouring numbers, at most."""
 
 
+class Assumed(NamedTuple):
+    """A function is off by at most ``(relative + squares z**2) u |value| + absolute u`` at z."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
+    squares: float = 0.0
+
+
+ASSUMED = {
+    "exp": Assumed(8.0),
+    "expm1": Assumed(8.0),
+    "log1p": Assumed(8.0),
+    "tanh": Assumed(8.0),
+    "arctanh": Assumed(8.0),
+    "sin": Assumed(absolute=8.0),
+    "cos": Assumed(absolute=8.0),
+    "erf": Assumed(8.0),
+    "erfc": Assumed(16.0, squares=4.0),
+}
+"""The functions in use and what they are assumed to be off by, beside `TINY`;
+`lipyomo.activations.elementary` compares them with stored values where the program runs."""
+
+
 class Error(NamedTuple):
     """``relative * |computed| + absolute`` bounds what a computed number is off by."""
 

@@ -20,6 +20,7 @@ from flint import arb
 from lipyomo.activations.activation import Activation
 from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch
+from lipyomo.activations.elementary import cos, sin
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.activations.sums import Sums
@@ -44,7 +45,7 @@ class SineBranch(Branch):
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""
-        s, c = np.sin(z), np.cos(z)
+        s, c = sin(z), cos(z)
         around = s, c, -s, -c
         return tuple(around[(self.quarters + k) % 4] for k in range(order + 1))
 

@@ -14,6 +14,7 @@ import numpy as np
 from flint import arb
 
 from lipyomo.activations.branch import Branch, Turn, exact_turn
+from lipyomo.activations.elementary import exp, log1p
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
@@ -37,7 +38,7 @@ class SoftplusBranch(Branch):
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""
-        value = np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z)))
+        value = np.maximum(z, 0.0) + log1p(exp(-np.abs(z)))
         if order == 0:
             return (value,)
         p, q = logistic(z)

@@ -21,6 +21,7 @@ from lipyomo.activations.activation import Activation
 from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.cubic import tanh_band
+from lipyomo.activations.elementary import exp, tanh
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.activations.sums import Sums
@@ -52,10 +53,10 @@ class TanhBranch(Branch):
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""
-        t = np.tanh(z)
+        t = tanh(z)
         if order == 0:
             return (t,)
-        e = np.exp(-2.0 * np.abs(z))
+        e = exp(-2.0 * np.abs(z))
         d = 1.0 + e
         slope = 4.0 * e / (d * d)
         if order == 1:
