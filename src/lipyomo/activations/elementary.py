@@ -12,6 +12,7 @@ strided ones, since each of these may go another way.  A function that is off by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -110,16 +111,14 @@ def _arranged(points: FloatArray) -> Iterator[tuple[np.ndarray, FloatArray]]:
         start, turn = start + part.size, turn + 1
 
 
-def _erf() -> Function:
-    from scipy.special import erf as found
+def _special(name: str) -> Callable[[], Function]:
+    """A function of SciPy, whose module is loaded when it is needed."""
 
-    return found  # type: ignore[no-any-return]
+    def find() -> Function:
+        found: Function = getattr(import_module("scipy.special"), name)
+        return found
 
-
-def _erfc() -> Function:
-    from scipy.special import erfc as found
-
-    return found  # type: ignore[no-any-return]
+    return find
 
 
 exp = Elementary("exp", lambda: np.exp)
@@ -129,5 +128,5 @@ tanh = Elementary("tanh", lambda: np.tanh)
 arctanh = Elementary("arctanh", lambda: np.arctanh)
 sin = Elementary("sin", lambda: np.sin)
 cos = Elementary("cos", lambda: np.cos)
-erf = Elementary("erf", _erf)
-erfc = Elementary("erfc", _erfc)
+erf = Elementary("erf", _special("erf"))
+erfc = Elementary("erfc", _special("erfc"))
