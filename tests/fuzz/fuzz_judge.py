@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
+import numpy as np
 from flint import arb, fmpq
 from fuzz_oracle import Oracle, exact
 from smooth_oracle import SmoothOracle
@@ -57,9 +58,8 @@ def faults(result: Answered, truth: arb) -> list[str]:
 
 def false_witness(witness: Any, oracle: Oracle | SmoothOracle) -> list[str]:
     """Whether less than a witness says is attained at its point, or nothing."""
-    point = [exact(x) for x in witness.point.tolist()]
-    if witness.rest is not None:
-        point = [x + exact(y) for x, y in zip(point, witness.rest.tolist(), strict=True)]
+    parts = np.atleast_2d(witness.point).T.tolist()  # a point, or two whose sum it is
+    point = [sum(map(exact, part), fmpq(0)) for part in parts]
     if isinstance(oracle, Oracle):
         value = oracle.at(point)
     else:  # a sum is rounded: no point of smooth networks is one
