@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.errors import LipyomoError
+from lipyomo.quantities import read_seconds
 
 
 def real_numbers(
@@ -97,6 +98,22 @@ def positive(value: Any, what: str, error: type[LipyomoError]) -> float:
     if not number > 0:
         raise error(f"{what} must be positive, not {number:g}")
     return number
+
+
+def duration(value: Any, what: str, error: type[LipyomoError]) -> float:
+    """Read seconds above zero, or a text such as ``5m`` (infinity allowed).
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`.
+    """
+    if isinstance(value, str):
+        try:
+            value = read_seconds(value)
+        except ValueError as trouble:
+            raise error(f"{what}: {trouble}") from None
+    return positive(value, what, error)
 
 
 def one_of(value: Any, choices: Collection[Any], what: str, error: type[LipyomoError]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.rounding import gamma
 from lipyomo.numerics.vertices import exact_vertices
+from lipyomo.quantities import norm_name
 from lipyomo.system.memory import BATCH
 
 InputNorm = Literal["l1", "l2", "linf"]
@@ -37,8 +38,9 @@ ONE_BY_ONE = 512
 more count as a whole, or in groups.  So many has the dual ball of the l1 norm of ten outputs."""
 
 
-def check_input_norm(name: str) -> InputNorm:
-    """Return `name` if it is an input norm, else raise `NormError`."""
+def check_input_norm(name: Any) -> InputNorm:
+    """The input norm of a name, or of 1, 2 or infinity; `NormError` if it is none."""
+    name = norm_name(name)
     one_of(name, get_args(InputNorm), "input norm", NormError)
     return cast(InputNorm, name)
 
@@ -438,6 +440,7 @@ def parse_output_norm(text: str) -> OutputNorm:
     NormError
         If the name is none of these.
     """
+    text = norm_name(text)
     if not isinstance(text, str):
         raise NormError(
             f"the output norm is {brief(text)}.  Remedy: use l1, l2, linf, cross, cross(LABEL) or "

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args
 
-from lipyomo.arguments import brief, instance, one_of, positive, real_number, whole_number
+from lipyomo.arguments import brief, duration, instance, one_of, real_number, whole_number
 from lipyomo.errors import MethodError
 from lipyomo.result import ProgressCallback
 
@@ -26,7 +26,8 @@ class Settings:
     Attributes
     ----------
     time_limit : float
-        Seconds of wall-clock time; the best interval found is returned then.
+        Seconds of wall-clock time, or a text such as ``"5m"``; the best interval found is
+        returned then.
     gap : float
         Relative gap at which to stop (LipMIP(x %) of the paper); 0 asks for the exact constant.
     threads : int, optional
@@ -96,7 +97,8 @@ class Settings:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        positive(self.time_limit, "the time limit (time_limit)", MethodError)
+        limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
+        object.__setattr__(self, "time_limit", limit)
         if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
             raise MethodError(f"gap must be in [0, 1), not {self.gap}")
         if self.threads is not None:

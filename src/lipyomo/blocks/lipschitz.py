@@ -40,6 +40,7 @@ from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm, output_norm_of
 from lipyomo.numerics.rounding import EQUAL
+from lipyomo.quantities import norm_name
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -138,6 +139,7 @@ class LipschitzBlockData(FormulationBlockData):
         FixedInputWarning
             If some inputs cannot move.
         """
+        input_norm = norm_name(input_norm)
         if input_norm not in ("linf", "l1"):
             raise NormError(
                 f"the input norm {input_norm!r} is not linear, so a MIP cannot express it.  "

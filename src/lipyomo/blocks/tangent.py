@@ -40,6 +40,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import Matrix
 from lipyomo.norms import InputNorm
+from lipyomo.quantities import norm_name
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class TangentBlockData(FormulationBlockData):
         FixedInputWarning
             If some inputs cannot move.
         """
+        norm = norm_name(norm)
         if norm not in ("linf", "l1"):
             raise NormError(
                 f"directions in the unit ball of {norm!r} are not linear.  Remedy: linf or l1, or "

@@ -56,6 +56,7 @@ from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
+from lipyomo.quantities import norm_name
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.solvers.rows import Forms
 
@@ -159,6 +160,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         margin = real_number(margin, "margin", ProblemError)
         if not 0.0 <= margin < np.inf:
             raise ProblemError(f"margin must be a finite number of at least 0, not {margin}")
+        input_norm = norm_name(input_norm)
         if input_norm not in ("linf", "l1"):
             raise NormError(f"the input norm {input_norm!r} is not linear.  Remedy: linf or l1")
         norm = output_norm_of(output_norm)

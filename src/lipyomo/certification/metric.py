@@ -51,10 +51,12 @@ def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = No
     NormError
     """
     if weights is not None:
-        if not isinstance(norm, str):
+        if isinstance(norm, OutputNorm):
             raise NormError("weights go with linf, l2 and l1.  Remedy: put them into the dual ball")
         return Weighted(check_input_norm(norm), weights, d)
-    return NamedMetric(check_input_norm(norm)) if isinstance(norm, str) else Polyhedral(norm, d)
+    if isinstance(norm, OutputNorm):
+        return Polyhedral(norm, d)
+    return NamedMetric(check_input_norm(norm))
 
 
 class Metric(ABC):

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.api import solve
-from lipyomo.arguments import instance, positive, real_number, real_numbers
+from lipyomo.arguments import duration, instance, real_number, real_numbers
 from lipyomo.certification.columns import Columns
 from lipyomo.certification.data import (
     Clip,
@@ -267,7 +267,8 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         self._row = chosen_functional(self.network, self.functional)
         if not real_number(self.tolerance, "the tolerance", LipyomoError) >= 0:
             raise LipyomoError("the tolerance must not be negative")
-        positive(self.time_limit, "the time limit", LipyomoError)
+        limit = duration(self.time_limit, "the time limit", LipyomoError)
+        object.__setattr__(self, "time_limit", limit)
         if self.method not in bounding_methods():
             known = ", ".join(bounding_methods())
             raise LipyomoError(f"method '{self.method}' proves no sign.  Remedy: one of {known}")

@@ -30,7 +30,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from lipyomo.arguments import positive, whole_number
+from lipyomo.arguments import duration, positive, whole_number
 from lipyomo.certification.attack import Example, find_example, pulled
 from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.data import Row
@@ -92,7 +92,8 @@ class PointSettings:
     def __post_init__(self) -> None:
         if not math.isfinite(positive(self.radius, "the radius", LipyomoError)):
             raise LipyomoError("the radius must be finite")
-        positive(self.time_limit, "the time limit", LipyomoError)
+        limit = duration(self.time_limit, "the time limit", LipyomoError)
+        object.__setattr__(self, "time_limit", limit)
         whole_number(self.seed, "the seed", LipyomoError)
         known = ("global", "margins", "exact", *bounding_methods())
         for name in self.methods:

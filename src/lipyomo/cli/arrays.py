@@ -8,6 +8,7 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.cli.words import UsageError
+from lipyomo.quantities import read_number
 from lipyomo.system.archives import read_arrays
 from lipyomo.system.outputs import shown
 
@@ -76,7 +77,7 @@ def read_numbers(text: str, option: str) -> FloatArray:
     if text.endswith(".npy"):
         return read_array(text, option).reshape(-1)
     try:
-        return np.array([float(part) for part in text.split(",")])
+        return np.array([read_number(part) for part in text.split(",")])
     except ValueError:
         raise UsageError(
             f"{option}: '{text}' is neither numbers such as 1,-1 nor a .npy file"
@@ -86,7 +87,7 @@ def read_numbers(text: str, option: str) -> FloatArray:
 def read_side(text: str, option: str) -> Side:
     """Read a number for all inputs, or one for each."""
     try:
-        return float(text)
+        return read_number(text)
     except ValueError:
         if "," in text or text.endswith(".npy"):
             return read_numbers(text, option)
@@ -97,7 +98,7 @@ def read_pair(text: str, option: str) -> tuple[Side, Side]:
     """Read ``LO,HI``, or one ``LO:HI`` for each input such as ``0.2:5,0:0.95``."""
     parts = [part.strip() for part in text.split(",")]
     try:
-        low, high = np.array([part.split(":") for part in parts], dtype=np.float64).T
+        low, high = np.array([list(map(read_number, part.split(":"))) for part in parts]).T
     except ValueError:  # other numbers of parts, or files
         pass
     else:

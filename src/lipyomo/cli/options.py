@@ -8,7 +8,8 @@ from typing import Any
 
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.words import count, file_path, new_file, ratio, reader
+from lipyomo.cli.words import count, file_path, new_file, number, ratio, reader, seconds
+from lipyomo.quantities import norm_name
 from lipyomo.version import __version__
 
 DESCRIPTION = """\
@@ -79,6 +80,11 @@ def choice(text: str, *values: str, default: str | None = None) -> dict[str, Any
     return {"choices": values, "metavar": "|".join(values), "default": default, "help": text}
 
 
+def norm(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
+    """Keywords of an option that is a norm: ``2``, ``L2`` and ``inf`` are names of norms, too."""
+    return {**choice(text, *values, default=default), "type": norm_name}
+
+
 def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
     """Keywords of an option without a value."""
     return {"action": action, "help": text, **more}
@@ -96,7 +102,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         default=[],
     ),
     # the problem
-    "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
+    "--norm": norm("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
     "--output-norm": value("NORM", "linf (or |.| of one output), l1, l2, cross or cross(I)"),
     "--functional": value(
         "C",
@@ -143,8 +149,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "FILE", "the conditions on the inputs in a VNN-LIB file", reader("values.read_query")
     ),
     "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
-    "--radius": value("R", "of the ball", float),
-    "--ball-norm": choice("of the ball (linf)", "linf", "l2", "l1"),
+    "--radius": value("R", "of the ball: 0.1, or 8/255", number),
+    "--ball-norm": norm("of the ball (linf)", "linf", "l2", "l1"),
     "--clip": value(
         "LO,HI", "cut a ball or polytope with this box", reader("arrays.read_pair", "--clip")
     ),
@@ -162,7 +168,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--solver": value("NAME", "see 'lipyomo solvers'", default="auto"),
     "--solvers-file": value("FILE", "another solvers.toml", file_path),
     "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
-    "--time-limit": value("S", "seconds since the start of the command", float, default=math.inf),
+    "--time-limit": value(
+        "S", "seconds since the start of the command, or 5m, 1h", seconds, default=math.inf
+    ),
     "--memory-limit": value(
         "MB",
         "megabytes (for the import: half of the machine's memory)",

@@ -26,6 +26,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import get_method
 from lipyomo.norms import CrossOutput
 from lipyomo.problem import LipschitzProblem
+from lipyomo.quantities import read_number
 from lipyomo.settings import Settings
 from lipyomo.sweeps import SweepRow, sweep
 from lipyomo.system.rowfile import Row
@@ -84,7 +85,7 @@ def _parser() -> Parser:
         EPILOG,
         (60.0, "a ball"),
     )
-    radii = value("R,...", "radii of the balls", numbers(float), required=True)
+    radii = value("R,...", "radii of the balls", numbers(read_number), required=True)
     add(parser, "--radius", **radii)
     inputs = parser.add_mutually_exclusive_group()
     add(inputs, "--norm", help="of balls and inputs (linf)")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.errors import LipyomoError
+from lipyomo.quantities import read_number, read_seconds
 
 OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
 """Options that name files to write."""
@@ -106,6 +107,22 @@ def check_new(option: str, path: Any, kind: Any) -> None:
         raise UsageError(f"{option}: {error}") from None
 
 
+def number(text: str) -> float:
+    """Read a number, or a quotient such as ``8/255``."""
+    try:
+        return read_number(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number such as 0.1 or 8/255") from None
+
+
+def seconds(text: str) -> float:
+    """Read a time such as ``60``, ``90s`` or ``5m``."""
+    try:
+        return read_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def ratio(text: str) -> float:
     """Read ``0.05`` or ``5%``."""
     return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
@@ -121,7 +138,7 @@ def entries(text: str) -> tuple[int | str, ...]:
     return tuple(int(part) if re.fullmatch(r"-?\d+", part) else part for part in names(text))
 
 
-def numbers(kind: type[int] | type[float]) -> Callable[[str], tuple[float, ...]]:
+def numbers(kind: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
     """The type of options that are numbers between commas."""
 
     def read(text: str) -> tuple[float, ...]:

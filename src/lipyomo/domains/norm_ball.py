@@ -18,6 +18,7 @@ from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.norms import ONE_BY_ONE
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.exactness import lost_in_sum
+from lipyomo.quantities import norm_name
 
 
 def rounded_out(point: FloatArray, step: float) -> FloatArray:
@@ -59,6 +60,7 @@ class NormBall(Domain):
         clip: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> None:
         self.point, self.radius = _read_ball(center, radius)
+        norm = norm_name(norm)
         if norm not in ("l1", "l2"):
             raise DomainError(f"unknown ball norm '{norm}'.  Remedy: use l1, l2 or linf")
         self.norm = norm
@@ -218,6 +220,7 @@ def ball(
     Box or NormBall
         A box for the linf norm.
     """
+    norm = norm_name(norm)
     if norm != "linf":
         return NormBall(center, radius, norm, clip)
     point, radius = _read_ball(center, radius)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import instance, positive, real_number
+from lipyomo.arguments import duration, instance, real_number
 from lipyomo.arrays import IntArray
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError, ProblemError
@@ -64,7 +64,8 @@ class MapSettings:
     should_stop: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
-        positive(self.time_limit, "the time limit (time_limit)", MethodError)
+        limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
+        object.__setattr__(self, "time_limit", limit)
         if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
             raise MethodError(f"gap must be in [0, 1), not {self.gap}")
 

@@ -9,7 +9,7 @@ from types import NoneType
 
 import onnx
 
-from lipyomo.arguments import instance, positive, whole_number
+from lipyomo.arguments import duration, instance, whole_number
 from lipyomo.errors import ImportRefused
 from lipyomo.network import Network
 from lipyomo.onnx.arrange import Fixed, Output, tell_choices
@@ -65,7 +65,7 @@ def load(
         it may have.
     """
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
-    time_limit = positive(time_limit, "the time limit (time_limit)", ImportRefused)
+    time_limit = duration(time_limit, "the time limit (time_limit)", ImportRefused)
     if memory_limit is not None:
         memory_limit = whole_number(memory_limit, "memory_limit", ImportRefused, least=1)
     with spending(limits(time_limit, memory_limit)):

@@ -1,0 +1,60 @@
+"""Numbers, durations and norms as people write them; nothing else is imported for that."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+"""Seconds in each unit of time."""
+
+NORMS = {"1": "l1", "2": "l2", "inf": "linf", "infinity": "linf", "∞": "linf"}
+"""Names of norms, without the letter that may precede them."""
+
+
+def read_number(text: str) -> float:
+    """A number, or a quotient of two such as ``8/255``.
+
+    Raises
+    ------
+    ValueError
+        If the text is neither.
+    """
+    above, slash, below = text.partition("/")
+    if not slash:
+        return float(text)
+    if not float(below):
+        raise ValueError(f"'{text}' divides by zero")
+    return float(above) / float(below)
+
+
+def read_seconds(text: str) -> float:
+    """Seconds, or a duration such as ``90s``, ``1.5m``, ``1h30m``.
+
+    Raises
+    ------
+    ValueError
+        If the text is neither.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        parts = re.findall(r"([\d.]+)\s*([a-z]+)\s*", text.strip().lower())
+        whole = "".join(f"{amount}{unit}" for amount, unit in parts)
+        same = whole == re.sub(r"\s", "", text.lower())
+        if not parts or not same or any(unit not in UNITS for _, unit in parts):
+            raise ValueError(f"'{text}' is no time such as 60, 90s, 5m or 1h30m") from None
+        return math.fsum(float(amount) * UNITS[unit] for amount, unit in parts)
+
+
+def norm_name(given: Any) -> Any:
+    """The name of a norm that was given as ``2``, ``L2``, ``inf``, ``l_inf`` or the like.
+
+    What is no such norm is returned as it is, for whoever knows which ones there may be.
+    """
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        return given
+    text = f"{given:g}" if isinstance(given, int | float) else given.strip().lower()
+    plain = re.sub(r"[\s_-]", "", text).removeprefix("l")
+    return NORMS.get(plain, given)
