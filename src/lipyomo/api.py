@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from dataclasses import fields, replace
 from difflib import get_close_matches
@@ -77,7 +78,7 @@ def solve(
     notes = [note for note in problem.notes if note not in warnings]
     result = replace(result, warnings=[*notes, *warnings])
     if chosen.verbose:
-        print(result.summary(), flush=True)
+        print(("\n" if _in_notebook() else "") + result.summary(), flush=True)
     return result
 
 
@@ -120,9 +121,15 @@ def _unused(settings: Settings, result: Result) -> list[str]:
 
 def _telling(settings: Settings) -> Settings:
     """Settings under which a run is heard: by the log, and on standard output if it is verbose."""
+    longest = 0
 
     def tell(progress: Progress) -> None:
-        if settings.verbose:
+        nonlocal longest
+        if settings.verbose and _in_notebook():  # one line, which is written again and again
+            line = str(progress)
+            longest = max(longest, len(line))
+            print(f"\r{line:<{longest}}", end="", flush=True)
+        elif settings.verbose:
             print(progress, flush=True)
         logger.info("%s", progress)
         if settings.progress is not None:
@@ -130,6 +137,13 @@ def _telling(settings: Settings) -> Settings:
 
     heard = settings.verbose or logger.isEnabledFor(logging.INFO)
     return replace(settings, progress=tell) if heard else settings
+
+
+def _in_notebook() -> bool:
+    """Whether what is printed appears below a cell, where a line can be written again."""
+    shells = sys.modules.get("IPython")
+    shell = None if shells is None else shells.get_ipython()
+    return getattr(shell, "kernel", None) is not None
 
 
 def choose_method(problem: LipschitzProblem) -> str:

@@ -69,7 +69,8 @@ class Settings:
         Value of ``time.monotonic()`` from which `time_limit` and all seconds count; by default the
         moment at which it is asked for.
     verbose : bool
-        Print what happens: one line whenever the interval narrows, and the result.
+        Print what happens: one line whenever the interval narrows, and the result.  In notebooks
+        it is the same line again.
     options : dict
         Options of single methods, by name (``{'samples': 5000}``); unknown ones are errors.
     """

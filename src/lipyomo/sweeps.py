@@ -62,10 +62,17 @@ class Sweep(Iterator[SweepRow]):
 
     def __init__(self, rows: Iterator[SweepRow]) -> None:
         self._rows = rows
+        self._given = 0
+
+    def __repr__(self) -> str:
+        given = f"{self._given} row{'s' * (self._given != 1)} given so far"
+        return f"Sweep({given}; iterate over it, or call to_frame)"
 
     @with_one_blas_thread
     def __next__(self) -> SweepRow:
-        return next(self._rows)
+        row = next(self._rows)
+        self._given += 1
+        return row
 
     def to_frame(self) -> DataFrame:
         """All rows that are left as a pandas frame, in the order of the problems.

@@ -68,7 +68,7 @@ steep.build_formulation(b, formulation="tangent")  # wrong
 size.build_formulation(slope.gradient, sense="most")  # wrong
 along.build_formulation(b, norm="l7")  # wrong
 ball.build_formulation("three")  # wrong
-calm.build_formulation(b, margin="wide")  # wrong
+calm.build_formulation(b, distance_to_kink="wide")  # wrong
 lipyomo.blocks.rebuild(b).mend()  # wrong
 """
 

@@ -129,11 +129,21 @@ def test_a_norm_is_warned_of(use, drawn):
     "expression",
     [lambda m: m.l.value**2, lambda m: 3 * m.l.value + m.y, lambda m: pyo.exp(m.l.value)],
 )
-def test_minimising_is_an_error_whatever_the_shape(expression):
+def test_minimising_is_an_error_whatever_the_shape(expression, tmp_path):
     m = model()
     m.goal = pyo.Objective(expr=expression(m))
+    with pytest.raises(ProblemError, match=r"minimised.*Remedy: an UpperLipschitzBlock"):
+        m.write(str(tmp_path / "model.nl"))
+
+
+def test_rows_of_a_wrong_model_can_be_counted():
+    m = model()
+    rows = m.nconstraints()
+    m.goal = pyo.Objective(expr=m.l.value)
+    with pytest.warns(OneSidedWarning, match="minimised"):
+        assert len(list(m.component_data_objects(pyo.Constraint, active=True))) == rows
     with pytest.raises(ProblemError, match="minimised"):
-        list(m.component_data_objects(pyo.Constraint, active=True))
+        compile_model(m)
 
 
 def test_what_is_not_monotone_is_warned_of():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,10 @@ import numpy as np
 import pytest
 
 import lipyomo
+from lipyomo.certification import RobustnessRow, Verdict
+from lipyomo.cli.certify import _line as certify_line
 from lipyomo.cli.main import main
+from lipyomo.network import Layer
 from networks import random_network
 
 
@@ -296,3 +300,30 @@ def test_rows_of_another_width_are_one_error(
     told = capsys.readouterr()
     assert not told.out
     assert "none of the rows could be used" in told.err
+
+
+def test_the_two_radii_of_a_row_are_different_numbers() -> None:
+    row = RobustnessRow(
+        index=0,
+        verdict=Verdict.ROBUST,
+        predicted=1,
+        certified_radius=0.0077870001,
+        adversarial_radius=0.0077870006,
+    )
+    said = certify_line(row.to_dict())
+    inner, outer = re.findall(r"radius (\S+) < (\S+)", said)[0]
+    assert float(inner) <= row.certified_radius < row.adversarial_radius <= float(outer)
+    assert inner != outer
+
+
+def test_radii_are_in_units_of_the_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(CERTIFY)
+    assert "0.05, in units of the inputs\n" in capsys.readouterr().out
+    scaled = lipyomo.Network(
+        [Layer(np.diag([0.5, 2.0, 1.0]), np.ones(3)), *random_network(0, (3, 6, 3)).layers]
+    )
+    lipyomo.to_onnx(scaled, folder / "net.onnx")
+    main([*CERTIFY[:3], "--radius", "1/20", *CERTIFY[5:]])
+    assert "0.05, in units of the inputs, before the network scales them by 0.5 to 2" in (
+        capsys.readouterr().out
+    )

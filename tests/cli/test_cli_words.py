@@ -15,6 +15,8 @@ import pytest
 from cli_ran import Ran
 
 import lipyomo
+from lipyomo.cli.main import main
+from networks import random_network
 
 Cli = Callable[..., Ran]
 LONG = "a" * 5000
@@ -136,3 +138,35 @@ def test_labels_of_a_sweep_are_those_that_margin_takes(cli: Cli, net: Path, tmp_
 def test_numbers_too_large_for_floating_point(call: Callable[[], object]) -> None:
     with pytest.raises(lipyomo.LipyomoError):
         call()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--ball", "4", "--radius", "8/255", "--ball-norm", "2", "--norm", "L2"],
+        ["--ball", "4", "--radius", "8/255", "--ball-norm", "l_2", "--norm", "2"],
+        ["--config", "options.toml"],
+    ],
+)
+def test_numbers_times_and_norms_as_people_write_them(words, tmp_path, monkeypatch, capsys):
+    lipyomo.to_onnx(random_network(0, (3, 6, 1)), tmp_path / "net.onnx")
+    monkeypatch.chdir(tmp_path)
+    options = 'ball = 4\nradius = "8/255"\nball-norm = 2\nnorm = "L2"\n'
+    Path("options.toml").write_text(options, encoding="utf-8")
+    assert main(["net.onnx", *words, "--time-limit", "1m", "--quiet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ball = lipyomo.ball([4.0] * 3, 8 / 255, "l2")
+    problem = lipyomo.LipschitzProblem(random_network(0, (3, 6, 1)), ball, "l2")
+    assert found["upper"] == pytest.approx(lipyomo.solve(problem).upper, rel=1e-5)
+
+
+def test_an_unbounded_domain_is_told_before_the_search(tmp_path, monkeypatch, capsys):
+    lipyomo.to_onnx(random_network(0, (2, 3, 1)), tmp_path / "net.onnx")
+    monkeypatch.chdir(tmp_path)
+    main(["net.onnx", "--box=-inf,inf"])
+    shown = capsys.readouterr()
+    assert "all of R^2" in shown.out
+    assert "the domain is unbounded" in shown.err
+    assert "--time-limit" in shown.err
+    main(["net.onnx", "--box=0,1", "--quiet"])
+    assert "unbounded" not in capsys.readouterr().err

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pytest
 from pyomo.environ import ConcreteModel
@@ -194,3 +197,12 @@ def test_a_checkpoint_may_be_named_by_text(tmp_path):
     name = str(tmp_path / "run.checkpoint")
     assert solve(PROBLEM, "bnb", checkpoint=name).is_exact
     assert Settings(checkpoint=name).checkpoint == tmp_path / "run.checkpoint"
+
+
+def test_in_notebooks_progress_is_one_line(capsys, monkeypatch):
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    solve(PROBLEM, "bnb", verbose=True)
+    progress, *summary = capsys.readouterr().out.split("\n")
+    assert progress.count("\rlower ") == progress.count("lower ") > 0
+    assert any("bnb" in line for line in summary)

@@ -95,3 +95,15 @@ def test_ctrl_c_ends_a_sweep_after_what_its_method_has() -> None:
     assert found.lower <= found.upper
     with pytest.raises(KeyboardInterrupt):
         next(rows)
+
+
+def test_views_are_short():
+    network = lipyomo.Network.from_arrays([[[1.0, 2.0], [0.0, 1.0]], [[1.0, -1.0]]])
+    problem = lipyomo.LipschitzProblem(network, lipyomo.Box(-1, 1, 2))
+    rows = lipyomo.sweep([problem, problem], workers=1)
+    assert repr(rows) == "Sweep(0 rows given so far; iterate over it, or call to_frame)"
+    next(rows)
+    assert "1 row given" in repr(rows)
+    table = lipyomo.jacobian_ranges(problem)
+    assert len(repr(table)) < 100
+    assert "1 x 2 entries, 2 exact" in repr(table)

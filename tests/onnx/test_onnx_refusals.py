@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
+import pickle
 import re
 import shlex
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -442,3 +446,42 @@ def test_external_data(tmp_path: Path) -> None:
     assert "other files" in load_refused(path) or "cannot be read" in load_refused(path)
     (tmp_path / "big.bin").unlink()
     assert "other files" in load_refused(path)
+
+
+def npz() -> bytes:
+    target = io.BytesIO()
+    np.savez(target, x=np.zeros(2))
+    return target.getvalue()
+
+
+def zipped(*names: str) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name in names:
+            archive.writestr(name, "0")
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (zipped("net/data.pkl", "net/data/0"), "PyTorch file.*from_torch"),
+        (zipped("config.json", "model.weights.h5"), "Keras"),
+        (zipped("net.onnx"), "zip archive"),
+        (pickle.dumps({"a": 1}), "pickle"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(20), "HDF5"),
+        (npz(), "NumPy archive"),
+        (b"\x1c\0\0\0TFL3" + bytes(20), "TensorFlow Lite"),
+        (b'{"layers": []}', "text"),
+        (b'\x40\0\0\0\0\0\0\0{"w": 1}', "safetensors"),
+        (gzip.compress(b"net"), "gzip"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_files_of_other_formats_are_told(data: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.pt"
+    path.write_bytes(data)
+    with pytest.raises(ImportRefused, match=f"(?s){words}") as caught:
+        load(path)
+    assert "cut short" not in str(caught.value)
+    assert caught.value.remedy

@@ -282,8 +282,23 @@ class FormulationBlockData(BlockData):
             root = self.model()
             if self._one_sided and not self._owned and id(root) not in dedup.seen_data:
                 dedup.seen_data.add(id(root))
-                check_use(root)
+                check_use(root, solved=not _counted())
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
+
+
+_SOLVING = ("pyomo.", "lipyomo.")
+"""Packages in which models are solved, written and transformed."""
+
+
+def _counted() -> bool:
+    """Whether it is no solver that asks for constraints, but someone who looks at the model."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(("pyomo.core", "lipyomo.blocks")):
+            return not name.startswith(_SOLVING)
+        frame = frame.f_back
+    return False
 
 
 def formulation_block(name: str) -> Callable[[type], type]:

@@ -117,7 +117,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         output_norm: Any = "linf",
         scaling: Scaling | Any = None,
         input_bounds: InputBounds = None,
-        margin: float = EXACT_TOLERANCE,
+        distance_to_kink: float = EXACT_TOLERANCE,
         wrt: Iterable[Any] | None = None,
     ) -> None:
         """Write the constraints.
@@ -136,7 +136,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         input_norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm with few vertices.
-        margin : float, optional
+        distance_to_kink : float, optional
             Distance from its kink at which a unit counts as decided.  More than the solver's
             tolerance, so that no unit is taken for decided that is not.
         wrt : iterable of keys of the inputs, optional
@@ -157,9 +157,11 @@ class UpperLipschitzBlockData(FormulationBlockData):
         FixedInputWarning
             If some inputs cannot move.
         """
-        margin = real_number(margin, "margin", ProblemError)
+        margin = real_number(distance_to_kink, "distance_to_kink", ProblemError)
         if not 0.0 <= margin < np.inf:
-            raise ProblemError(f"margin must be a finite number of at least 0, not {margin}")
+            raise ProblemError(
+                f"distance_to_kink must be a finite number of at least 0, not {margin}"
+            )
         input_norm = norm_name(input_norm)
         if input_norm not in ("linf", "l1"):
             raise NormError(f"the input norm {input_norm!r} is not linear.  Remedy: linf or l1")
@@ -196,6 +198,15 @@ class UpperLipschitzBlockData(FormulationBlockData):
             for k, vertex in enumerate(vertices)
         ]
         self.value.setub(max(tops))
+
+    def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
+        if "margin" in options:
+            raise ProblemError(
+                f"margin={options['margin']!r} may mean two things.  Remedy: "
+                "output_norm='cross(i)' for margins of class i, or distance_to_kink= for the "
+                "distance from its kink at which a unit counts as decided"
+            )
+        return dict(super()._modern(options))
 
     def _box(
         self, network: Network, centre: list[Any], region: Region, radius: Any, wrt: Any

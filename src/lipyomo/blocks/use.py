@@ -60,20 +60,36 @@ class OneSided:
         """Direction in which the variable means something."""
         return 1 if self.sense == "max" else -1
 
+    @property
+    def remedy(self) -> str:
+        """What to take where the other side is meant."""
+        return _REMEDIES[self.sense, self.strict]
+
 
 _MEANS = {
-    "max": ("below", "minimised", "from above", "large", "sense='min', or UpperLipschitzBlock"),
-    "min": ("above", "maximised", "from below", "small", "sense='max', or LipschitzBlock"),
+    "max": ("below", "minimised", "from above", "large"),
+    "min": ("above", "maximised", "from below", "small"),
 }
 
+_REMEDIES = {
+    ("max", True): "an UpperLipschitzBlock, whose value stays above the constant",
+    ("min", True): "a LipschitzBlock, whose value stays below the constant",
+    ("max", False): "a NormBlock with sense='min', or sense='both'",
+    ("min", False): "a NormBlock with sense='max', or sense='both'",
+}
+"""What has a value on the other side, by sense and strictness: only Lipschitz blocks are strict."""
 
-def check_use(root: Any) -> None:
+
+def check_use(root: Any, solved: bool = True) -> None:
     """Check what a model does with the one-sided values of its blocks.
 
     Parameters
     ----------
     root : BlockData
         Its constraints are walked once, whatever the number of blocks.
+    solved : bool, optional
+        Whether the model is to be solved; else what is wrong with it is a warning: its rows may be
+        counted and printed.
 
     Raises
     ------
@@ -85,6 +101,15 @@ def check_use(root: Any) -> None:
     OneSidedWarning
         If another norm is bounded there, or if it cannot be told what a term asks for.
     """
+    try:
+        _check(root)
+    except ProblemError as error:
+        if solved:
+            raise
+        warnings.warn(str(error), OneSidedWarning, stacklevel=2)
+
+
+def _check(root: Any) -> None:
     waiting = [
         value
         for block in root.block_data_objects(active=True)
@@ -128,7 +153,7 @@ def _check_bounds(value: OneSided, uses: _Uses) -> None:
 
 def _check_objectives(value: OneSided, uses: _Uses) -> None:
     """Complain of an objective that asks for the other side."""
-    stays, wrong, _, _, remedy = _MEANS[value.sense]
+    stays, wrong, _, _ = _MEANS[value.sense]
     for objective, form in uses.objectives:
         weight = form.weight(value.variable)
         sign = value.sign if objective.sense == pyo.maximize else -value.sign
@@ -137,7 +162,7 @@ def _check_objectives(value: OneSided, uses: _Uses) -> None:
         elif weight * sign < 0:
             raise ProblemError(
                 f"'{value.variable.name}' is {wrong}, but it only stays {stays} the norm, so "
-                f"that says nothing about the norm.  Remedy: {remedy}"
+                f"that says nothing about the norm.  Remedy: {value.remedy}"
             )
 
 
@@ -172,11 +197,11 @@ def _check_constraints(value: OneSided, uses: _Uses, known: ComponentMap) -> lis
 
 def _complain(value: OneSided, what: str, certain: bool) -> None:
     """Raise or warn: something binds a value on the side where it means nothing."""
-    stays, _, side, size, remedy = _MEANS[value.sense]
+    stays, _, side, size = _MEANS[value.sense]
     said = (
         f"{what} binds '{value.variable.name}' {side}, but that only stays {stays} the norm: "
         "this says nothing about the norm unless something else makes the value "
-        f"{size}.  Remedy: {remedy}"
+        f"{size}.  Remedy: {value.remedy}"
     )
     if value.strict and certain:
         raise ProblemError(said)

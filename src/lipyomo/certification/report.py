@@ -173,7 +173,8 @@ def certify_robustness(
         a column called ``label``, ``target``, ``class`` or ``y`` in a frame, else the predicted
         classes.
     radius : float or array_like, shape (n,)
-        The radius R of the verdicts, or one for each row.
+        The radius R of the verdicts, or one for each row, in units of the network's inputs: of a
+        pipeline those before its scaler (`weights` gives every input a unit of its own).
     norm : {'linf', 'l2', 'l1'} or OutputNorm, optional
         In which perturbations are measured; a polyhedral (fair) metric is a `LinearOutput` with the
         vertices of its dual ball.

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from lipyomo.certification import (
     Classifier,
@@ -22,6 +23,8 @@ from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import name_solver_files
 from lipyomo.cli.words import names, reader
+from lipyomo.decimals import down, up
+from lipyomo.network import Network
 from lipyomo.run import PROVED
 
 COLUMNS = (
@@ -79,7 +82,7 @@ def run(words: Sequence[str]) -> int:
         if report.used:
             plot_curves({arguments.network.stem: report}, arguments.plot)
 
-    return worked.finish(arguments, report.to_dict(), lambda: _show(report), plot)
+    return worked.finish(arguments, report.to_dict(), lambda: _show(report, job.network), plot)
 
 
 def _parser() -> Parser:
@@ -122,16 +125,41 @@ def _line(found: dict[str, Any]) -> str:
     row = RobustnessRow.from_dict(found)
     if row.error is not None:
         return f"{row.index:6d}  {row.error}"
-    outer = "" if math.isinf(row.adversarial_radius) else f" < {row.adversarial_radius:.4g}"
+    outer = "" if math.isinf(row.adversarial_radius) else f" < {up(row.adversarial_radius, 4)}"
     return (
         f"{row.index:6d}  {row.verdict!s:<14} class {row.predicted}  "
-        f"radius {row.certified_radius:.4g}{outer}  {row.method}  {row.seconds:.2f} s"
+        f"radius {down(row.certified_radius, 4)}{outer}  {row.method}  {row.seconds:.2f} s"
         f"{'' if row.basis in (None, PROVED) else f'  on the word of a {row.basis}'}"
     )
 
 
-def _show(report: RobustnessReport) -> None:
+def _units(network: Network) -> str:
+    """In which units radii are; a network may scale its inputs before anything else."""
+    scales = np.ones(network.input_dim)
+    for layer in network.layers:
+        if not layer.is_affine or layer.weight.shape != (scales.size, scales.size):
+            break
+        weight = sp.csr_array(layer.weight)
+        if weight.count_nonzero() != np.count_nonzero(weight.diagonal()):
+            break
+        scales = scales * weight.diagonal()
+    least, most = np.abs(scales).min(), np.abs(scales).max()
+    if least == most == 1.0:
+        return "units of the inputs"
+    by = f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}"
+    return f"units of the inputs, before the network scales them by {by}"
+
+
+def _radii(report: RobustnessReport, network: Network) -> str:
+    """The radius of the verdicts, with its units."""
+    radii = report.radii
+    ends = [f"{radius:g}" for radius in (radii[0], radii[-1])] if radii else ["-"]
+    return f"{' to '.join(dict.fromkeys(ends))}, in {_units(network)}"
+
+
+def _show(report: RobustnessReport, network: Network) -> None:
     found = report.summary()
+    show_facts([("radius", _radii(report, network))])
     show_facts((name, found[name]) for name in ("rows", "unusable"))
     show_unusable(found["why unusable"])
     counts = ("robust", "not robust", "misclassified", "open")

@@ -82,6 +82,8 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     _check_single(arguments, len(problems))
     name = _method_name(arguments, choose_method(problems[0]))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
+    if not arguments.quiet:
+        _tell_unbounded(problems, name, settings)
     with spending(limits(max(clock.left, LEAST), memory)):
         difference = given.check(_Samples(tuple(one.domain for one in problems)))
     ended = _solve(problems, name, _for_constant(settings, arguments), arguments)
@@ -106,6 +108,20 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings: Settings) -> None:
+    """Say before a search that the domain has no bounds, which it may take very long for."""
+    domain = problems[0].domain
+    known = get_method(method)
+    if all(one.domain.is_bounded for one in problems) or not known.unbounded:
+        return
+    if known.guarantee is not Guarantee.EXACT:
+        return
+    smooth = problems[0].network.smooth
+    what = "only bounds are found" if smooth else "the constant can take very long"
+    endless = ", and there is no --time-limit" if math.isinf(settings.time_limit) else ""
+    warn(f"the domain is unbounded ({domain.describe()}): {what}{endless * (not smooth)}")
 
 
 def _check_together(arguments: argparse.Namespace) -> None:

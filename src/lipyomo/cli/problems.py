@@ -78,7 +78,9 @@ def read_domains(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
         return _parts(arguments, dimension)
     if arguments.box is not None:
         low, high = arguments.box
-        return [Box(low, high, dimension)]
+        box = Box(low, high, dimension)
+        ends = np.concatenate([box.lower, box.upper])
+        return [AllSpace(dimension) if np.isinf(ends).all() else box]
     if arguments.everywhere:
         return [AllSpace(dimension)]
     if arguments.ball is not None:

@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from lipyomo.errors import ImportRefused
 from lipyomo.onnx.budget import budget
+from lipyomo.onnx.foreign import foreign
 from lipyomo.onnx.graph import branches, first_line
 from lipyomo.onnx.params import PARAMS
 from lipyomo.system.memory import DEEPEST
@@ -53,6 +54,10 @@ def read_model(path: PathLike) -> onnx.ModelProto:
     except (OSError, ValueError) as error:  # a zero byte in a name is a ValueError
         remedy = "check the path, and the permissions of the file"
         raise ImportRefused(f"{shown(file)} cannot be read: {why(error)}", remedy=remedy) from None
+    other = foreign(data)
+    if other is not None:
+        kind, remedy = other
+        raise ImportRefused(f"{shown(file)} is {kind}, not an ONNX model", remedy=remedy)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from lipyomo.api import chosen_settings
 from lipyomo.arguments import instance, real_numbers
 from lipyomo.arrays import FloatArray, Matrix
+from lipyomo.decimals import seconds
 from lipyomo.errors import ProblemError
 from lipyomo.norms import ONE_BY_ONE
 from lipyomo.problem import LipschitzProblem
@@ -45,6 +46,14 @@ class JacobianRanges:
     status: Status
     seconds: float
     nodes: int
+
+    def __repr__(self) -> str:
+        rows = len(self.entries)
+        exact = sum(entry.is_exact for row in self.entries for entry in row)
+        return (
+            f"JacobianRanges({rows} x {len(self.columns)} entries, {exact} exact, {self.status}, "
+            f"{seconds(self.seconds)})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
