@@ -62,8 +62,9 @@ def test_norms_by_number_are_taken_everywhere() -> None:
     plain = lipyomo.LipschitzProblem(network, lipyomo.ball([0.0, 0.0], 1.0, "l2"), "l2", "l2")
     assert lipyomo.solve(problem).upper == lipyomo.solve(plain).upper
     found = lipyomo.lipschitz(network, norm="L2", center=0.0, radius=1.0)
+    two = lipyomo.Network.from_arrays([[[1.0, 2.0], [0.0, 1.0]], [[1.0, -1.0], [0.5, 1.0]]])
     assert found.upper == pytest.approx(lipyomo.solve(plain).upper)
-    report = lipyomo.certify_robustness(network, [[0.5, 0.2]], radius=0.01, norm=2, time_limit="1m")
+    report = lipyomo.certify_robustness(two, [[0.5, 0.2]], radius=0.01, norm=2, time_limit="1m")
     assert report.rows[0].error is None
     for wrong in (3, "l3"):
         with pytest.raises(NormError):
