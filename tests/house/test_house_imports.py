@@ -15,6 +15,7 @@ ROOT = Path(lipyomo.__file__).resolve().parent
 ORDER = [
     "version",
     "errors",
+    "quantities",
     "arguments",
     "system",
     "pictures",
