@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.activations import Activation
+from lipyomo.activations import Activation, TwoSlope
 from lipyomo.arguments import instance, real_numbers
 from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, read_only
 from lipyomo.errors import NetworkError
@@ -121,7 +121,7 @@ class Layer:
         Slopes below and above the kink at zero.  The default is the identity.  At smooth units
         they are the activation's least and largest slope, whatever is given.
     curves : iterable of Curve, optional
-        The smooth units; those of no curve have two slopes.
+        The smooth units; those of no curve have two slopes.  A curve of `TwoSlope` becomes slopes.
 
     Raises
     ------
@@ -155,8 +155,11 @@ class Layer:
         for side, slope in enumerate(slopes if found else ()):
             limited = np.array(slope)
             for curve in found:
-                limited[curve.units] = curve.activation.limits[side]
+                kind = curve.activation
+                ends = (kind.left, kind.right) if isinstance(kind, TwoSlope) else kind.limits
+                limited[curve.units] = ends[side]
             slopes[side] = read_only(limited)
+        found = tuple(curve for curve in found if not isinstance(curve.activation, TwoSlope))
         object.__setattr__(self, "left", slopes[0])
         object.__setattr__(self, "right", slopes[1])
         object.__setattr__(self, "curves", found)

@@ -14,7 +14,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import Network, check_network
 from lipyomo.norms import read_functional
-from lipyomo.result import EXACT_TOLERANCE, Status
+from lipyomo.result import EXACT_TOLERANCE, Point, Status
 from lipyomo.run import Clock
 from lipyomo.system.plain import finite
 
@@ -29,9 +29,10 @@ class Range:
         The infimum lies in this interval: its lower end is proved, its upper end is attained.
     high : (float, float)
         The supremum lies in this one: its lower end is attained, its upper end is proved.
-    witnesses : (ndarray or None, ndarray or None), shapes (d,)
-        Points at which the attained ends of `low` and `high` are reached, enclosed in exact or ball
-        arithmetic; None where nothing is attained, and the end is infinite.
+    witnesses : (Point or None, Point or None)
+        Where the attained ends of `low` and `high` are reached, enclosed in exact or ball
+        arithmetic: ``x``, or ``x + rest`` between float64 numbers.  None where nothing is attained,
+        and the end is infinite.
     status : Status
         ``exact`` if both intervals are as narrow as `is_exact` asks, else why they are not;
         ``contradiction`` if an attained end lies beyond a proved one, which is a defect of lipyomo.
@@ -42,7 +43,7 @@ class Range:
 
     low: tuple[float, float]
     high: tuple[float, float]
-    witnesses: tuple[FloatArray | None, FloatArray | None] = (None, None)
+    witnesses: tuple[Point | None, Point | None] = (None, None)
     status: Status = Status.EXACT
     seconds: float = 0.0
     nodes: int = 0
@@ -82,7 +83,7 @@ class Range:
         return {
             "low": [finite(end) for end in self.low],
             "high": [finite(end) for end in self.high],
-            "witnesses": [None if x is None else x.tolist() for x in self.witnesses],
+            "witnesses": [None if at is None else at.to_dict() for at in self.witnesses],
             "status": str(self.status),
             "seconds": self.seconds,
             "nodes": self.nodes,

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -97,7 +98,47 @@ ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
-class Witness:
+class Point:
+    """A point at which something is attained.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+        Where `rest` is None, the point; else the float64 point next to it, which proves nothing.
+    rest : ndarray, shape (d,), optional
+        The point is ``x + rest``, in exact arithmetic, where its region holds no float64 point.
+    """
+
+    x: FloatArray
+    rest: FloatArray | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def at(cls, parts: FloatArray) -> Point:
+        """From a point (d,), or the two rows (2, d) of a sum."""
+        x, *rest = np.atleast_2d(parts)
+        return Point(x, rest=rest[0] if rest and rest[0].any() else None)
+
+    @property
+    def point(self) -> FloatArray:
+        """x, shape (d,), or x and `rest` as two rows of a sum, shape (2, d)."""
+        return self.x if self.rest is None else np.array([self.x, self.rest])
+
+    @property
+    def exactly(self) -> tuple[Fraction, ...]:
+        """``x + rest`` without rounding."""
+        parts = np.atleast_2d(self.point).T.tolist()
+        return tuple(sum(map(Fraction, column), Fraction(0)) for column in parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers; `rest` only if there is one."""
+        found: dict[str, Any] = plain(vars(self))
+        if self.rest is None:
+            del found["rest"]
+        return found
+
+
+@dataclass(frozen=True)
+class Witness(Point):
     """A point at which the lower bound is attained.
 
     Attributes
@@ -119,18 +160,11 @@ class Witness:
         The point is ``x + rest``, in exact arithmetic, where its region holds no float64 point.
     """
 
-    x: FloatArray
     direction: FloatArray
     functional: FloatArray
     pattern: Pattern
     margin: float
     value: float
-    rest: FloatArray | None = None
-
-    @property
-    def point(self) -> FloatArray:
-        """x, shape (d,), or x and `rest` as two rows of a sum, shape (2, d)."""
-        return self.x if self.rest is None else np.array([self.x, self.rest])
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Witness:
@@ -152,15 +186,13 @@ class Witness:
             tuple(np.array([on == "1" for on in layer], dtype=bool) for layer in sides),
             entries.end("margin"),
             entries.end("value"),
-            entries.optional("rest", entries.vector),
+            rest=entries.optional("rest", entries.vector),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers; the pattern as one string of 0 and 1 a layer."""
-        found: dict[str, Any] = plain(vars(self))
+        found = super().to_dict()
         found["pattern"] = ["".join("1" if on else "0" for on in layer) for layer in self.pattern]
-        if self.rest is None:
-            del found["rest"]
         return found
 
 

@@ -391,9 +391,10 @@ class Run:
                 return Status.INTERRUPTED
             if self.expired or self.clock.curtailed:
                 return Status.TIME_LIMIT
-        if not precise:
-            return Status.PRECISION
-        return Status.GAP if guarantee is Guarantee.EXACT else Status.BOUNDS
+        if self.settings.gap > 0 and self.closed and precise and guarantee is Guarantee.EXACT:
+            return Status.GAP
+        exactly = guarantee is Guarantee.EXACT  # ... was tried, and float64 numbers did not do
+        return Status.PRECISION if exactly or not precise else Status.BOUNDS
 
     def _closing_history(self) -> list[tuple[float, float, float]]:
         """The history, with the final interval as its last row.

@@ -157,10 +157,10 @@ def ranges(rng: Rng) -> list[str]:
     for x, end, sign in zip(found.witnesses, (found.low[1], found.high[0]), (1, -1), strict=True):
         if x is None:
             continue
-        there = sum(Fraction(c) * v for c, v in zip(row, _value(oracle.layers, x), strict=True))
+        there = sum(Fraction(c) * v for c, v in zip(row, _value(oracle.layers, x.x), strict=True))
         if sign * Fraction(end) < sign * there:
             wrong.append(f"{sample}: {end} is not attained at {x}")
-        if not (domain.frozen.any() or domain.holds(x)):  # frozen values may be rounded ones
+        if not (domain.frozen.any() or domain.holds(x.point)):  # frozen values may be rounded ones
             wrong.append(f"{sample}: the witness {x} is outside")
     if found.status is Status.INTERRUPTED or (found.status is not Status.EXACT and found.is_exact):
         wrong.append(f"{sample}: {found} says something else than its ends")

@@ -76,6 +76,43 @@ def test_proofs_hold(mix: list[str], tmp_path: Path) -> None:
     proved(tmp_path / "a.proof", LipschitzProblem(network, Box(-1, 1, 2)))
 
 
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("elu", {"alpha": 0.0}),
+        ("elu", {"alpha": -0.0}),
+        ("elu", {"alpha": -1e-6}),
+        ("selu", {"alpha": 0.0, "gamma": 0.0}),
+        ("selu", {"alpha": 0.0, "gamma": 1.0}),
+        ("selu", {"alpha": 1.5, "gamma": 0.0}),
+        ("two_slope", {"left": 0.0, "right": 0.0}),
+        ("two_slope", {"left": 0.5, "right": 0.5}),
+        ("two_slope", {"left": 0.0, "right": 1.0}),
+    ],
+)
+def test_units_that_degenerate_to_lines_are_proved(
+    name: str, parameters: dict[str, float], tmp_path: Path
+) -> None:
+    curves = [Curve(activation(name, **parameters), [0]), Curve(activation("tanh"), [1])]
+    first = Layer([[1.0], [0.5]], [0.1, -0.2], curves=curves)
+    network = Network([first, Layer([[1.0, 1.0]], [0.0])])
+    proved(tmp_path / "a.proof", LipschitzProblem(network, Box(-1, 1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("elu", {"alpha": 1e-9}), ("selu", {"gamma": 1e9}), ("softplus", {"beta": 1e7})],
+)
+def test_parameters_that_the_checker_does_not_take_are_refused_when_it_is_written(
+    name: str, parameters: dict[str, float], tmp_path: Path
+) -> None:
+    first = Layer([[1.0]], [0.1], curves=[Curve(activation(name, **parameters), [0])])
+    problem = LipschitzProblem(Network([first, Layer([[1.0]], [0.0])]), Box(-1, 1, 1))
+    with pytest.raises(lipyomo.LipyomoError, match="0, or 1e-06 to 1e.06 in size"):
+        write_proof(tmp_path / "a.proof", problem, lipyomo.solve(problem))
+    assert not (tmp_path / "a.proof").exists()
+
+
 def test_norms_and_domains(tmp_path: Path) -> None:
     network = random_network([3, 5, 4, 2], ["tanh", "relu"], seed=5)
     triangle = Polytope([[1.0, 1.0, 1.0]], [0.5], -1, 1)

@@ -59,7 +59,7 @@ def test_a_table_is_that_of_all_regions(seed: int) -> None:
         assert entry.low[1] - entry.low[0] <= room
         assert entry.high[1] - entry.high[0] <= room
         for point, value in zip(entry.witnesses, (least, largest), strict=True):
-            assert network.jacobian_at(point)[i, j] == pytest.approx(value, rel=1e-6, abs=1e-9)
+            assert network.jacobian_at(point.x)[i, j] == pytest.approx(value, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -143,7 +143,7 @@ def test_smooth_tables_hold_all_samples(name: str) -> None:
         assert entry.high[0] >= largest - 1e-9
         highest = entry.witnesses[1]
         assert highest is not None
-        assert network.jacobian_at(highest)[i, j] == pytest.approx(entry.high[0])
+        assert network.jacobian_at(highest.x)[i, j] == pytest.approx(entry.high[0])
 
 
 def test_columns_are_the_inputs_that_are_asked_for() -> None:

@@ -60,8 +60,8 @@ def test_ranges_of_smooth_functions_hold_all_samples_and_are_attained(
     assert found.high[1] >= seen.max() - 1e-12
     for end, x in zip((found.low[1], found.high[0]), found.witnesses, strict=True):
         assert x is not None
-        assert domain.contains(x[None], 1e-12).all()
-        assert values(V, g, x[None])[0] == pytest.approx(end, abs=1e-9)
+        assert domain.contains(x.x[None], 1e-12).all()
+        assert values(V, g, x.x[None])[0] == pytest.approx(end, abs=1e-9)
     if kind == "relu":  # whose kinks boxes do not follow
         assert found.high[1] - found.high[0] <= 1e-3 * found.magnitude[1]
     else:

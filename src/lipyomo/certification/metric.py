@@ -309,8 +309,10 @@ class Polyhedral(Metric):
     def attained(self, found: Result, radius: float) -> Result:
         """With the lower end of the ball and of directions as they are, without the stretch."""
         room = 1.0 + 2.0 * PARAMS.stretch  # what the chart's ball is larger by, and rounding
-        point = None if found.witness is None else found.witness.x
-        inside = point is not None and vector_norm(point, self.chart[1]) * room < radius
+        inside = False
+        if found.witness is not None:
+            reach = np.abs(np.atleast_2d(found.witness.point)).sum(axis=0)
+            inside = bool(vector_norm(reach, self.chart[1]) * room < radius)
         lower = found.lower / room if inside else 0.0
         close = found.status is not Status.EXACT or close_enough(lower, found.upper)
         return replace(found, lower=lower, status=found.status if close else Status.PRECISION)

@@ -46,10 +46,12 @@ from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.naming import by_name, called
 from lipyomo.network import FloatArray, Network, check_network
+from lipyomo.numerics.exact import exact
 from lipyomo.problem import LipschitzProblem
 from lipyomo.questions.entries import tilted
 from lipyomo.quick import read_network
 from lipyomo.ranges import chosen_functional
+from lipyomo.regions.value import around, value_at
 from lipyomo.run import Clock
 from lipyomo.system.threads import with_one_blas_thread
 
@@ -410,4 +412,5 @@ def _pair(
     rise = (network.forward(points) - network.forward(x)) @ row * np.sign(ends - x[i])
     best = int(np.argmin(rise))
     pair = (x, points[best]) if ends[best] > x[i] else (points[best], x)
-    return pair, float(-rise[best])
+    (least, _), (_, most) = (value_at(network, row, at) for at in pair)
+    return pair, around(exact(least) - exact(most))[0]

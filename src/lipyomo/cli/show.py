@@ -140,6 +140,8 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     witness = result.witness
     if witness is not None:
         lines.append(("witness", f"x = {vector(witness.x)}"))
+        if witness.rest is not None:
+            lines.append(("", f"rest = {vector(witness.rest)} (the point is x + rest, exactly)"))
         lines.append(("", f"direction = {vector(witness.direction)}"))
         if len(witness.functional) > 1:
             lines.append(("", f"functional = {vector(witness.functional)}"))

@@ -61,6 +61,10 @@ def box_sides(lower: FloatArray, upper: FloatArray) -> list[list[fmpq]]:
     return found
 
 
+INWARDS = 2.0 ** -np.arange(52.0, 0.0, -4.0)
+"""Shares of the way to the centre by which a point that rounding left outside is pulled."""
+
+
 @lru_cache(maxsize=64)
 def _no_rows(d: int) -> Rows:
     return Rows(sp.csr_array((0, d)), np.zeros(0))
@@ -240,6 +244,14 @@ class Domain(ABC):
                     break
                 share[out] *= 0.98
         return np.asarray(np.clip(center + share[:, None] * away, self.lower, self.upper))
+
+    def pulled_in(self, x: FloatArray) -> list[FloatArray]:
+        """The point (d,), and some ever nearer to the centre: rounding may have left it outside."""
+        first = np.clip(x, self.lower, self.upper)
+        last = self.drawn_in(x[None])[0]
+        center = self.center
+        starts = [first, *(first + share * (center - first) for share in INWARDS[:8]), last]
+        return [*starts, *(last + share * (center - last) for share in INWARDS[7:]), center]
 
     def holds_inside(self, x: FloatArray) -> bool:
         """Whether `x` lies strictly inside, without rounding; frozen inputs at their values.

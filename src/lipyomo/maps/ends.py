@@ -19,20 +19,28 @@ class Ends:
     lower, upper : ndarray, shape (n,)
     points : ndarray, shape (n, d)
         Where the lower ends are attained; the middle where nothing is.
+    rests : ndarray, shape (n, d)
+        Where there is no float64 point: what is added to `points` in exact arithmetic; else zeros.
     """
 
     lower: FloatArray
     upper: FloatArray
     points: FloatArray
+    rests: FloatArray
+
+    @classmethod
+    def at(cls, lower: FloatArray, upper: FloatArray, points: FloatArray) -> Ends:
+        """With float64 points."""
+        return cls(lower, upper, points, np.zeros(points.shape))
 
     def take(self, which: IntArray) -> Ends:
         """Those of some cells."""
-        return Ends(self.lower[which], self.upper[which], self.points[which])
+        return Ends(self.lower[which], self.upper[which], self.points[which], self.rests[which])
 
 
 def joined(parts: Sequence[Ends]) -> Ends:
     """All of them, in a row."""
-    arrays = ([getattr(part, name) for part in parts] for name in ("lower", "upper", "points"))
+    arrays = ([getattr(part, name) for part in parts] for name in ("lower", "upper", "points", "rests"))
     return Ends(*map(np.concatenate, arrays))
 
 
@@ -99,4 +107,4 @@ class Narrowing:
     @property
     def ends(self) -> Ends:
         """The ends, once all boxes are closed: the bounds of these, whatever is attained."""
-        return Ends(self._lower, self._closed, self._points)
+        return Ends.at(self._lower, self._closed, self._points)

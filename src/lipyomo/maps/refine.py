@@ -153,4 +153,5 @@ def _joined(
     end = Status.INTERRUPTED if clock.interrupted else end
     status = statuses(ends.lower, ends.upper, until, end)
     status[(ends.upper - best <= until * ends.upper) & (status == end.value)] = Status.GAP.value
-    return CellMap(over, cells, ends.lower, ends.upper, status, ends.points, clock.seconds, until)
+    known = ends.lower, ends.upper, status, ends.points, clock.seconds, until
+    return CellMap(over, cells, *known, witness_rest=ends.rests)

@@ -16,7 +16,7 @@ from lipyomo.decimals import down, up
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import DEFECT, EXACT_TOLERANCE, Status, frame_of
+from lipyomo.result import DEFECT, EXACT_TOLERANCE, Point, Status, frame_of
 from lipyomo.system.plain import finite
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ class CellMap:
         the ends contradict each other, which is a defect of lipyomo.
     witness : ndarray, shape (n, d)
         Where the lower end is attained; the middle of the cell where nothing is (a lower end of 0).
+    witness_rest : ndarray, shape (n, d)
+        The point is ``witness + witness_rest``, in exact arithmetic: zeros but where the region in
+        which the lower end is attained holds no float64 point.
     seconds : float
     gap : float
         The gap that was asked for.
@@ -72,6 +75,11 @@ class CellMap:
     seconds: float = 0.0
     gap: float = field(default=0.0)
     unwritten: str = ""
+    witness_rest: FloatArray = field(default_factory=lambda: np.zeros(0), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.witness_rest.size:
+            object.__setattr__(self, "witness_rest", np.zeros(self.witness.shape))
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -101,8 +109,12 @@ class CellMap:
 
     @property
     def place(self) -> FloatArray:
-        """Where the largest lower end is attained, shape (d,)."""
-        return np.asarray(self.witness[int(self.constant_lower.argmax())])
+        """Where the largest lower end is attained, or the float64 point next to it, shape (d,)."""
+        return self.point(int(self.constant_lower.argmax())).x
+
+    def point(self, k: int) -> Point:
+        """Where the lower end of cell k is attained."""
+        return Point.at(np.array([self.witness[k], self.witness_rest[k]]))
 
     @property
     def done(self) -> bool:
@@ -111,7 +123,7 @@ class CellMap:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The cells as plain numbers."""
-        ends = Ends(self.constant_lower, self.constant_upper, self.witness)
+        ends = Ends(self.constant_lower, self.constant_upper, self.witness, self.witness_rest)
         return cell_rows(self.cells, np.arange(len(self)), ends, self.status)
 
     def to_frame(self) -> DataFrame:
@@ -127,10 +139,11 @@ class CellMap:
     def to_dict(self) -> dict[str, Any]:
         """The map as a whole as plain data: what ``--json`` prints."""
         low, high = self.largest
+        place = self.point(int(self.constant_lower.argmax()))
         return {
             "cells": len(self),
             "norms": self.problem.describe_norms(),
-            "largest": {"lower": low, "upper": finite(high), "x": self.place.tolist()},
+            "largest": {"lower": low, "upper": finite(high), **place.to_dict()},
             "status": dict(sorted(Counter(self.status.tolist()).items())),
             "largest_gap": float(self.gaps.max()),
             "seconds": self.seconds,
@@ -172,12 +185,17 @@ def cell_rows(
     names = cell_columns(cells.dimension)
     places = np.concatenate([cells.lower[which], cells.upper[which]], axis=1).tolist()
     numbers = zip(which.tolist(), places, ends.lower.tolist(), ends.upper.tolist(), strict=True)
-    said = zip(numbers, status.tolist(), ends.points.tolist(), strict=True)
-    for (index, place, lower, upper), name, point in said:
-        yield dict(zip(names, (index, *place, lower, finite(upper), name, *point), strict=True))
+    said = zip(numbers, status.tolist(), ends.points.tolist(), ends.rests.tolist(), strict=True)
+    for (index, place, lower, upper), name, point, rest in said:
+        more = " ".join(map(repr, rest)) if any(rest) else None
+        row = (index, *place, lower, finite(upper), name, *point, more)
+        yield dict(zip(names, row, strict=True))
 
 
 def cell_columns(d: int) -> tuple[str, ...]:
-    """Names of what `cell_rows` gives for cells of d inputs."""
+    """Names of what `cell_rows` gives for cells of d inputs.
+
+    ``rest`` is empty, but where the point is a sum: then it has the numbers that are added to x.
+    """
     low, high, x = ([f"{name}_{j}" for j in range(d)] for name in ("low", "high", "x"))
-    return ("index", *low, *high, "lower", "upper", "status", *x)
+    return ("index", *low, *high, "lower", "upper", "status", *x, "rest")

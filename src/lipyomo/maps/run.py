@@ -180,7 +180,7 @@ class _State:
         self._problem, self._cells = problem, cells
         self._settings, self._clock = settings, clock
         self._lower, self._upper = np.zeros(count), np.full(count, np.inf)
-        self._points = cells.middle
+        self._points, self._rests = cells.middle, np.zeros(cells.middle.shape)
         self._ended: dict[int, Status] = {}
         self._settled = 0
 
@@ -195,6 +195,7 @@ class _State:
     def _enter(self, which: IntArray, ends: Ends) -> None:
         better = ends.lower > self._lower[which]
         self._points[which[better]] = ends.points[better]
+        self._rests[which[better]] = ends.rests[better]
         self._lower[which] = np.maximum(self._lower[which], ends.lower)
         self._upper[which] = np.minimum(self._upper[which], ends.upper)
 
@@ -207,7 +208,9 @@ class _State:
         return np.asarray(which[left])
 
     def _ends(self, which: IntArray) -> Ends:
-        return Ends(self._lower[which], self._upper[which], self._points[which])
+        return Ends(
+            self._lower[which], self._upper[which], self._points[which], self._rests[which]
+        )
 
     def found(self) -> CellMap:
         """The map."""
@@ -225,6 +228,7 @@ class _State:
             self._points,
             self._clock.seconds,
             self._settings.gap,
+            witness_rest=self._rests,
         )
 
     # -- the stages --------------------------------------------------------------------------------
@@ -245,7 +249,7 @@ class _State:
             bounding = Bounding(self._problem, settings.gap, stop=stop)
             if bounding.able and left.size:
                 everywhere = np.full(left.size, bounding.of_all)
-                self._enter(left, Ends(np.zeros(left.size), everywhere, self._points[left]))
+                self._enter(left, Ends.at(np.zeros(left.size), everywhere, self._points[left]))
                 self._bound(pool, bounding, left, settle)
             left = self._open(left)
             left = left[np.argsort(-self._upper[left], kind="stable")]

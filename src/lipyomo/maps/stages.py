@@ -20,7 +20,7 @@ from lipyomo.maps.pieces import Pieces
 from lipyomo.maps.relu import bound_cells
 from lipyomo.maps.smooth import bound_smooth_cells
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Status
+from lipyomo.result import Point, Status
 from lipyomo.run import Clock
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.settings import Settings
@@ -85,8 +85,10 @@ class Bounding:
             ends = bound_cells(self._pieces, low, high, clock)
         points = np.repeat(reduced.values[None], len(low), axis=0)
         points[:, reduced.moving] = ends.points
+        rests = np.zeros(points.shape)
+        rests[:, reduced.moving] = ends.rests
         lower = np.maximum(ends.lower - self.problem.rounding, 0.0)
-        return Ends(lower, ends.upper + self.problem.underflow, points)
+        return Ends(lower, ends.upper + self.problem.underflow, points, rests)
 
     @cached_property
     def of_all(self) -> float:
@@ -134,8 +136,11 @@ class Searching:
         )
         cell = Box(job.low[0], job.high[0])
         found = solve(self.problem.over(cell), settings=settings)
-        point = cell.center if found.witness is None else found.witness.x
-        ends = Ends(np.array([found.lower]), np.array([found.upper]), point[None])
+        place = Point(cell.center) if found.witness is None else found.witness
+        point, *rest = np.atleast_2d(place.point)
+        ends = Ends.at(np.array([found.lower]), np.array([found.upper]), point[None])
+        if rest:
+            ends = replace(ends, rests=np.array(rest))
         return Searched(ends, found.status)
 
 

@@ -63,7 +63,8 @@ class Nowhere:
 
     def __init__(self, cells: Cells) -> None:
         empty = np.zeros(0)
-        self.known = np.zeros(0, dtype=np.intp), Ends(empty, empty, np.zeros((0, cells.dimension)))
+        points = np.zeros((0, cells.dimension))
+        self.known = np.zeros(0, dtype=np.intp), Ends.at(empty, empty, points)
 
     def add(self, which: IntArray, ends: Ends) -> None:
         """Nothing."""
@@ -97,12 +98,13 @@ class Archive:
             "constant_upper": np.full(count, np.inf),
             "status": np.full(count, Status.INTERRUPTED.value, dtype=f"<U{max(map(len, Status))}"),
             "witness": cells.middle,
+            "witness_rest": np.zeros(cells.middle.shape),
         }
         there = look(path)
         if there is not None and there.st_size:
             self._arrays = self._read()
         which = np.flatnonzero(np.isin(self._arrays["status"], SETTLED))
-        names = ("constant_lower", "constant_upper", "witness")
+        names = ("constant_lower", "constant_upper", "witness", "witness_rest")
         self.known = which, Ends(*(self._arrays[name][which] for name in names))
         self._gap = float(head["gap"])
         self._began = self._saved = time.monotonic()
@@ -128,6 +130,7 @@ class Archive:
         arrays["constant_lower"][which] = ends.lower
         arrays["constant_upper"][which] = ends.upper
         arrays["witness"][which] = ends.points
+        arrays["witness_rest"][which] = ends.rests
         arrays["status"][which] = statuses(ends.lower, ends.upper, self._gap)
         now = time.monotonic()
         if now - self._saved > max(PAUSE, PAUSE_SHARE * (now - self._began)):
@@ -165,11 +168,14 @@ class Rows:
         columns = cell_columns(cells.dimension)
         self._file = RowFile(path, columns, head, limit, _settled)
         rows = [row for row in self._file.rows.values() if _settled(row)]
-        points = [[row[name] for name in columns[-cells.dimension :]] for row in rows]
+        names = columns[-cells.dimension - 1 : -1]
+        points = [[row[name] for name in names] for row in rows]
+        rests = [str(row["rest"] or "").split() or [0.0] * cells.dimension for row in rows]
         lower, upper = (np.array([row[n] for row in rows], float) for n in ("lower", "upper"))
         which = np.array([row["index"] for row in rows], dtype=np.intp)
-        places = np.array(points, float).reshape(len(rows), cells.dimension)
-        self.known = which, Ends(lower, upper, places)
+        shape = len(rows), cells.dimension
+        places, more = (np.array(part, float).reshape(shape) for part in (points, rests))
+        self.known = which, Ends(lower, upper, places, more)
         self._written = set(which.tolist())
 
     def add(self, which: IntArray, ends: Ends) -> None:
@@ -266,5 +272,6 @@ def store_of(
         "dual_ball": array_digest([] if vertices is None else [vertices]),
         "directions": array_digest([along]),
         "gap": gap,
+        "witnesses": "x + rest",
     }
     yield Archive(where, head, cells) if where.suffix == ".npz" else Rows(where, head, cells, limit)

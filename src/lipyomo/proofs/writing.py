@@ -14,6 +14,7 @@ import numpy as np
 from lipyomo.arguments import deprecated
 from lipyomo.digest import file_digest
 from lipyomo.errors import ProofError
+from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
@@ -34,6 +35,7 @@ from lipyomo.search.params import HALVED
 from lipyomo.system.outputs import PROOF, check_output, written
 from lipyomo.system.threads import with_one_blas_thread
 from lipyomo_check.errors import ProofError as CheckError
+from lipyomo_check.smooth.kinds import LARGEST, parameters_of
 from lipyomo_check.statement import DIRECTED_FORMAT, FORMAT, SMOOTH_FORMAT, read_statement
 
 _WITNESS = ("x", "rest", "functional", "pattern")
@@ -93,6 +95,7 @@ def statement_of(
             "proofs know no derivatives along inputs that cannot move in the domain.  Remedy: give "
             "them a little width, or leave the proof out"
         )
+    _check_parameters(problem.network)
     smooth, along = problem.network.smooth, problem.directions
     witness = result.witness.to_dict()
     named = {key: witness[key] for key in (_SMOOTH if smooth else _WITNESS) if key in witness}
@@ -119,6 +122,21 @@ def statement_of(
         "witness": named,
         "basis": None if proved else f"{result.method}: {result.basis}",
     }
+
+
+def _check_parameters(network: Network) -> None:
+    """Raise an error where a unit is none that the checker takes."""
+    for layer in network.layers:
+        for curve in layer.curves:
+            name = curve.activation.name
+            try:
+                parameters_of(name)
+            except CheckError:
+                raise ProofError(
+                    f"proofs know activations whose parameters are 0, or {1 / LARGEST:g} to "
+                    f"{LARGEST:g} in size, which those of '{name}' are not.  Remedy: scale the "
+                    "layers around it, or leave the proof out"
+                ) from None
 
 
 def _upper(result: Result, smooth: bool) -> float:

@@ -38,7 +38,7 @@ from lipyomo.ranges import Range, tolerance_of
 from lipyomo.reduce.direct import product_rounding
 from lipyomo.regions.derivative import derivatives_at
 from lipyomo.regions.value import around
-from lipyomo.result import CLOSED, EXACT_TOLERANCE, Progress, Status
+from lipyomo.result import CLOSED, EXACT_TOLERANCE, Point, Progress, Status
 from lipyomo.run import Clock, Run
 from lipyomo.search.values.params import PARAMS
 from lipyomo.settings import Settings
@@ -122,7 +122,7 @@ class EntrySearch:
         self._skip, self._reach = _single_inputs(steps)
         self.proved, self._lost = self._crude()
         self.attained = np.full(self.proved.shape, -np.inf)
-        self._points: list[list[list[FloatArray | None]]] = [
+        self._points: list[list[list[Point | None]]] = [
             [[None] * steps.shape[1] for _ in rows] for _ in range(2)
         ]
 
@@ -247,9 +247,8 @@ class EntrySearch:
         values = np.stack([-found[1], found[0]])
         better = values > self.attained
         gain = bool((values > self.attained + 0.1 * self._tolerance).any())
-        at = np.atleast_2d(x).sum(axis=0)
         for s, i, j in zip(*np.nonzero(better), strict=True):
-            self._points[s][i][j] = at
+            self._points[s][i][j] = Point.at(x)
         self.attained = np.where(better, values, self.attained)  # last: Ctrl-C may come between
         return gain
 

@@ -38,6 +38,8 @@ class LargestValue:
         ``exact`` if both ends are equal up to a millionth, else why they are not.
     seconds : float
     nodes : int
+    rest : ndarray, shape (d,), optional
+        The point is ``x + rest``, as of `lipyomo.Witness`.
     """
 
     lower: float
@@ -47,6 +49,7 @@ class LargestValue:
     status: Status
     seconds: float
     nodes: int
+    rest: FloatArray | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -56,6 +59,8 @@ class LargestValue:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         found: dict[str, Any] = plain(vars(self))
+        if self.rest is None:
+            del found["rest"]
         return found
 
 
@@ -106,6 +111,7 @@ def largest_value(
     widest = max(found, key=lambda one: one.magnitude[1])
     lower, upper = found[best].magnitude[0], widest.magnitude[1]
     side = 1 if found[best].high[0] >= -found[best].low[1] else 0
+    place = found[best].witnesses[side]
     close = upper - lower <= tolerance_of(lower)
     status = Status.EXACT if close else widest.status
     if lower > upper or any(one.status is Status.CONTRADICTION for one in found):
@@ -115,11 +121,12 @@ def largest_value(
     return LargestValue(
         lower,
         upper,
-        found[best].witnesses[side],
+        None if place is None else place.x,
         asked[best][1],
         status,
         clock.seconds,
         sum(one.nodes for one in found),
+        None if place is None else place.rest,
     )
 
 

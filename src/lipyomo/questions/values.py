@@ -18,7 +18,7 @@ from lipyomo.ranges import Range, check_parts, chosen_functional
 from lipyomo.reduce.exact import exactly
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.regions.value import value_at
-from lipyomo.result import Progress, Status
+from lipyomo.result import Point, Progress, Status
 from lipyomo.run import Clock
 from lipyomo.search.engine import Found
 from lipyomo.search.protocol import NODES
@@ -79,8 +79,8 @@ def value_range(
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     reduced = exactly(network, domain)
     if not reduced.moving.any() or not reduced.network.linked[row != 0].any():  # a constant
-        value = value_at(network, row, domain.center)
-        return Range(value, value, (domain.center, domain.center), Status.EXACT, clock.seconds)
+        value, center = value_at(network, row, domain.center), Point(domain.center)
+        return Range(value, value, (center, center), Status.EXACT, clock.seconds)
     domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
     sample = domain.sample(np.random.default_rng(settings.seed), 64)
     scale = _scale(reduced.network, row, sample)
@@ -121,7 +121,7 @@ def ends_of(
     return Range(
         (-lower.upper + 0.0, -lower.best.value + 0.0),  # no negative zeros
         (upper.best.value + 0.0, upper.upper + 0.0),
-        (lower.best.point, upper.best.point),
+        (_point(lower), _point(upper)),
         Status.EXACT,
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
@@ -141,8 +141,12 @@ def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
     return float(max(values.max(), PARAMS.cancelled * terms.max()))
 
 
-def _lifted(reduced: Reduction, x: FloatArray | None) -> FloatArray | None:
-    return None if x is None else reduced.lift_point(x)
+def _point(found: Found[Any]) -> Point | None:
+    return None if found.best.point is None else Point.at(found.best.point)
+
+
+def _lifted(reduced: Reduction, at: Point | None) -> Point | None:
+    return None if at is None else Point.at(reduced.lift_point(at.point))
 
 
 def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:

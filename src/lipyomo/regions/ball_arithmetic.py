@@ -26,8 +26,12 @@ class UnitAt(NamedTuple):
 
 
 def units_along(layers: Sequence[Layer], point: FloatArray) -> Iterator[list[UnitAt]]:
-    """The units of one layer after the other at a point (d,); to be asked with `PRECISION`."""
-    h = arb_mat([[value] for value in point.tolist()])
+    """The units of one layer after the other at a point; to be asked with `PRECISION`.
+
+    The point is (d,), or (2, d) for the sum of two rows.
+    """
+    columns = np.atleast_2d(point).T.tolist()
+    h = arb_mat([[sum(map(arb, column), arb(0))] for column in columns])
     for layer in layers:
         z = matrix_of(layer) * h + arb_mat([[value] for value in layer.bias.tolist()])
         kinds: list[Activation] = [

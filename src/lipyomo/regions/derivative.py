@@ -34,7 +34,7 @@ def derivatives_at(
     """
     parts = np.atleast_2d(point)
     if problem.network.smooth:
-        balls = smooth_derivatives(problem, parts.sum(axis=0), rows)
+        balls = smooth_derivatives(problem, parts, rows)
         found = None if balls is None else [[outside(ball) for ball in row] for row in balls]
     else:
         if not np.isfinite(parts).all() or not problem.domain.holds_inside(parts):

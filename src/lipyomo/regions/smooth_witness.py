@@ -60,7 +60,7 @@ def smooth_derivatives(
 ) -> list[list[arb]] | None:
     """Gradients of functionals (p, m) at a point in a problem's directions, or inputs that move.
 
-    None where `smooth_witness` has none.
+    The point is (d,), or (2, d) for the sum of two rows.  None where `smooth_witness` has none.
     """
     if not np.isfinite(point).all() or not problem.domain.holds(point):
         return None

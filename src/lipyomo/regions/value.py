@@ -19,7 +19,7 @@ def value_at(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, f
     ----------
     network : Network
     row : ndarray, shape (m,)
-    x : ndarray, shape (d,)
+    x : ndarray, shape (d,), or (2, d) for the sum of two rows
 
     Returns
     -------

@@ -65,7 +65,7 @@ def make_witness(
         rows = region_rows(problem.network, pattern, ~domain.frozen, point)
         margin = margin_of(rows, domain, point)
     margin = max(margin, 0.0)
-    return Witness(point, found.direction, found.functional, pattern, margin, value, rest)
+    return Witness(point, found.direction, found.functional, pattern, margin, value, rest=rest)
 
 
 def in_norms_of(problem: LipschitzProblem, witness: Witness) -> Witness:

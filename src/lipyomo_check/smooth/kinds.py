@@ -223,6 +223,9 @@ _SILU = Kind(_silu, (0.515, 0.32, 0.515), slopes=(-0.0998393203, 1.0998393203))
 LARGEST = 1e6
 """Of a parameter, and of its inverse."""
 
+VANISHING = "elu", "selu"
+"""Kinds whose parameters may be zero: nothing is divided by them."""
+
 
 def kind_of(name: str) -> Kind:
     """The kind of some units, from its name, such as ``tanh`` or ``elu(0.5)``.
@@ -254,7 +257,9 @@ def parameters_of(name: str) -> tuple[str, tuple[float, ...]]:
         numbers = tuple(map(float, rest[:-1].split(", "))) if opened else (1.0,)
     except ValueError:
         numbers = ()
-    fine = all(1.0 / LARGEST <= abs(v) <= LARGEST for v in numbers)
+    fine = all(
+        1.0 / LARGEST <= abs(v) <= LARGEST or (v == 0.0 and word in VANISHING) for v in numbers
+    )
     if len(numbers) != count or not fine or (word == "celu" and numbers[0] < 0.0):  # that grows
         raise ProofError(f"a parameter of the kind {name!r} is too large, too small or no number")
     return word, numbers

@@ -46,8 +46,8 @@ def test_both_ends_are_those_of_many_local_searches(kind: str, domain: Domain) -
     assert found.low[0] <= values.min() <= values.max() <= found.high[1]
     for x, end, place in zip(found.witnesses, (found.low[1], found.high[0]), (1, 0), strict=True):
         assert x is not None
-        assert domain.holds(x)
-        assert value_at(network, np.ones(1), x)[place] == end
+        assert domain.holds(x.point)
+        assert value_at(network, np.ones(1), x.point)[place] == end
     if domain.is_box:
         for sign, end in ((1.0, found.low), (-1.0, found.high)):
             best = min(

@@ -71,8 +71,8 @@ def check_witnesses(
     row = np.ones(1) if row is None else row
     for x, end, place in zip(found.witnesses, (found.low[1], found.high[0]), (1, 0), strict=True):
         assert x is not None
-        assert domain.holds(x)
-        assert value_at(network, row, x)[place] == end
+        assert domain.holds(x.point)
+        assert value_at(network, row, x.point)[place] == end
 
 
 @pytest.mark.parametrize("name", ["box", "polytope", "clipped l2 ball"])

@@ -87,6 +87,13 @@ class BundlePipeline(Pipeline[Boxes, Task]):
             best = Incumbent(float(values[top]), self._given(points[top]))
         return best, left.bounds - values < 2.0 * found.fuzz
 
+    def _examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
+        """Which boxes (N,) hold nothing that counts, and the best point, if a proved one is better.
+
+        Where float64 points do not show what is attained in a box.
+        """
+        return np.zeros(len(boxes), dtype=bool), best
+
     def _given(self, point: FloatArray) -> FloatArray:
         """A point (d,) of the given domain for one that boxes have ends for."""
         return point
@@ -112,7 +119,7 @@ class BundlePipeline(Pipeline[Boxes, Task]):
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
         context, met, best = self._context, self._met(task.best.value), task.best
-        cutoff = max(met, task.floor)
+        cutoff, proved = max(met, task.floor), task.best
         boxes = joined(task.bundles)
         kept: list[Boxes] = []
         rest: list[Boxes] = []
@@ -133,6 +140,11 @@ class BundlePipeline(Pipeline[Boxes, Task]):
                 closed = max(closed, cutoff)  # what is cut off
                 some = found.take(keep)
                 left = cut(some)
+                empty, proved = self._examined(left, proved, clock)
+                if empty.any():
+                    some, left = some.take(np.flatnonzero(~empty)), left.take(~empty)
+                if not len(left):
+                    continue
                 best, hopeless = self._looked(some, left, best)
                 stuck += int(hopeless.sum())
                 closed = max(closed, left.take(hopeless).bound)
@@ -142,7 +154,7 @@ class BundlePipeline(Pipeline[Boxes, Task]):
             bundles(joined(kept), context.bundle) if kept else (),
             returned=bundles(joined(rest), context.bundle) if rest else (),
             closed=closed,
-            best=best,
+            best=proved if proved.value > task.best.value else best,
             counters={NODES: len(boxes) - sum(map(len, rest)), STUCK: stuck},
         )
 

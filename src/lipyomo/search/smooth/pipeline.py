@@ -166,11 +166,19 @@ class Pipeline(BundlePipeline):
 
     def _challenge(self, x: FloatArray) -> bool:
         """Whether the norm that is proved to be attained at `x` is the best so far."""
-        found = make_witness(self._context.question.problem, x)
-        if found is None or found.value <= self._best.value:
-            return False
-        self._best = Incumbent(found.value, x)
-        return True
+        problem = self._context.question.problem
+        if not problem.network.smooth or problem.domain.is_box:
+            near = [x]
+        else:  # faces are not made of float64 points
+            near = problem.domain.pulled_in(x)
+        for y in near:
+            found = make_witness(problem, y)
+            if found is not None:
+                if found.value <= self._best.value:
+                    return False
+                self._best = Incumbent(found.value, y)
+                return True
+        return False
 
     # -- checkpoints -------------------------------------------------------------------------------
 

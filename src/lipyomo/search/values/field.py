@@ -11,15 +11,23 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.bounds.layers import by_layer
+from lipyomo.bounds.preactivation import propagate
+from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
+from lipyomo.errors import DomainError
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.rounding import UNIT
+from lipyomo.phases import LEFT, OPEN, RIGHT, flat, open_phases
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.answer import Interior
 from lipyomo.regions.derivative import derivatives_at
+from lipyomo.regions.full import examine
 from lipyomo.regions.value import around, value_at
-from lipyomo.search.protocol import Recipe
+from lipyomo.run import Clock
+from lipyomo.search.protocol import Incumbent, Recipe
 from lipyomo.search.smooth.bound import Bounded, gaps_of
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.bundled import Task
@@ -29,6 +37,7 @@ from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.context import Question as BoxQuestion
 from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.values.context import Question
+from lipyomo.search.values.points import challenged
 from lipyomo.search.values.smooth import SmoothPipeline
 
 STEP = float(np.cbrt(UNIT))
@@ -71,7 +80,7 @@ class FieldQuestion(Question):
             return -np.inf
         total = exact(0.0)
         for k, (low, high) in enumerate(zip(own[0][0].tolist(), own[1][0].tolist(), strict=True)):
-            ends = value_at(self.field, np.eye(x.size)[k], x)
+            ends = value_at(self.field, np.eye(x.shape[-1])[k], x)
             total += min(exact(a) * exact(b) for a in (low, high) for b in ends)
         return around(total)[0]
 
@@ -88,6 +97,7 @@ class FieldPipeline(SmoothPipeline):
     def __init__(self, question: FieldQuestion, seed: int = 0) -> None:
         super().__init__(question, seed)
         self._asked = question
+        self._regions: dict[bytes, Interior] = {}
         self._field = _context(_as_units(question.field), question.domain)
 
     @staticmethod
@@ -102,6 +112,51 @@ class FieldPipeline(SmoothPipeline):
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
         return Recipe(FieldPipeline, self._asked)
+
+    def _examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
+        """See `BundlePipeline._examined`: boxes whose middles are not of the region they stand for.
+
+        A region in which V is affine may be too thin for float64 points, or may not exist at all:
+        then boxes along it would be halved for ever.
+        """
+        question, empty = self._asked, np.zeros(len(boxes), dtype=bool)
+        V, domain = question.network, question.domain
+        kinked = np.concatenate([np.zeros(0, dtype=bool), *(layer.kinked for layer in V.hidden)])
+        if V.smooth or boxes.floor.shape[1] != kinked.sum():
+            return empty, best
+        phases = np.repeat(flat(open_phases(V))[None], len(boxes), axis=0)
+        phases[:, kinked] = np.where(
+            boxes.floor >= 0, RIGHT, np.where(boxes.ceiling <= 0, LEFT, phases[:, kinked])
+        )
+        stack = Stack.unknown(phases, boxes.low, boxes.high)
+        propagate(V.hidden, None, stack)
+        on = stack.phases == RIGHT
+        z = np.concatenate([np.zeros((len(boxes), 0)), *V.preactivations(boxes.middle)], axis=1)
+        decided = (stack.phases != OPEN)[:, kinked].all(axis=1)
+        other = ((z > 0) != on)[:, kinked].any(axis=1)
+        wide = (boxes.low < boxes.high).all(axis=1)
+        for k in np.flatnonzero(decided & other & wide).tolist():
+            if clock.expired:
+                break
+            pattern = tuple(by_layer(V.hidden, on[k]))
+            key = on[k].tobytes()
+            if key not in self._regions:
+                self._regions[key] = examine(V, domain, pattern)
+                best = self._better(best, self._regions[key])
+            region = self._regions[key]
+            if not region.empty and boxes.bounds[k] > question.cutoff(best.value):
+                try:
+                    part = domain.clipped(boxes.low[k], boxes.high[k])
+                except DomainError:  # it does not hold a ball's centre, say
+                    continue
+                region = examine(V, part, pattern)
+                best = self._better(best, region)
+            empty[k] = region.empty
+        return empty, best
+
+    def _better(self, best: Incumbent, region: Interior) -> Incumbent:
+        """The incumbent, or a point of a region."""
+        return best if region.point is None else challenged(self._asked, best, region.point)
 
     def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `SmoothPipeline`."""
