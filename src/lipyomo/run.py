@@ -350,7 +350,7 @@ class Run:
                     f"{self.lower!r} is attained, above the bound {self.upper!r} of a "
                     f"{self.basis}: that is not used"
                 )
-                self.upper, self.basis = self._proved, self._proof
+                self.upper, self.basis, done = self._proved, self._proof, False
             else:  # by less than its tolerances
                 self.upper = min(self.lower, self._proved)
         if done is None:
@@ -391,10 +391,12 @@ class Run:
                 return Status.INTERRUPTED
             if self.expired or self.clock.curtailed:
                 return Status.TIME_LIMIT
-        if self.settings.gap > 0 and self.closed and precise and guarantee is Guarantee.EXACT:
+        exactly = guarantee is Guarantee.EXACT
+        if exactly and precise and self.settings.gap > 0 and self.closed:
             return Status.GAP
-        exactly = guarantee is Guarantee.EXACT  # ... was tried, and float64 numbers did not do
-        return Status.PRECISION if exactly or not precise else Status.BOUNDS
+        if not precise or (exactly and done):  # and all the same the ends are apart
+            return Status.PRECISION
+        return Status.BOUNDS
 
     def _closing_history(self) -> list[tuple[float, float, float]]:
         """The history, with the final interval as its last row.

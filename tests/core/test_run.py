@@ -135,7 +135,7 @@ def test_a_closed_interval_is_exact(problem: LipschitzProblem) -> None:
 def test_nothing_attained_is_not_exact(problem: LipschitzProblem) -> None:
     run = Run(problem)
     run.drop_upper(1e-300)
-    assert run.result().status is Status.GAP
+    assert run.result().status is Status.PRECISION
 
 
 def test_crossing_ends_are_called_a_defect(problem: LipschitzProblem) -> None:
@@ -184,9 +184,9 @@ def test_a_shown_bound_is_not_relied_upon(problem: LipschitzProblem) -> None:
     ("limit", "stop", "done", "status"),
     [
         (1.0, False, False, Status.TIME_LIMIT),
-        (1.0, False, True, Status.GAP),
+        (1.0, False, True, Status.PRECISION),
         (9.0, True, False, Status.INTERRUPTED),
-        (9.0, False, False, Status.GAP),
+        (9.0, False, False, Status.BOUNDS),
     ],
 )
 def test_the_status_says_what_ended_the_run(
@@ -251,6 +251,14 @@ def test_a_solver_that_is_refuted_is_no_defect(problem: LipschitzProblem) -> Non
     run.raise_lower(witness(problem, 0.5))
     assert run.lower > 1.0
     result = run.result()
-    assert (result.upper, result.basis, result.status) == (4.0, PROVED, Status.GAP)
+    assert (result.upper, result.basis, result.status) == (4.0, PROVED, Status.BOUNDS)
     assert any("oracle 1.0" in note and "not used" in note for note in result.warnings)
     assert not any("defect" in note for note in result.warnings)
+
+
+def test_the_status_is_gap_only_where_one_was_asked_for() -> None:
+    """Products that underflow leave a gap that no search closes."""
+    rng = np.random.default_rng(0)
+    first, last = rng.normal(size=(3, 2)) * 1e-90, rng.normal(size=(1, 3)) * 1e-90
+    network = Network.from_arrays([first, last], [np.ones(3), np.zeros(1)], activation="tanh")
+    assert solve(LipschitzProblem(network, Box(-1, 1, 2))).status is Status.PRECISION

@@ -40,7 +40,9 @@ class Ends:
 
 def joined(parts: Sequence[Ends]) -> Ends:
     """All of them, in a row."""
-    arrays = ([getattr(part, name) for part in parts] for name in ("lower", "upper", "points", "rests"))
+    arrays = (
+        [getattr(part, name) for part in parts] for name in ("lower", "upper", "points", "rests")
+    )
     return Ends(*map(np.concatenate, arrays))
 
 

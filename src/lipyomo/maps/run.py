@@ -208,9 +208,7 @@ class _State:
         return np.asarray(which[left])
 
     def _ends(self, which: IntArray) -> Ends:
-        return Ends(
-            self._lower[which], self._upper[which], self._points[which], self._rests[which]
-        )
+        return Ends(self._lower[which], self._upper[which], self._points[which], self._rests[which])
 
     def found(self) -> CellMap:
         """The map."""

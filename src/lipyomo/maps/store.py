@@ -170,7 +170,7 @@ class Rows:
         rows = [row for row in self._file.rows.values() if _settled(row)]
         names = columns[-cells.dimension - 1 : -1]
         points = [[row[name] for name in names] for row in rows]
-        rests = [str(row["rest"] or "").split() or [0.0] * cells.dimension for row in rows]
+        rests = [str(row["rest"] or "").split() or ["0"] * cells.dimension for row in rows]
         lower, upper = (np.array([row[n] for row in rows], float) for n in ("lower", "upper"))
         which = np.array([row["index"] for row in rows], dtype=np.intp)
         shape = len(rows), cells.dimension

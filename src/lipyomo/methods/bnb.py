@@ -158,7 +158,7 @@ def search(
         run.drop_upper(cascade.value)
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock, phases))
-        return run.result()
+        return run.result(False)
     params = None if slack is None else Params(slack=slack)
     pipeline = pipeline_for(reduced.problem, run.settings, checkpoint, cascade, cutoff, params)
     found = explore(run, pipeline, checkpoint)
@@ -199,7 +199,7 @@ def search_smooth(
         rng = np.random.default_rng(run.settings.seed)
         run_semidefinite(run, run_cascade(run, QUICK), run.clock.part())
         run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
-        return run.result()
+        return run.result(False)
     run.drop_upper(product_of_norms(reduced.problem))  # of deep networks boxes may say less
     run_cascade(run, STAGES)
     params = Params() if slack is None else Params(slack=slack)

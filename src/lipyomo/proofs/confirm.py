@@ -46,4 +46,4 @@ def confirmed(problem: LipschitzProblem, result: Result) -> Result:
         return result.noting(f"{note} {place}")
     lower = min(value, result.lower)
     is_wider = result.is_exact and not close_enough(lower, result.upper)
-    return replace(result, lower=lower, status=Status.GAP if is_wider else result.status)
+    return replace(result, lower=lower, status=Status.PRECISION if is_wider else result.status)

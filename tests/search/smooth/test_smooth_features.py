@@ -106,3 +106,16 @@ def test_two_features_are_as_two_inputs() -> None:
     )
     assert small.status == large.status == "exact"
     assert large.upper == pytest.approx(small.upper, rel=3e-6)
+
+
+def test_something_is_attained_on_a_thin_polytope() -> None:
+    """Ascents end on faces, where rounding leaves points outside."""
+    silu = Curve(activation("silu"), [0])
+    first = Layer([[-56733996.66510049]], [-56733997.32357943], curves=[silu])
+    network = Network([first, Layer([[0.64096467]], [0.0])])
+    A, b = [[-0.44399434], [0.79815971]], [0.44399434696555284, -0.7981597096561691]
+    thin = lipyomo.Polytope(A, b, [-1.00000002], [-0.99999998])
+    found = lipyomo.solve(LipschitzProblem(network, thin), time_limit=30)
+    assert found.lower > 0.999 * found.upper
+    assert found.witness is not None
+    assert thin.holds(found.witness.x)

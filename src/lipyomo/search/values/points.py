@@ -10,6 +10,7 @@ from lipyomo.search.protocol import Incumbent
 from lipyomo.search.smooth.ascent import projected_ascents
 from lipyomo.search.values.context import Question
 
+
 def best_start(
     question: Question, rng: np.random.Generator, clock: Clock, points: FloatArray | None = None
 ) -> Incumbent:
