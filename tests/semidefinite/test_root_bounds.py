@@ -11,6 +11,7 @@ import pytest
 import lipyomo.numerics.pace as pace_module
 import lipyomo.semidefinite.root as root_module
 from lipyomo.affine.system import NodeForm, UnitSystem
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.domains import AllSpace
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
@@ -23,6 +24,7 @@ from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import Descent, minimise
 from lipyomo.semidefinite.ellipsoids import closed_form, closed_forms
 from lipyomo.semidefinite.kernel import Kernel
+from lipyomo.semidefinite.products import pair_matrices
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.quasi_newton import Memory
 from lipyomo.semidefinite.root import RootBounds
@@ -190,6 +192,13 @@ def test_units_that_see_nothing_do_no_harm(norm: str) -> None:
     assert best <= upper <= 1.3 * best
 
 
+PAIRS = Pairs(
+    np.array([0, 1, 2, 7, 3]),
+    np.array([1, 7, 9, 8, 4]),
+    np.array([True, False, True, False, False]),
+)
+
+
 def wide_form(seed: int) -> tuple[NodeForm, SizedForm]:
     network = random_network(seed, (120, 6, 5, 1))
     system = UnitSystem(network, np.eye(1), AllSpace(120))
@@ -214,6 +223,32 @@ def test_wide_kernels_agree_with_the_dense_one(direct: bool) -> None:
         assert proved == pytest.approx(wide.value, rel=1e-7)
 
 
+def test_products_of_pairs_bound_the_patterns_that_pairs_allow() -> None:
+    """Above every such pattern, below the bound of all patterns, and proved."""
+    for seed in range(4):
+        network = random_network(seed, (120, 6, 5, 1))
+        form, sized = wide_form(seed)
+        d, c = form.inputs, form.objective[0]
+        alone = minimise(WideKernel(form.rows, c, d), tolerance=1e-5)
+        kernel = WideKernel(form.rows, c, d, pairs=PAIRS)
+        found = minimise(kernel, tolerance=1e-5)
+        assert alone is not None
+        assert found is not None
+        assert found.value < alone.value
+        y, order = found.multipliers, kernel.order
+        products = pair_matrices(PAIRS, y[order:], len(form.rows))
+        matrix = VerifiedMatrix(sized, y[:d], y[d:order], products)
+        proved = bound_from(matrix, np.array([0]), y[:d], False)
+        assert proved == pytest.approx(found.value, rel=1e-7)
+        best = 0.0
+        for phases in completions(open_phases(network)):
+            on = flat(phases) == 1
+            if not (on[PAIRS.first] & (on[PAIRS.second] == PAIRS.exclusive)).any():
+                value = operator_norm(network.jacobian(to_pattern(phases)), "linf", LinfOutput())
+                best = max(best, value.value)
+        assert best <= proved * (1 + 1e-12)
+
+
 def test_newton_systems_are_those_of_the_barrier_function() -> None:
     """Gradients and Hessians of all kernels against differences of the function itself."""
     form, _ = wide_form(1)
@@ -224,10 +259,13 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
         DenseKernel(rows, c, 8, False),
         WideKernel(rows, c, 8, direct=True),
         WideKernel(rows, c, 8, direct=False),
+        WideKernel(rows, c, 8, True, PAIRS),
+        WideKernel(rows, c, 8, False, PAIRS),
     ):
         y, mu = kernel.start(), 0.3
         assert y is not None
         y = 1.3 * y
+        y[y.size - kernel.free :] = 0.02 * np.cos(np.arange(kernel.free))
 
         def merit(y: FloatArray, kernel=kernel, mu=mu) -> float:  # type: ignore[no-untyped-def]
             factor = kernel.factor(y)
@@ -250,7 +288,7 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
 
 
 def test_slopes_are_those_of_the_barrier_function_in_logarithms() -> None:
-    """All kernels, shared multipliers included."""
+    """All kernels without free multipliers, shared multipliers included."""
     form, _ = wide_form(1)
     d, rows, c = form.inputs, form.rows, form.objective[0]
     few = np.vstack([c, np.roll(c, 1)])
@@ -383,9 +421,14 @@ def test_descents_approach_and_then_converge() -> None:
 def test_reach_is_the_distance_to_the_boundary() -> None:
     form, _ = wide_form(2)
     d, c = form.inputs, form.objective[0]
-    for kernel in (DenseKernel(form.rows, c, d, False), WideKernel(form.rows, c, d)):
+    for kernel in (
+        DenseKernel(form.rows, c, d, False),
+        WideKernel(form.rows, c, d),
+        WideKernel(form.rows, c, d, pairs=PAIRS),
+    ):
         y = kernel.start()
         assert y is not None
+        y[y.size - kernel.free :] = 0.1 * y[d:].min(initial=1.0, where=y[d:] > 0)
         step = -y * np.linspace(0.0, 1.0, y.size)
         reach = kernel.reach(kernel.factor(y), y, step)
         assert kernel.factor(y + 0.9 * reach * step) is not None

@@ -249,6 +249,24 @@ class DualAscent:
             result[part] = value + constant + 3.0 * self._terms * UNIT * amount
         return np.where(np.isfinite(result), result, np.inf)
 
+    def functions(
+        self, relaxation: NodeTriangles, rows: Rows, multipliers: SingleArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Linear functions that bound ``sign * z_unit`` from above, safe against rounding.
+
+        Returns
+        -------
+        slopes : ndarray, shape (R, d)
+        constants : ndarray, shape (R,)
+        """
+        nodes = GatheredNodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
+        coefficients, constant, amount = self._linear(*nodes.gather(rows), multipliers)
+        slopes = np.nan_to_num(np.ascontiguousarray(coefficients.T))
+        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
+        amount += (np.abs(slopes) * reach[rows.node]).sum(axis=1)
+        result = constant + 3.0 * self._terms * UNIT * amount
+        return slopes, np.where(np.isfinite(result), result, np.inf)
+
     def _linear(
         self, data: Gathered, limits: list[FloatArray], multipliers: SingleArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:

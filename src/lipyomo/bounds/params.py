@@ -17,7 +17,10 @@ class Params:
         Share of the earlier directions in the next step; without it trained networks take 1.2
         times the nodes.
     steps : int
-        Steps of bounds that are found once, for models: tighter against time.
+        Steps of bounds that are found once, for pairs of units and for models: tighter against
+        time.
+    pair_work : float
+        Multiplications that may be spent on looking for pairs; the likeliest come first.
     lp_units : int
         Most open units whose pre-activations get linear programs if nobody asks: time.
     seconds : float
@@ -28,6 +31,7 @@ class Params:
     rate: float = 0.12
     momentum: float = 0.7
     steps: int = 20
+    pair_work: float = 2e8
     lp_units: int = 150
     seconds: float = 2.0
 

@@ -33,7 +33,7 @@ from lipyomo.system.outputs import (
     written,
 )
 
-VERSION = b"8"
+VERSION = b"9"
 
 _OWNER, _BEST, _UPPER = "known.owner", "known.best", "known.upper"
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.arrays import IntArray
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball, kernel_for, shared_kernel
+from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.params import PARAMS
@@ -18,6 +20,7 @@ from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kerne
 from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.shared import SharedKernel
 from lipyomo.semidefinite.signs import joined, joined_multipliers
+from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 
 
@@ -50,6 +53,8 @@ class Bounder:
         The ball of functionals of a target that stands for all of them.
     join : bool, optional
         Whether to join the inputs whose partial derivatives keep their sign under `phases`.
+    pairs : Pairs, optional
+        Pairs of units that exclude each other under `phases`, whose products bounds make use of.
     """
 
     def __init__(
@@ -59,10 +64,17 @@ class Bounder:
         phases: FlatPhases | None = None,
         ball: Ball = "l2",
         join: bool = False,
+        pairs: Pairs | None = None,
     ) -> None:
         self.targets, self._ball = targets, ball
         self._seen = system.starts[1] if system.depth else system.tangents.input_dim
-        self.prover = Prover(system, targets, phases, ball, join)
+        self._given = system, targets, phases, ball, join
+        self.prover = Prover(*self._given, pairs)
+
+    def with_pairs(self, pairs: Pairs) -> Bounder:
+        """The same with the products of such pairs."""
+        same = not pairs.count and not self.prover.pairs.count
+        return self if same else Bounder(*self._given, pairs)
 
     @property
     def value_errors(self) -> FloatArray:
@@ -83,7 +95,8 @@ class Bounder:
             rows, objectives = joined(rows, signs), joined(objectives, signs)
         if row == ALL and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
-        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean)
+        pairs = self.prover.pairs.among(form.units)
+        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
 
     def shared(self, form: NodeForm, targets: IntArray) -> SharedKernel | None:
         """The kernel of several targets with the same multipliers.
@@ -91,7 +104,7 @@ class Bounder:
         None where they are few, see different inputs, or are balls of functionals.
         """
         whole = self.targets.columns[0] == ALL and self.targets.rows[0] != ALL
-        if targets.size < 2 or not whole:
+        if targets.size < 2 or not whole or self.prover.pairs.count:
             return None
         objectives = form.objective[self.targets.rows[targets]]
         euclidean = self.targets.input_norm == "l2"
@@ -102,7 +115,7 @@ class Bounder:
         signs = None if self.prover.signs is None else self.prover.signs.of(target)
         zeta = zeta if signs is None else joined_multipliers(zeta, signs)
         zeta = shaped(zeta, kernel.inputs, kernel.euclidean)
-        return np.concatenate([zeta, lam])
+        return np.concatenate([zeta, lam, np.zeros(kernel.free)])
 
     def minimise(
         self,
@@ -135,8 +148,8 @@ class Bounder:
             None if no definite matrix was found.
         """
         kernel = self.kernel(form, target)
-        start = None if warm is None else inherited(kernel, form, *warm)
-        wide = None if start is None else wide_kernel(kernel, self._seen)
+        start = None if warm is None else self.inherited(kernel, form, *warm)
+        wide = None if start is None or kernel.free else wide_kernel(kernel, self._seen)
         if start is not None and wide is not None:
             found = minimise_in_proportion(wide, start, aim, steps, stop)
             if found is not None:
@@ -169,6 +182,55 @@ class Bounder:
             return []
         proved = self.prover.exclude(form, found.target, found.state.multipliers, tries)
         return [(c.position, c.on, float(b)) for c, b in zip(tries, proved, strict=True)]
+
+    def takes_pairs(self, form: NodeForm, target: int) -> bool:
+        """Whether the kernel of a target can use products of pairs of units."""
+        if form.units.size < PARAMS.paired:
+            return False
+        kernel = self.kernel(form, target)
+        return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
+
+    def best_pairs(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
+        """Those pairs whose products lower the targets' bounds most, to first order.
+
+        The derivative by such a multiplier is an entry of ``x x^T + mu C^{-1}``, the moments at a
+        central point.
+
+        Parameters
+        ----------
+        form : NodeForm
+        warm : dict of int to ndarray
+            Multipliers of targets for this very form.
+        pairs : Pairs
+            By the numbers of units.
+        """
+        most = max(form.units.size // len(warm), PARAMS.paired // 2)
+        places = pairs.among(form.units)
+        chosen = np.zeros(pairs.count, dtype=bool)
+        inside = np.flatnonzero(pairs.within(form.units))
+        for target, y in warm.items():
+            kernel = self.kernel(form, target)
+            if isinstance(kernel, DenseKernel) and not kernel.euclidean:
+                kernel = WideKernel(kernel.rows, kernel.objective, kernel.inputs)
+            factor = kernel.factor(y)
+            if factor is None or not isinstance(kernel, WideKernel):
+                continue
+            root = np.sqrt(y[kernel.inputs :])
+            moments = kernel.moments(factor, y, places) * root[places.first] * root[places.second]
+            gain = np.abs(moments)
+            chosen[inside[np.argsort(-gain, kind="stable")[:most]]] = True
+        return pairs[chosen]
+
+    def inherited(
+        self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
+    ) -> FloatArray:
+        """The multipliers `old` of `units` for those that are open in `form`."""
+        if not self.prover.pairs.count:
+            return inherited(kernel, form, units, old)
+        before = self.prover.pairs.within(units)
+        split = old.size - int(np.count_nonzero(before))
+        kept = old[split:][self.prover.pairs[before].within(form.units)]
+        return np.concatenate([inherited(kernel, form, units, old[:split]), kept])
 
     @staticmethod
     def exclusions(

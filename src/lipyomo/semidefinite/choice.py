@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.semidefinite.dense import DenseKernel
@@ -93,6 +94,7 @@ def kernel_for(
     inputs: int,
     euclidean: bool,
     ball: Ball = "vertices",
+    pairs: Pairs | None = None,
 ) -> Kernel:
     """The cheapest kernel for a form.
 
@@ -105,11 +107,17 @@ def kernel_for(
     euclidean : bool
     ball : {'vertices', 'l2', 'l1'}, optional
         The ball of functionals.
+    pairs : Pairs, optional
+        Of units by their positions; only wide kernels take some.
     """
     if euclidean and inputs > len(rows) + len(objectives):
         rows, objectives, inputs = rotated(rows, objectives, inputs)
     if ball != "vertices":
         return SpectralKernel(rows, objectives, inputs, euclidean, separate=ball == "l1")
+    if pairs is not None and pairs.count:
+        costs = step_costs(inputs, len(rows), 0, euclidean)
+        direct = costs["direct"] <= costs["conjugate"]
+        return WideKernel(rows, objectives[0], inputs, direct, pairs)
     return _single(rows, objectives[0], inputs, euclidean)
 
 

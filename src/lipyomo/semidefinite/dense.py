@@ -128,6 +128,7 @@ class DenseKernel:
 
     outputs = 0
     rank_one = True
+    free = 0
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class _Point:
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
     """The point of these multipliers; None if C is not positive definite."""
-    if not y.min() > 0:
+    if not y[: y.size - kernel.free].min() > 0:
         return None
     factor = kernel.factor(y)
     return None if factor is None else _Point(kernel, y, factor, *kernel.terms(factor, y))
@@ -273,7 +273,19 @@ class Descent:
         y = best.multipliers
         point = _Point(kernel, y, best.factor, *kernel.terms(best.factor, y))
         mu = PARAMS.first_mu * (point.tau + point.quarter) / kernel.order
-        return cls(kernel, point, best, done=False, tolerance=tolerance, mu=mu, memory=Memory())
+        memory = None if kernel.free else Memory()
+        return cls(kernel, point, best, done=False, tolerance=tolerance, mu=mu, memory=memory)
+
+    def extended(self, kernel: Kernel) -> Descent:
+        """The same descent with a kernel that has more free multipliers, all zero so far."""
+        if self.best is None:
+            return self
+        start = np.concatenate([self.best.multipliers, np.zeros(kernel.free - self.kernel.free)])
+        longer = Descent.begun(kernel, self.tolerance, start=start)
+        if longer.best is None or longer.done:
+            return longer
+        best = replace(longer.best, iterations=self.best.iterations)
+        return replace(longer, best=best, mu=self.mu, seconds=self.seconds)
 
     @property
     def approaching(self) -> bool:

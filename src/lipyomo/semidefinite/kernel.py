@@ -94,6 +94,8 @@ class Kernel(Protocol):
         The inputs' ball: Euclidean (equal zeta) or the cube.
     order : int
         Size of C.
+    free : int
+        Multipliers at the end that may have any sign: those of pairs of units.
     rank_one : bool
         Whether the bound is that of one functional, so that `primal` stands for a tangent.
     """
@@ -103,6 +105,7 @@ class Kernel(Protocol):
     outputs: int
     euclidean: bool
     order: int
+    free: int
     rank_one: bool
 
     def factor(self, y: FloatArray) -> Factor | None:
@@ -125,8 +128,8 @@ class Kernel(Protocol):
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Derivatives of the barrier function by the multipliers' logarithms, shaped as a step.
 
-        They take a fraction of the time of `system`.  `x` is one primal, or several as columns,
-        whose moments are added up.
+        They take a fraction of the time of `system`.  For kernels without free multipliers; `x` is
+        one primal, or several as columns, whose moments are added up.
         """
 
     def expand(self, step: FloatArray) -> FloatArray:

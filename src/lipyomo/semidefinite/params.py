@@ -39,9 +39,13 @@ class Params:
     shares : int
         Multipliers of a block that a closed form tries: the middles of so many equal parts of those
         that keep C definite (eleven are 0 to 1.8 % tighter).
+    paired : int
+        Open units from which on products of pairs pay: with 64 networks of Chen et al. take half as
+        many nodes again with them, and twice the time.  Half as many pairs may be chosen in any
+        case.
     usual_steps : int
-        Newton steps of a descent from a closed form, and first steps that have to be left where
-        points are looked for before them.
+        Newton steps of a descent from a closed form.  So many have to be left where products of
+        pairs are looked for, and so many first steps where points are looked for before them.
     newton : float
         Times that a Newton step takes as long as one of a quasi-Newton method.
     long_step : float
@@ -58,6 +62,7 @@ class Params:
     power: float = 16.0
     krylov: int = 20
     shares: int = 5
+    paired: int = 128
     usual_steps: int = 20
     newton: float = 5.0
     long_step: float = 0.02

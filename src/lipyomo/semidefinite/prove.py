@@ -16,13 +16,16 @@ from lipyomo.affine.magnitudes import steepest
 from lipyomo.affine.signal import SizeSignal, UnitMap, carry
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.arrays import lengths
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN
 from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
+from lipyomo.semidefinite.products import pair_matrices
 from lipyomo.semidefinite.signs import FixedSigns, joined_form
 from lipyomo.semidefinite.verify import (
+    Products,
     SizedForm,
     VerifiedMatrix,
     bound_from,
@@ -56,6 +59,8 @@ class Prover:
         The ball of functionals of a target that stands for all of them.
     join : bool, optional
         Whether inputs may be joined whose partial derivatives keep their sign under `phases`.
+    pairs : Pairs, optional
+        Pairs of units that exclude each other under `phases`; each that is open has a multiplier.
 
     Attributes
     ----------
@@ -63,6 +68,7 @@ class Prover:
         Rounding errors of the functionals' gradients under any such pattern.
     signs : FixedSigns or None
         Multipliers may be those of a form whose inputs are joined by them: there are fewer.
+    pairs : Pairs
     """
 
     def __init__(
@@ -72,8 +78,10 @@ class Prover:
         phases: FlatPhases | None = None,
         ball: Ball = "l2",
         join: bool = False,
+        pairs: Pairs | None = None,
     ) -> None:
         self._system, self._targets, self._ball = system, targets, ball
+        self.pairs = pairs or Pairs.none()
         self._phases = system.root_phases() if phases is None else phases
         network, d = system.network, system.tangents.input_dim
         self._place = np.cumsum(self._phases == OPEN) - 1
@@ -125,13 +133,13 @@ class Prover:
         multipliers : ndarray
             (gamma if the target is a ball of functionals, zeta, lambda).
         """
-        sized, zeta, lam, grouped = self._sized(form, target, multipliers)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
         row = int(self._targets.rows[target])
         rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
         weights = None
         if row == ALL and self._ball == "l1":
             weights = multipliers[: multipliers.size - lam.size][: len(rows)]
-        matrix = VerifiedMatrix(sized, zeta, lam)
+        matrix = VerifiedMatrix(sized, zeta, lam, products)
         return bound_from(matrix, rows, zeta, grouped, weights)
 
     def all_bounds(self, form: NodeForm, target: int, multipliers: FloatArray) -> FloatArray:
@@ -140,7 +148,7 @@ class Prover:
         Infinite where they prove nothing.
         """
         targets = self._targets
-        sized, zeta, lam, grouped = self._sized(form, target, multipliers)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
         own = targets.columns[0] != ALL or targets.rows[0] == ALL
         if own or sized.inputs < form.inputs:  # of no other target
             found = np.full(targets.count, np.inf)
@@ -148,7 +156,7 @@ class Prover:
                 found = self._by_column(column_bounds(self.sized(form), lam))
             found[target] = min(found[target], self.bound(form, target, multipliers))
             return found
-        matrix = VerifiedMatrix(sized, zeta, lam)
+        matrix = VerifiedMatrix(sized, zeta, lam, products)
         return bounds_from(matrix, targets.rows, zeta, grouped)
 
     def exclude(
@@ -164,7 +172,7 @@ class Prover:
         ndarray, shape (len(tries),)
             Infinite where the proof fails.
         """
-        sized, zeta, lam, grouped = self._sized(form, target, multipliers)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
         row, d = int(self._targets.rows[target]), sized.inputs
         objective = np.repeat(sized.objective[row][None], len(tries), axis=0)
         sizes = np.repeat(sized.objective_size[row][None], len(tries), axis=0)
@@ -183,7 +191,7 @@ class Prover:
             objective_size=sizes,
             rounding=sized.rounding + 4 * UNIT_ROUNDOFF,
         )
-        matrix = VerifiedMatrix(changed, zeta, lam)
+        matrix = VerifiedMatrix(changed, zeta, lam, products)
         return bounds_from(matrix, np.arange(len(tries)), zeta, grouped)
 
     def _by_column(self, entries: FloatArray) -> FloatArray:
@@ -208,13 +216,17 @@ class Prover:
 
     def _sized(
         self, form: NodeForm, target: int, multipliers: FloatArray
-    ) -> tuple[SizedForm, FloatArray, FloatArray, bool]:
-        """The form that a target sees, zeta, lambda, and whether zeta is one number."""
+    ) -> tuple[SizedForm, FloatArray, FloatArray, bool, Products | None]:
+        """The form that a target sees, zeta, lambda, whether zeta is one number, and products."""
         column = int(self._targets.columns[target])
         sized = self.sized(form)
         if column != ALL:
             sized = sized.seeing(np.array([column]))
-        count = form.units.size
+        count, pairs, products = form.units.size, self.pairs.among(form.units), None
+        if pairs.count:
+            split = multipliers.size - pairs.count
+            products = pair_matrices(pairs, multipliers[split:], count)
+            multipliers = multipliers[:split]
         signs = None if self.signs is None else self.signs.of(target)
         if signs is not None and multipliers.size - count < sized.inputs:
             sized = joined_form(sized, signs)
@@ -222,4 +234,4 @@ class Prover:
         grouped = self._targets.input_norm == "l2" and column == ALL
         d = sized.inputs
         zeta = np.full(d, head[-1]) if grouped else head[head.size - d :]
-        return sized, zeta, lam, grouped
+        return sized, zeta, lam, grouped, products

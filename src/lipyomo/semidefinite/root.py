@@ -17,6 +17,7 @@ from functools import cache, partial
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.cascade import Cascade
 from lipyomo.network import FloatArray
 from lipyomo.norms import ONE_BY_ONE, OutputNorm
@@ -140,6 +141,7 @@ class RootBounds:
     Attributes
     ----------
     bounder : Bounder
+        Of the multipliers: with products of pairs, once these were found.
     form : NodeForm
     upper : ndarray, shape (T,)
         Proved bounds.
@@ -252,6 +254,7 @@ class RootBounds:
         clock: Clock | None = None,
         report: Report | None = None,
         closed_only: bool = False,
+        find: Callable[[], Pairs] | None = None,
     ) -> RootBounds:
         """Lower the bounds until the largest one is minimal, or below `cutoff`, or time is up.
 
@@ -265,6 +268,9 @@ class RootBounds:
             Called with `value` whenever it has dropped.
         closed_only : bool, optional
             Whether the bounds in closed form are all that is wanted.
+        find : callable, optional
+            Finds pairs of units that exclude each other.  It is called once, when bounds without
+            their products have begun to fall slowly: before, cheaper steps get further.
         """
         clock = clock or Clock()
         report = report or (lambda value: None)
@@ -277,7 +283,7 @@ class RootBounds:
         if by_column and closed_only:
             return root
         with threads_for(cost.step):
-            return root._lowered(cutoff, clock, report, closed_only)
+            return root._lowered(cutoff, clock, report, closed_only, find)
 
     def begun(
         self,
@@ -361,7 +367,8 @@ class RootBounds:
         outer = np.zeros(0)
         if targets.rows[0] == ALL:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
-        return np.concatenate([outer, scale, found.lam])
+        pairs = self.bounder.prover.pairs.among(self.form.units)
+        return np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
 
     def _late(self, descent: Descent, clock: Clock) -> bool:
         """Whether there is no time for a descent's next step and a proof; the clock is told."""
@@ -401,7 +408,12 @@ class RootBounds:
         return max(cutoff, others) * (1.0 - EXACT_TOLERANCE)
 
     def _lowered(
-        self, cutoff: float, clock: Clock, report: Report, closed_only: bool
+        self,
+        cutoff: float,
+        clock: Clock,
+        report: Report,
+        closed_only: bool,
+        find: Callable[[], Pairs] | None,
     ) -> RootBounds:
         """With the largest bound lowered, one target after the other."""
         root, done = self, set(self.finished)
@@ -418,20 +430,29 @@ class RootBounds:
                 return replace(root, stopped=True)
             if not closed_only:
                 aim = root._aim(worst, cutoff)
-                late = partial(root._late, clock=clock)
-                descent = descent.lowered(aim, late, patient=True)
+                enough = partial(root._enough, clock=clock, pairing=find is not None)
+                descent = descent.lowered(aim, enough, patient=True)
             seconds = root.seconds if closed_only else root.seconds.after(descent)
             root = replace(root, descents={**root.descents, worst: descent}, seconds=seconds)
             if descent.best is None:
                 done.add(worst)
                 continue
             root = root._proved(worst, descent.best.multipliers, report)
+            if find is not None and (descent.centred or descent.done):
+                asked, find = find, None
+                if root._takes_pairs(worst, clock):
+                    root, done = root._paired(asked()), set()
+                    continue
             # a target that meets its aim and is still the worst would come up for ever
             stuck = descent.value <= root._aim(worst, cutoff) and root.upper[worst] >= root.value
             if closed_only or descent.done or stuck:
                 done.add(worst)
             if descent.done:
                 root = replace(root, finished=root.finished | {worst})
+
+    def _enough(self, descent: Descent, clock: Clock, pairing: bool) -> bool:
+        """Whether a descent is to pause: for products of pairs, or since time is over."""
+        return (pairing and descent.centred) or self._late(descent, clock)
 
     def _descent(self, target: int, clock: Clock) -> Descent | None:
         """A descent from a closed form; None if there is no time for that one and its proof."""
@@ -444,6 +465,23 @@ class RootBounds:
         descent = Descent.begun(kernel, self.tolerance, lambda: clock.expired, start)
         return None if descent.best is None and clock.expired else descent
 
+    def _takes_pairs(self, target: int, clock: Clock) -> bool:
+        """Whether products of pairs can be used, and steps with them fit into the time left."""
+        cost = PARAMS.usual_steps * self.cost.step
+        return clock.fits(cost) and self.bounder.takes_pairs(self.form, target)
+
+    def _paired(self, pairs: Pairs) -> RootBounds:
+        """With the products of those pairs of units that promise most where descents are."""
+        chosen = self.bounder.best_pairs(self.form, self.multipliers, pairs)
+        if not chosen.count:
+            return self
+        bounder = self.bounder.with_pairs(chosen)
+        descents = {
+            target: descent.extended(bounder.kernel(self.form, target))
+            for target, descent in self.descents.items()
+        }
+        return replace(self, bounder=bounder, descents=descents, finished=frozenset())
+
 
 def tighten_root(
     root: RootBounds,
@@ -451,6 +489,7 @@ def tighten_root(
     clock: Clock,
     report: Report | None = None,
     cutoff: float = 0.0,
+    find: Callable[[], Pairs] | None = None,
 ) -> RootBounds:
     """Go from the quick stages to the semidefinite ones, with the joint stage in between.
 
@@ -465,9 +504,11 @@ def tighten_root(
         Called with proved bounds of all targets.
     cutoff : float, optional
         Bounds at or below it need not be lowered.
+    find : callable, optional
+        Finds pairs of units that exclude each other, where their products can be used.
     """
     root = root.begun(cutoff, clock, report)
     cascade.tighten(root.upper)
     cascade.run(("joint",))
     root = root.with_known(cascade.bounds_of(root.targets))
-    return root.run(cutoff, clock, report)
+    return root.run(cutoff, clock, report, find=find)

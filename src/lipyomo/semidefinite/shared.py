@@ -31,6 +31,7 @@ class SharedKernel:
     """
 
     outputs = 0
+    free = 0
     rank_one = False
 
     def __init__(self, kernel: DenseKernel | WideKernel, objectives: FloatArray) -> None:

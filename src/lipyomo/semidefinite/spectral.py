@@ -46,6 +46,7 @@ class SpectralKernel:
     """
 
     rank_one = False
+    free = 0
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.layers import by_layer
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.phases import RIGHT
@@ -39,6 +40,8 @@ class Question:
     known : ndarray of int8, shape (N,), optional
         Phases that follow from the domain: the search lives in the presolved network where that is
         much smaller.
+    pairs : Pairs
+        Pairs of its units that exclude each other, whose products bounds make use of.
     record : bool
         Whether to keep the nodes that are fathomed.
     params : Params
@@ -50,6 +53,7 @@ class Question:
     gap: float = 0.0
     enough: float = 0.0
     known: FlatPhases | None = None
+    pairs: Pairs = field(default_factory=Pairs.none)
     record: bool = False
     params: Params = field(default_factory=Params)
     branching: str = LEARNT
@@ -90,8 +94,13 @@ class Context:
         left = presolve(*given, problem.directions)
         targets = replace(targets, functionals=left.functionals)
         known, join = (None, False) if phases is None else (left.phases, True)
-        bounder = Bounder(left.system, targets, known, join=join)
+        bounder = Bounder(left.system, targets, known, join=join, pairs=question.pairs)
         return cls(question, left, targets, bounder)
+
+    def with_bounder(self, bounder: Bounder) -> Context:
+        """The context once pairs of units that exclude each other are known to its bounder."""
+        question = replace(self.question, pairs=bounder.prover.pairs)
+        return replace(self, question=question, bounder=bounder)
 
     @property
     def system(self) -> UnitSystem:

@@ -146,7 +146,8 @@ class Pipeline(Searching[Node, Task]):
             lambda: self._improve_early(clock, tell),
         )
         outcome = self._outcome([found.part], found.learnt.since(self._learnt))
-        self._learnt, self._open_units, part = found.learnt, found.still, found.part
+        self._context, self._learnt = found.context, found.learnt
+        self._open_units, part = found.still, found.part
         if part.is_open and not part.node.examined:
             outcome = replace(outcome, children=(), returned=(part.node,))
         outcome = replace(outcome, best=self._points.best)
@@ -269,12 +270,14 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.protocol.Pipeline`."""
         question, best = self._context.question, self._points.best.point
         points, on = self._points.all
-        known = self._open_units, self._learnt, question.known
+        known = self._open_units, self._learnt, question.known, question.pairs
         return encode(Saved(tuple(nodes), points, on, best, *known))
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
         saved = decode(arrays)
+        bounder = self._context.bounder.with_pairs(saved.pairs)
+        self._context = self._context.with_bounder(bounder)
         self._points.append(saved.points, saved.on)
         if saved.best is not None:
             self._points.challenge(saved.best)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
+from lipyomo.bounds.pairs import Pairs, find_pairs, seconds_for_pairs
+from lipyomo.bounds.stack import Stack
 from lipyomo.cascade import Cascade
-from lipyomo.phases import flat
+from lipyomo.numerics.pace import fits
+from lipyomo.phases import OPEN, flat
 from lipyomo.search.relu.bound import with_root
 from lipyomo.search.relu.context import Context
 from lipyomo.search.relu.examine import Bench, examine
@@ -27,6 +31,8 @@ class Beginning:
     ----------
     part : Part
         The whole problem, examined; or as far as it is known where time was over.
+    context : Context
+        With the pairs of units that were found to exclude each other.
     learnt : Learnt
     still : int
         Open units of the whole problem.
@@ -35,6 +41,7 @@ class Beginning:
     """
 
     part: Part
+    context: Context
     learnt: Learnt
     still: int = 0
     seconds: float = math.inf
@@ -64,16 +71,19 @@ def begin(
     node, root = context.whole(points.count), None
     if cascade is not None and context.system.count:
         node, root = _descended(bench, cascade, report, search)
+        if root is not None:
+            context = context.with_bounder(root.bounder)
+            bench = replace(bench, context=context)
         if clock.expired or (root is not None and root.stopped):
-            return Beginning(Part(node, node), learnt, node.still)
+            return Beginning(Part(node, node), context, learnt, node.still)
     began = clock.seconds
     is_known = cascade is not None and not context.system.roughness
     try:
         (part,), learnt = examine(bench, [Part(node, node)], learnt, is_known, root)
     except OutOfTimeError:
-        return Beginning(Part(node, node), learnt, node.still, 0.0)
+        return Beginning(Part(node, node), context, learnt, node.still, 0.0)
     still = part.node.still if part.form is None else part.form.units.size
-    return Beginning(part, learnt, still, clock.seconds - began)
+    return Beginning(part, context, learnt, still, clock.seconds - began)
 
 
 def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
@@ -108,6 +118,18 @@ def _descended(
     root = root.begun(cutoff, clock, report)
     search()
     cutoff = context.cutoff(points.best.value)
-    root = tighten_root(root, cascade, clock, report, cutoff)
+    find = partial(_exclusive, bench, node)
+    root = tighten_root(root, cascade, clock, report, cutoff, find)
     node = replace(node, target_bounds=root.upper)
     return with_root(node, root), root
+
+
+def _exclusive(bench: Bench, node: Node) -> Pairs:
+    """Pairs of units that exclude each other, if there is time to look for them."""
+    ascent, (_, sides) = bench.context.ascent, bench.points.all
+    if ascent is None:
+        return Pairs.none()
+    units = int(np.count_nonzero(node.phases[ascent.first :] == OPEN))
+    if not fits(seconds_for_pairs(ascent, units), bench.watch.clock.left):
+        return Pairs.none()
+    return find_pairs(ascent, Stack.of([node]), sides[node.points])

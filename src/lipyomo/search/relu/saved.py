@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.search.protocol import Arrays
 from lipyomo.search.relu.learnt import FEATURES, Learnt
@@ -40,6 +41,8 @@ class Saved:
     learnt : Learnt
     known : ndarray of int8 or None
         Phases under which the context was made.
+    pairs : Pairs
+        Of units whose products have multipliers.
     """
 
     nodes: tuple[Node, ...]
@@ -49,6 +52,7 @@ class Saved:
     open_units: int
     learnt: Learnt
     known: FlatPhases | None
+    pairs: Pairs
 
 
 def encode(saved: Saved) -> Arrays:
@@ -61,6 +65,8 @@ def encode(saved: Saved) -> Arrays:
         "open_units": np.array(saved.open_units),
         "dropped": np.array([node.dropped for node in nodes]),
     }
+    first, second, exclusive = saved.pairs.first, saved.pairs.second, saved.pairs.exclusive
+    data["pairs"] = np.array([first, second, exclusive], dtype=np.int64)
     if saved.known is not None:
         data["known"] = saved.known
     for name in _STACKED:
@@ -101,6 +107,7 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         for i in range(count)
     )
     learnt: dict[str, Any] = {item.name: data[f"learnt_{item.name}"][()] for item in fields(Learnt)}
+    first, second, exclusive = data["pairs"]
     return Saved(
         nodes,
         data["points"],
@@ -109,6 +116,7 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         int(data["open_units"]),
         Learnt(**learnt),
         data.get("known"),
+        Pairs(first, second, exclusive > 0),
     )
 
 
