@@ -9,7 +9,8 @@ the method may be stopped at any moment.
   method in their logarithms mends at a fifth of the cost of Newton steps; when it gains little,
   they follow the central path.  At a central point the step to a smaller mu is predicted with the
   Hessian that is at hand (the path is nearly straight in mu), nine tenths of the way to the
-  boundary at most.  Between central points Newton steps are cut short of the boundary.
+  boundary at most.  Between central points Newton steps are cut short of the boundary, and led
+  away from it again.
 """
 
 from __future__ import annotations
@@ -107,6 +108,22 @@ def _stretched(kernel: Kernel, y: FloatArray, factor: float) -> FloatArray:
     longer = y.copy()
     longer[kernel.outputs : kernel.outputs + kernel.inputs] *= factor
     return longer
+
+
+def _off_boundary(point: _Point, mu: float) -> _Point:
+    """The inputs' multipliers enlarged as long as the barrier function falls.
+
+    A step that was cut short ends next to the boundary, along a direction in which the following
+    ones would be cut again and again: the root of a 6-256-256-256-1 network took 150 steps to its
+    first central point, and takes 14.
+    """
+    best = point
+    for stretch in (1.003, 1.01, 1.03, 1.1, 1.3):
+        longer = _at(point.kernel, _stretched(point.kernel, point.y, stretch))
+        if longer is None or longer.merit(mu) >= best.merit(mu):
+            break
+        best = longer
+    return best
 
 
 def minimise(
@@ -368,7 +385,10 @@ class Descent:
         length = min(1.0, PARAMS.to_boundary * kernel.reach(point.factor, point.y, full))
         along = _straight(point, full)
         searched = _search(point, along, decrement, mu, length)
-        return replace(now, done=True) if searched is None else now._at(searched[0], iteration)
+        if searched is None:
+            return replace(now, done=True)
+        found, length = searched
+        return now._at(found if length > 0.9 else _off_boundary(found, mu), iteration)
 
     def _approached(self) -> Descent:
         """A quasi-Newton step in the logarithms of the multipliers."""
