@@ -204,7 +204,7 @@ class Bounder:
         pairs : Pairs
             By the numbers of units.
         """
-        most = max(form.units.size // len(warm), PARAMS.paired // 2)
+        most = 2 * max(form.units.size // len(warm), PARAMS.paired // 2)
         places = pairs.among(form.units)
         chosen = np.zeros(pairs.count, dtype=bool)
         inside = np.flatnonzero(pairs.within(form.units))

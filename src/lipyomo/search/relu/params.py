@@ -60,7 +60,7 @@ class Params:
     together: int = TOGETHER
     common: int = 40_000
     long_root: float = 0.3
-    large_part: float = 4.0
+    large_part: float = 8.0
     most_large: float = 48.0
     ascent_steps: int = 24
     ascent_cold: int = 3
