@@ -27,6 +27,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
+from lipyomo.numerics.rounding import rounded_up
 from lipyomo.semidefinite.definite import cholesky_or_none
 from lipyomo.semidefinite.quadratic import (
     QuadraticProgram,
@@ -237,7 +238,10 @@ def minimise(
     """
     scale = float(np.abs(program.objective).sum(axis=1).max())
     if scale == 0.0:
-        return DualPoint(np.zeros(program.constraints), 0.0, 0, 0.0, True)
+        rounding = rounded_up(
+            program.error * program.objective_mass
+        )  # zero where all has cancelled
+        return DualPoint(np.zeros(program.constraints), rounding, 0, 0.0, True)
     objective = program.objective / scale
     system = _System(program, objective)
     y = starting_multipliers(program, objective)
