@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
@@ -55,10 +56,16 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.3g}%"
 
 
-def vector(values: FloatArray) -> str:
-    """The first entries of a vector, as many as Python shows of a list in brief, and the number."""
+def vector(values: FloatArray, names: Sequence[str] | None = None) -> str:
+    """The first entries of a vector, as many as Python shows of a list in brief, and the number.
+
+    Where they have `names`, these stand before them.
+    """
     flat, shown = np.asarray(values).reshape(-1), reprlib.aRepr.maxlist
-    head = ", ".join(f"{value:.6g}" for value in flat[:shown])
+    words = [f"{value:.6g}" for value in flat[:shown]]
+    if names is not None:
+        words = [f"{name} {word}" for name, word in zip(names, words, strict=False)]
+    head = ", ".join(words)
     return f"({head})" if flat.size <= shown else f"({head}, ...; {flat.size} entries)"
 
 

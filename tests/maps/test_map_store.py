@@ -29,8 +29,8 @@ def numbers_in(path: Path) -> list[tuple[float, float, str]]:
         with np.load(path) as held:
             names = ("constant_lower", "constant_upper", "status")
             return list(zip(*(held[name].tolist() for name in names), strict=True))
-    lines = path.read_text().splitlines()[1:]
-    rows = csv.DictReader(lines) if path.suffix == ".csv" else map(json.loads, lines)
+    lines = path.read_text().splitlines()
+    rows = csv.DictReader(lines) if path.suffix == ".csv" else map(json.loads, lines[1:])
     ordered = sorted(rows, key=lambda row: int(row["index"]))
     return [(float(row["lower"]), float(row["upper"]), row["status"]) for row in ordered]
 

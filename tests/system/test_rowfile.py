@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 import sys
 from contextlib import closing
@@ -98,7 +100,10 @@ def test_open_rows_are_done_again_with_more_time(tmp_path: Path, ending: str) ->
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
-@pytest.mark.parametrize("content", ["1,2,3", "a line\nand another", '{"a": 1}', "# a remark\n1"])
+@pytest.mark.parametrize(
+    "content",
+    ["1,2,3", "a line\nand another", '{"a": 1}', "# a remark\n1", "index,value,note\n1,2,a\n"],
+)
 def test_what_is_no_file_of_rows_stays(tmp_path: Path, ending: str, content: str) -> None:
     path = tmp_path / f"data{ending}"
     path.write_text(content)
@@ -128,6 +133,36 @@ def test_rows_wait_while_the_disk_is_full(tmp_path: Path, ending: str) -> None:
     file.add(rows(4)[3])
     file.close()
     assert sorted(opened(path).rows) == [0, 1, 2, 3]
+
+
+def test_a_csv_file_is_a_plain_table(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    with closing(opened(path)) as file:
+        for row in rows(3):
+            file.add(row)
+    with path.open(newline="") as stream:
+        found = list(csv.DictReader(stream))
+    assert [row["index"] for row in found] == ["0", "1", "2"]
+    assert [float(row["value"]) for row in found] == [0.0, 1 / 3, 2 / 3]
+    beside = tmp_path / "rows.csv.json"
+    assert json.loads(beside.read_text())["run"]["radius"] == 0.1
+    beside.unlink()
+    with pytest.raises(LipyomoError, match="not a file of such rows"):
+        opened(path)
+
+
+def test_nothing_is_left_where_the_file_beside_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv.json").write_text("[1, 2]")
+    with pytest.raises(OutputError, match=r"rows\.csv\.json"):
+        opened(tmp_path / "rows.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv.json"]
+
+
+def test_rows_of_0_3_0_are_not_mixed_in(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('# {"radius": 0.1, "network": "abc", "limit": 10.0}\nindex,value,note,limit\n')
+    with pytest.raises(LipyomoError, match="another version"):
+        opened(path)
 
 
 def test_rows_of_another_run_are_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from lipyomo.arrays import BoolArray
 from lipyomo.blocks.assemble import keys_of
 from lipyomo.blocks.ranges import ends_of, is_variable
 from lipyomo.errors import ProblemError
+from lipyomo.naming import Names
 from lipyomo.network import Network
 
 
@@ -74,7 +75,7 @@ def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any
     """
     keys = keys_of(network.input_shape)
     if wrt is not None:
-        return _named(wrt, keys)
+        return _named(wrt, keys, network.input_names)
     found = np.array(moving, dtype=bool)
     if not found.any() or found.all():
         return np.ones(len(keys), dtype=bool)
@@ -89,9 +90,10 @@ def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any
     return found
 
 
-def _named(wrt: Any, keys: list[Any]) -> BoolArray:
+def _named(wrt: Any, keys: list[Any], names: Names | None) -> BoolArray:
     """The inputs that were asked for."""
-    places = {key: j for j, key in enumerate(keys)}
+    places = {name: j for j, name in enumerate(names or ())}
+    places |= {key: j for j, key in enumerate(keys)}
     found = np.zeros(len(keys), dtype=bool)
     if isinstance(wrt, str) or not isinstance(wrt, Iterable):
         raise ProblemError(f"wrt={wrt!r} is no list of inputs.  Remedy: their indices, like [0, 2]")

@@ -89,6 +89,7 @@ def describe(
         "summary": network.describe(),
         "sizes": list(network.sizes),
         "inputs": network.input_dim,
+        "input_names": None if network.input_names is None else list(network.input_names),
         "outputs": network.output_dim,
         "units": network.bent_units,
         "layers": len(network.layers),
@@ -127,6 +128,8 @@ def _lines(record: dict[str, Any], nodes: bool) -> list[tuple[str, str]]:
         lines.append(("network", f"{network['summary']} in {network['layers']} layers"))
         if not network["summary"].startswith(f"{sizes},"):
             lines.append(("", f"({sizes} with what only passes values on, or keeps them exact)"))
+        if network["input_names"] is not None:
+            lines.append(("", f"inputs {', '.join(network['input_names'])}"))
         lines.append(("weights", f"{network['coefficients']:,} coefficients that are kept"))
     lines += [("note", text) for text in record["notes"]]
     if nodes:

@@ -21,7 +21,7 @@ from lipyomo.cli.streams import answer_only, wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import new_file
 from lipyomo.decimals import interval, seconds
-from lipyomo.pictures import entitle, new_figure, save_figure
+from lipyomo.pictures import entitle, new_figure, plain, save_figure
 from lipyomo.problem import LipschitzProblem
 from lipyomo.questions.derivatives import JacobianRanges, ranges_along
 from lipyomo.result import Status
@@ -90,10 +90,15 @@ def _parser() -> Parser:
 def _lines(found: JacobianRanges, names: Sequence[str]) -> list[Line]:
     """The table's rows, in the order of `COLUMNS`."""
     return [
-        (name, str(column), *entry.low, *entry.high, str(entry.status))
+        (name, column, *entry.low, *entry.high, str(entry.status))
         for name, row in zip(names, found.entries, strict=True)
-        for column, entry in zip(found.columns, row, strict=True)
+        for column, entry in zip(_inputs(found), row, strict=True)
     ]
+
+
+def _inputs(found: JacobianRanges) -> list[str]:
+    """The columns by the names of their inputs, or by their numbers."""
+    return list(map(str, found.columns if found.names is None else found.names))
 
 
 def _show(found: JacobianRanges, names: Sequence[str]) -> None:
@@ -138,7 +143,7 @@ def plot_jacobian(found: JacobianRanges, names: Sequence[str], path: Path) -> No
         for i, j in np.ndindex(p, k):
             text = f"{ends[i, j, 0]:.3g}\n{ends[i, j, 1]:.3g}"
             axes.text(j, i, text, ha="center", va="center", fontsize=8)
-    axes.set_xticks(range(k), [str(column) for column in found.columns])
+    axes.set_xticks(range(k), [plain(name) for name in _inputs(found)])
     axes.set_yticks(range(p), names)
     axes.set_xlabel("input")
     meaning = {"never negative": red, "never positive": blue, "both signs": grey}

@@ -20,12 +20,14 @@ from lipyomo.cli.problems import problem_on
 from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_picture
-from lipyomo.cli.words import UsageError, file_path, numbers, ratio, reader
+from lipyomo.cli.words import UsageError, entries, file_path, ratio, reader
 from lipyomo.domains import Box
 from lipyomo.maps import CellMap, Cells, MapSettings, cells_of, grid, map_cells, refine_cells
 from lipyomo.maps.page import KIND
 from lipyomo.maps.plot import plane_of, plot_map
 from lipyomo.maps.store import ENDINGS
+from lipyomo.naming import by_name
+from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.system.outputs import check_output, shown
 
@@ -47,7 +49,7 @@ def run(words: Sequence[str]) -> int:
     with Leaving():
         given = read_network(arguments)
         network = given.network
-        where = _cells(arguments, network.input_dim)
+        where = _cells(arguments, network)
         given.check(where.hull)
     if arguments.plot is not None:
         plane_of(where)
@@ -76,7 +78,7 @@ def _parser() -> Parser:
     add(
         cells,
         "--axes",
-        **value("I,J", "the inputs that are divided (the first ones)", numbers(int)),
+        **value("I,J", "the inputs that are divided, by number or name (the first ones)", entries),
     )
     at = "numbers, or a .npy file, for the others (they range)"
     add(cells, "--at", **value("X", at, reader("arrays.read_side", "--at")))
@@ -129,13 +131,16 @@ def _check(arguments: Namespace) -> None:
         raise UsageError(f"--rows: {shown(arguments.rows)} should end in {', '.join(ENDINGS)}")
 
 
-def _cells(arguments: Namespace, d: int) -> Cells:
-    """The cells that the options describe, for a network with d inputs."""
+def _cells(arguments: Namespace, network: Network) -> Cells:
+    """The cells that the options describe, for a network."""
+    d = network.input_dim
     if arguments.boxes is not None:
         return cells_of(arguments.boxes)
     first, last = arguments.box
     box = Box(first, last, d)
-    axes = tuple(range(len(arguments.cells))) if arguments.axes is None else arguments.axes
+    asked = range(len(arguments.cells)) if arguments.axes is None else arguments.axes
+    named = network.input_names, network.input_parts
+    axes = tuple(by_name(list(asked), *named, "--axes", UsageError))
     low, high = box.lower.copy(), box.upper.copy()
     if arguments.at is not None:
         others = np.setdiff1d(np.arange(d), axes)

@@ -52,8 +52,14 @@ def run(words: Sequence[str]) -> int:
     rows = dict(zip(names, functionals, strict=True))
     found = _ranges(network, domain, rows, arguments, began)
     if arguments.json:
+        inputs = network.input_names
+        named = {"input_names": None if inputs is None else list(inputs)}
         records = [{"row": name, **one.to_dict()} for name, one in found.items()]
-        print(json.dumps({"network": str(arguments.network), "ranges": records}, allow_nan=False))
+        print(
+            json.dumps(
+                {"network": str(arguments.network), **named, "ranges": records}, allow_nan=False
+            )
+        )
     else:
         _show(found)
     done = all(one.status is Status.EXACT for one in found.values())

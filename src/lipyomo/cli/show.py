@@ -98,6 +98,7 @@ def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, A
         "network": network.name,
         "sizes": list(network.sizes),
         "inputs": network.input_dim,
+        "input_names": None if network.input_names is None else list(network.input_names),
         "outputs": network.output_dim,
         "units": network.bent_units,
         "domain": problem.domain.describe(),
@@ -139,10 +140,10 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     lines.append(("time", seconds(result.seconds) + nodes))
     witness = result.witness
     if witness is not None:
-        lines.append(("witness", f"x = {vector(witness.x)}"))
+        lines.append(("witness", f"x = {vector(witness.x, network.input_names)}"))
         if witness.rest is not None:
             lines.append(("", f"rest = {vector(witness.rest)} (the point is x + rest, exactly)"))
-        lines.append(("", f"direction = {vector(witness.direction)}"))
+        lines.append(("", f"direction = {vector(witness.direction, network.input_names)}"))
         if len(witness.functional) > 1:
             lines.append(("", f"functional = {vector(witness.functional)}"))
         if not network.smooth:

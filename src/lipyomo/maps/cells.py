@@ -15,6 +15,7 @@ from lipyomo.arrays import FloatArray, IntArray, middles, read_only
 from lipyomo.domains import Box, Domain
 from lipyomo.domains.base import read_vector
 from lipyomo.errors import DomainError
+from lipyomo.naming import by_name
 from lipyomo.system.archives import read_arrays
 from lipyomo.system.outputs import shown, why
 
@@ -109,8 +110,9 @@ def grid(
     lower: npt.ArrayLike,
     upper: npt.ArrayLike,
     counts: int | Sequence[int],
-    axes: Sequence[int] | None = None,
+    axes: Sequence[int | str] | None = None,
     dimension: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> Cells:
     """Cells of equal size in a box.
 
@@ -120,10 +122,13 @@ def grid(
         Ends of the box.  Numbers need the `dimension`, or are those of the divided axes only.
     counts : int or sequence of int
         Cells along each divided axis.
-    axes : sequence of int, optional
-        The divided axes; the first ones by default.  The others keep the ends of the box.
+    axes : sequence of int or str, optional
+        The divided axes, by number or name; the first ones by default.  The others keep the ends of
+        the box.
     dimension : int, optional
         d.
+    names : sequence of str, optional
+        Of all inputs, such as `Network.input_names`.
 
     Returns
     -------
@@ -143,8 +148,10 @@ def grid(
     """
     many = (counts,) if np.ndim(counts) == 0 else tuple(np.asarray(counts).tolist())
     numbers = tuple(whole_number(n, "the number of cells", DomainError, least=1) for n in many)
-    which = tuple(range(len(numbers))) if axes is None else tuple(axes)
-    size = max(len(numbers), dimension or 0, np.size(lower), np.size(upper))
+    known = None if names is None else tuple(names)
+    asked = range(len(numbers)) if axes is None else axes
+    which = tuple(by_name(list(asked), known, what="axes", error=DomainError))
+    size = max(len(numbers), dimension or 0, np.size(lower), np.size(upper), len(known or ()))
     low = read_vector(lower, size, "the lower end of the grid")
     high = read_vector(upper, size, "the upper end of the grid")
     if len(which) != len(numbers) or len(set(which)) != len(which):

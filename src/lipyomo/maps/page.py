@@ -11,6 +11,7 @@ from lipyomo.arrays import IntArray
 from lipyomo.decimals import down, up
 from lipyomo.errors import ProblemError
 from lipyomo.maps.result import CellMap
+from lipyomo.naming import called
 from lipyomo.system.outputs import starting, written
 
 MOST = 250_000
@@ -139,7 +140,7 @@ def write_page(found: CellMap, axes: IntArray, path: Path) -> None:
         "right": max(high[0]),
         "bottom": min(low[1]),
         "top": max(high[1]),
-        "names": [f"input {axis}" for axis in axes.tolist()],
+        "names": [called(axis, found.problem.network.input_names) for axis in axes.tolist()],
         "place": found.place[axes].tolist(),
         "cells": list(zip(*columns, strict=True)),
     }

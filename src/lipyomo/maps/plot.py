@@ -13,6 +13,7 @@ from lipyomo.errors import ProblemError
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.page import write_page
 from lipyomo.maps.result import CellMap
+from lipyomo.naming import called
 from lipyomo.pictures import INK, entitle, mathematics, new_figure, plain, save_figure
 from lipyomo.result import EXACT_TOLERANCE, Status
 
@@ -142,8 +143,9 @@ def draw_panel(
         axes.add_collection(drawn)
         axes.autoscale_view()
     axes.figure.colorbar(drawn, ax=axes, label=name)
-    axes.set_xlabel(f"input {first}")
-    axes.set_ylabel(f"input {second}")
+    names = found.problem.network.input_names
+    axes.set_xlabel(plain(called(int(first), names)))
+    axes.set_ylabel(plain(called(int(second), names)))
 
 
 def draw_kinks(axes: Any, found: CellMap, plane: Plane) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arrays import FloatArray, IntArray
-from lipyomo.decimals import down, up
+from lipyomo.decimals import down, up, vector
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends
 from lipyomo.problem import LipschitzProblem
@@ -156,9 +156,6 @@ class CellMap:
         top = up(high) if math.isfinite(high) else "inf"
         wrong = int((self.status == Status.CONTRADICTION.value).sum())
         defect = f"\nthe ends of {wrong} cells contradict each other.  {DEFECT}" if wrong else ""
-        at = ", ".join(f"{x:.6g}" for x in self.place[:8]) + (
-            ", ..." if self.place.size > 8 else ""
-        )
         return (
             "\n".join(
                 f"{name:<20}{fact}"
@@ -166,7 +163,7 @@ class CellMap:
                     ("cells", f"{len(self)}: {counts}"),
                     ("norms", self.problem.describe_norms()),
                     ("largest constant", f"[{down(low)}, {top}]"),
-                    ("attained at", f"({at})"),
+                    ("attained at", vector(self.place, self.problem.network.input_names)),
                     ("largest gap", f"{100.0 * self.gaps.max():.3g} %"),
                     ("seconds", f"{self.seconds:.2f}"),
                 )

@@ -14,6 +14,7 @@ from lipyomo.arguments import instance, real_numbers
 from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.decimals import seconds
 from lipyomo.errors import ProblemError
+from lipyomo.naming import Names, some
 from lipyomo.norms import ONE_BY_ONE
 from lipyomo.problem import LipschitzProblem
 from lipyomo.questions.entries import EntrySearch
@@ -39,6 +40,8 @@ class JacobianRanges:
     seconds : float
     nodes : int
         Of branch and bound: boxes, or parts of the domain and of patterns.
+    names : tuple of str, or None
+        Of the inputs of the columns, where they have names.
     """
 
     entries: tuple[tuple[Range, ...], ...]
@@ -46,6 +49,7 @@ class JacobianRanges:
     status: Status
     seconds: float
     nodes: int
+    names: Names | None = None
 
     def __repr__(self) -> str:
         rows = len(self.entries)
@@ -59,6 +63,7 @@ class JacobianRanges:
         """Plain data for JSON."""
         return {
             "columns": list(self.columns),
+            "names": None if self.names is None else list(self.names),
             "entries": [[entry.to_dict() for entry in row] for row in self.entries],
             "status": str(self.status),
             "seconds": self.seconds,
@@ -164,7 +169,7 @@ def _checked(problem: LipschitzProblem) -> LipschitzProblem:
 def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings) -> JacobianRanges:
     """The ranges of ``rows . J T`` for functionals (p, m), some at a time."""
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
-    steps, columns = _steps(problem)
+    steps, columns, inputs = _steps(problem)
     size, count = max(1, ONE_BY_ONE // (2 * steps.shape[1])), len(rows)
     entries: list[tuple[Range, ...]] = []
     nodes = 0
@@ -180,16 +185,18 @@ def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings
     ended = {entry.status for row in entries for entry in row}
     status = Status.EXACT if ended == {Status.EXACT} else why_open(clock)
     status = Status.CONTRADICTION if Status.CONTRADICTION in ended else status
-    return JacobianRanges(tuple(entries), columns, status, clock.seconds, nodes)
+    named = problem.network.input_names if inputs else None
+    names = some(named, list(columns))
+    return JacobianRanges(tuple(entries), columns, status, clock.seconds, nodes, names)
 
 
-def _steps(problem: LipschitzProblem) -> tuple[Matrix, tuple[int, ...]]:
-    """The directions (d, k) of a problem's columns, and their names: inputs where they are that."""
+def _steps(problem: LipschitzProblem) -> tuple[Matrix, tuple[int, ...], bool]:
+    """The directions (d, k) of a problem's columns, their numbers, and whether these are inputs."""
     if problem.directions is None:
         moving = np.flatnonzero(~problem.domain.frozen)
-        return np.eye(problem.network.input_dim)[:, moving], tuple(moving.tolist())
+        return np.eye(problem.network.input_dim)[:, moving], tuple(moving.tolist()), True
     T = sp.csc_array(problem.directions)
     T.eliminate_zeros()
     if (np.diff(T.indptr) == 1).all():
-        return problem.directions, tuple(T.indices.tolist())
-    return problem.directions, tuple(range(T.shape[1]))
+        return problem.directions, tuple(T.indices.tolist()), True
+    return problem.directions, tuple(range(T.shape[1])), False

@@ -1,8 +1,9 @@
 """Rows that are written as they finish, and found again by the next run.
 
-A row file is CSV or JSON lines, by its ending.  Every row is flushed to the disk before the next
-begins, with the time limit that it was given; a last line torn by a crash is cut off when the file
-is opened again.
+A row file is CSV or JSON lines, by its ending.  What the rows depend on is the first of the JSON
+lines; beside ``rows.csv``, which is a plain table, it is in ``rows.csv.json``.  Every row is
+flushed to the disk before the next begins, with the time limit that it was given; a last line torn
+by a crash is cut off when the file is opened again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from lipyomo.arguments import number_or_text
 from lipyomo.errors import LipyomoError
-from lipyomo.system.outputs import ROWS, GrowingFile, shown, written
+from lipyomo.system.outputs import ROWS, GrowingFile, OutputError, shown, written
 from lipyomo.system.plain import finite
 
 Row = dict[str, Any]
@@ -80,9 +81,8 @@ class RowFile:
         if self.torn:
             self._file.cut(len(whole))
         if not whole:
+            self._write_beside()
             self._file.add(self._first)
-        elif self._is_csv and whole.count(b"\n") == 1:  # torn between the head and the columns
-            self._file.add(_csv_line(self._columns))
         self.rows = {
             index: {name: entry for name, entry in row.items() if name != LIMIT}
             for index, row in self._lines.items()
@@ -137,11 +137,30 @@ class RowFile:
         return self._path.suffix == ".csv"
 
     @property
+    def _beside(self) -> Path:
+        """The file that says what the rows of a CSV file depend on."""
+        return self._path.with_name(f"{self._path.name}.json")
+
+    def _write_beside(self) -> None:
+        """Write that file, before there is any row."""
+        if not self._is_csv:
+            return
+        try:
+            with written(self._beside, ROWS) as stream:
+                stream.write(self._said)
+        except OutputError:
+            self._file.close()
+            raise
+
+    @property
+    def _said(self) -> bytes:
+        """What the rows depend on."""
+        return f"{json.dumps({'run': self._head})}\n".encode()
+
+    @property
     def _first(self) -> bytes:
         """What the file begins with."""
-        if self._is_csv:
-            return f"# {json.dumps(self._head)}\n".encode() + _csv_line(self._columns)
-        return f"{json.dumps({'run': self._head})}\n".encode()
+        return _csv_line(self._columns) if self._is_csv else self._said
 
     def _line(self, row: Row) -> bytes:
         if self._is_csv:
@@ -151,21 +170,26 @@ class RowFile:
     def _read(self, content: bytes) -> dict[int, Row]:
         try:
             first, _, rest = content.decode().partition("\n")
-            if self._is_csv:
-                head = json.loads(first.removeprefix("#"))
-                rows: list[Row] = [
-                    {name: _value(text) for name, text in row.items()}
-                    for row in csv.DictReader(io.StringIO(rest))
-                ]
+            if self._is_csv and first.startswith("# {"):
+                head, rest = {}, ""  # as 0.3.0 wrote it
+            elif self._is_csv:
+                head = json.loads(self._beside.read_text("utf-8"))["run"]
             else:
                 head = json.loads(first)["run"]
-                rows = [json.loads(line) for line in rest.splitlines()]
+            rows: list[Row] = list(map(json.loads, [] if self._is_csv else rest.splitlines()))
+            if self._is_csv:
+                rows = [
+                    {name: _value(text) for name, text in row.items()}
+                    for row in csv.DictReader(io.StringIO(rest), self._columns)
+                ]
+                if rest and _csv_line(self._columns).decode() != f"{first}\n":
+                    raise ValueError("other columns")
             theirs = {name: head.get(name) for name in self._head}
             found = {int(row["index"]): row for row in rows}
             self._twice = len(found) < len(rows)
             if LIMIT in head:
                 _ = [_seconds(row) for row in rows]
-        except (ValueError, KeyError, TypeError, AttributeError, csv.Error):
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, csv.Error):
             raise LipyomoError(
                 f"{shown(self._path)} is not a file of such rows.  Remedy: give another name"
             ) from None
