@@ -13,7 +13,7 @@ from lipyomo.phases import LEFT, RIGHT
 from lipyomo.sampling.evaluate import point_norms
 from lipyomo.semidefinite.bounder import Bounder, inherited
 from lipyomo.semidefinite.descent import minimise
-from lipyomo.semidefinite.proportional import minimise_in_proportion
+from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import targets_of
 
@@ -53,6 +53,15 @@ def test_children_of_wide_nodes(seed: int) -> None:
         inside = (on[:, decided] == (phases[decided] == RIGHT)).all(axis=1)
         assert values[inside].max(initial=0.0) <= proved
         warm = form.units, state.multipliers
+
+
+@pytest.mark.parametrize(("inputs", "units", "pays"), [(80, 30, False), (784, 20, True)])
+def test_where_it_pays(inputs: int, units: int, pays: bool) -> None:
+    """Its bounds are looser, and a tree has more nodes: steps have to be much cheaper."""
+    rng = np.random.default_rng(0)
+    rows = np.hstack([rng.standard_normal((units, inputs)), np.zeros((units, units))])
+    kernel = WideKernel(rows, rng.standard_normal(inputs + units), inputs)
+    assert (wide_kernel(kernel, inputs) is not None) == pays
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1e200])

@@ -204,15 +204,15 @@ def refine(
         if target is not None:
             if value <= target:
                 break
-            hopeless = value - mu * n > target
+            hopeless = value - PARAMS.out_of_reach * mu * n > target
             if hopeless and decrement < 0.5 * mu * n:
                 break
-        centred = decrement < mu
+        centred = decrement < PARAMS.warm_central * n * mu
         if mu * n < tolerance * value:
             if centred:
                 break
         elif centred:
-            mu *= 1.0 - PARAMS.to_boundary
+            mu *= PARAMS.warm_fall
         elif length > 0.9:
             mu *= 0.5
     return replace(start, iterations=iteration) if best is None else best.balanced(iteration)

@@ -43,7 +43,7 @@ def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
         return None
     units = len(kernel.rows)
     ball = step_costs(min(kernel.inputs, seen, units + 1), units, euclidean=True)["dense"]
-    if 2.0 * ball >= min(step_costs(kernel.inputs, units).values()):  # there are two descents
+    if PARAMS.proportional * ball >= min(step_costs(kernel.inputs, units).values()):
         return None
     if isinstance(kernel, WideKernel):
         return kernel
