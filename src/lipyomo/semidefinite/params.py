@@ -29,9 +29,9 @@ class Params:
         Newton steps of a descent: only numbers that do not converge take so many.
     warm_central : float
         Squared decrement (over mu and the order) of points that count as central after a warm
-        start: fewer steps a node against looser bounds and worse look-aheads.  As strict as
-        elsewhere, nodes with many open units take a third longer; with 0.3 trained networks have a
-        tenth more of them.
+        start: fewer steps a node against worse look-aheads.  As strict as elsewhere, nodes with 40
+        units take 1.4 times the steps for the same bounds; with 0.3 trained networks have a tenth
+        more nodes.
     warm_fall : float
         Factor by which mu falls at these.
     out_of_reach : float
