@@ -15,6 +15,7 @@ from lipyomo.affine.system import NodeForm
 from lipyomo.frozen import but
 from lipyomo.numerics.pace import fits
 from lipyomo.phases import OPEN
+from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.run import Clock
 from lipyomo.search.relu.context import Context
 from lipyomo.search.relu.learnt import Learnt
@@ -96,6 +97,9 @@ def bound_targets(
 ) -> Bounded:
     """Bound the node's targets, worst first, until one stays above the next one's bound.
 
+    Where steps take long, the others are only lowered until they are no longer the worst, as at
+    roots: of a small convolution with ten outputs 2.3 of a node's 2.7 seconds went below that.
+
     Parameters
     ----------
     context : Context
@@ -114,7 +118,8 @@ def bound_targets(
     bounds, proved = node.target_bounds.copy(), node.proved.copy()
     worst: Minimum | None = None
     reached, solved, steps = -np.inf, 0, 0
-    affordable = _affordable(context, form, clock)
+    cost = root_cost(context.targets, form.inputs, form.units.size)
+    affordable = cost.fits and fits(cost.step, clock.left)
     for index in np.argsort(-bounds, kind="stable"):
         if bounds[index] <= max(reached, cutoff):
             break
@@ -126,7 +131,10 @@ def bound_targets(
             same = old is not None and np.array_equal(old.units, form.units)
             most = 0 if same else PARAMS.most_steps
             start = None if old is None else (old.units, old.multipliers)
-            found = bounder.minimise(form, target, start, aim, lambda: clock.expired, most)
+            goal = aim
+            if aim is not None and cost.full >= context.params.long_root:
+                goal = max(aim, reached * (1.0 - EXACT_TOLERANCE))
+            found = bounder.minimise(form, target, start, goal, lambda: clock.expired, most)
             solved += 1
         if found is None:
             reached = max(reached, float(bounds[index]))
@@ -200,9 +208,3 @@ def proved(context: Context, node: Node) -> Node:
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers)
         known[index] = min(bound, float(known[index]))
     return node.but(proved=known, target_bounds=known)
-
-
-def _affordable(context: Context, form: NodeForm, clock: Clock) -> bool:
-    """Whether a step fits into memory and into the time that is left."""
-    cost = root_cost(context.targets, form.inputs, form.units.size)
-    return cost.fits and fits(cost.step, clock.left)
