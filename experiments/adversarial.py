@@ -28,7 +28,7 @@ from experiments.mnist import held_out
 from experiments.training.train import train_classifier
 from lipyomo import Box, Network
 from lipyomo.blocks import ReluNetworkBlock
-from lipyomo.network import FloatArray
+from lipyomo.networks.network import FloatArray
 from lipyomo.solvers import SolverOptions, solve_model
 
 GAP = 1e-4

@@ -24,7 +24,7 @@ from pyomo.core.expr import LinearExpression
 from experiments.problems import gaussian
 from lipyomo import Box, Network
 from lipyomo.blocks import GradientBlock, LipschitzBlock, ReluNetworkBlock, TangentBlock
-from lipyomo.bounds import LayerBounds, preactivation_bounds
+from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.solvers.compilation import compile_model
 
 Build = Callable[[], Any]

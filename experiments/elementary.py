@@ -1,4 +1,4 @@
-"""Values of elementary functions by ball arithmetic (Arb), for `lipyomo.activations.elementary`.
+"""Values of elementary functions by ball arithmetic, for `networks/activations/elementary.py`.
 
 Arguments are those that activations have: spread over all exponents, near zero, near the ends of
 where values are normal numbers, and for waves near multiples of pi / 2.
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
-from lipyomo.activations.elementary import STORED
-from lipyomo.activations.rounding import ASSUMED
+from lipyomo.networks.activations.elementary import STORED
+from lipyomo.networks.activations.rounding import ASSUMED
 
 Floats = npt.NDArray[np.float64]
 

@@ -33,7 +33,7 @@ from experiments.problems import DIFFERENCE, Build, digit, he, normed, own, rand
 from experiments.reference import ROOT, SHARED
 from lipyomo import Box, LipschitzProblem, Polytope, ball
 from lipyomo.methods import methods
-from lipyomo.result import Progress
+from lipyomo.problems.result import Progress
 
 NEAR = 0.01
 

@@ -15,11 +15,11 @@ import numpy as np
 
 import lipyomo
 from experiments.reference import ROOT
-from lipyomo.certification.plot import plot_curves, plot_slopes
-from lipyomo.compare import compare, plot_rows, with_errors
-from lipyomo.history import plot_history
+from lipyomo.analyses.certification.plot import plot_curves, plot_slopes
+from lipyomo.analyses.compare import compare, plot_rows, with_errors
+from lipyomo.base.pictures import new_figure
 from lipyomo.methods.registry import methods
-from lipyomo.pictures import new_figure
+from lipyomo.problems.history import plot_history
 
 MODELS = ROOT / "models"
 IMAGES = 12

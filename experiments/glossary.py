@@ -19,8 +19,8 @@ import numpy as np
 
 import lipyomo
 from experiments.reference import ROOT
-from lipyomo.pictures import entitle, new_figure, save_figure
-from lipyomo.regions import interior_point
+from lipyomo.base.pictures import entitle, new_figure, save_figure
+from lipyomo.primal.regions import interior_point
 
 BOUND, ATTAINED = "#c0392b", "#1f6fb2"
 PIXELS = 600

@@ -24,7 +24,7 @@ import numpy as np
 import lipyomo
 from experiments.problems import gaussian
 from lipyomo import LipschitzProblem, Network, map_cells
-from lipyomo.maps import Cells, MapSettings, grid
+from lipyomo.analyses.maps import Cells, MapSettings, grid
 
 DEEP = 2, 16, 16, 1
 

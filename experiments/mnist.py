@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lipyomo.errors import ProblemError
+from lipyomo.base.errors import ProblemError
 
 
 def _files(folder: Path, stem: str) -> list[Path]:

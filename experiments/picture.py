@@ -18,9 +18,8 @@ from pathlib import Path
 import lipyomo
 from experiments.colours import CROWN, FASTLIP, LIPSDP
 from experiments.reference import ROOT
-from lipyomo.history import draw_interval, history_of
-from lipyomo.maps.plot import draw_panel, plane_of
-from lipyomo.pictures import (
+from lipyomo.analyses.maps.plot import draw_panel, plane_of
+from lipyomo.base.pictures import (
     INK,
     QUIET,
     Label,
@@ -33,6 +32,7 @@ from lipyomo.pictures import (
     save_figure,
     tidy,
 )
+from lipyomo.problems.history import draw_interval, history_of
 
 OTHERS = {
     "fastlip": ("FastLip", FASTLIP),

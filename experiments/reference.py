@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.domains import Box
-from lipyomo.network import FloatArray, Network
+from lipyomo.networks.network import FloatArray, Network
+from lipyomo.problems.domains import Box
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"

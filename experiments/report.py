@@ -27,8 +27,7 @@ import numpy as np
 import lipyomo
 from experiments.reference import ROOT
 from lipyomo import Box, LipschitzProblem, ball
-from lipyomo.methods.registry import methods
-from lipyomo.pictures import (
+from lipyomo.base.pictures import (
     HEURISTIC,
     INK,
     LOWER,
@@ -39,6 +38,7 @@ from lipyomo.pictures import (
     save_figure,
     tidy,
 )
+from lipyomo.methods.registry import methods
 
 MODELS = ROOT / "models"
 IMAGES = 3

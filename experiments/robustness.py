@@ -49,9 +49,15 @@ from lipyomo import (
     solve,
     sweep,
 )
-from lipyomo.certification import Classifier, PointSettings, RobustnessRow, Verdict, certify_point
-from lipyomo.network import FloatArray
-from lipyomo.pictures import QUIET, entitle, new_figure, save_figure, tidy
+from lipyomo.analyses.certification import (
+    Classifier,
+    PointSettings,
+    RobustnessRow,
+    Verdict,
+    certify_point,
+)
+from lipyomo.base.pictures import QUIET, entitle, new_figure, save_figure, tidy
+from lipyomo.networks.network import FloatArray
 
 VALID = (0.0, 1.0)
 RADII = (0.02, 0.05, 0.1, 0.15, 0.2)

@@ -30,8 +30,8 @@ import numpy as np
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, LipyomoError, Network, ball
-from lipyomo.activations import activation
-from lipyomo.network import Curve, Layer
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer
 
 SIDE_BY_SIDE = ("eclipse", "lipsdp")
 """Methods whose bounds are printed beside the interval of the deep networks."""

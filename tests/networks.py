@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
-from lipyomo.network import FloatArray, Layer, Network, Pattern
-from lipyomo.phases import LEFT, RIGHT, Phases
+from lipyomo.networks.network import FloatArray, Layer, Network, Pattern
+from lipyomo.networks.phases import LEFT, RIGHT, Phases
+from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
 
 
 @dataclass(frozen=True)

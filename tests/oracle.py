@@ -12,10 +12,10 @@ from itertools import product
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from lipyomo.domains import Domain
-from lipyomo.network import FloatArray, Network, Pattern
-from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
-from lipyomo.problem import LipschitzProblem
+from lipyomo.networks.network import FloatArray, Network, Pattern
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
+from lipyomo.problems.problem import LipschitzProblem
 
 THIN = 1e-7
 """Regions with a smaller margin are taken for empty."""

@@ -11,14 +11,14 @@ from functools import cache
 
 import pytest
 
-from lipyomo.domains import Box
-from lipyomo.errors import MethodError
+from lipyomo.base.errors import MethodError
 from lipyomo.methods import Method, methods
 from lipyomo.methods.registry import run_method
-from lipyomo.norms import LinearOutput, OutputNorm
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.problems.domains import Box
+from lipyomo.problems.norms import LinearOutput, OutputNorm
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.settings import Settings
 from networks import DEGENERATE, Case, domains, mixed_network, random_network
 from oracle import exact_constant
 

@@ -20,10 +20,10 @@ from experiments.papers.sources import (
     shipped,
     synthetic_network,
 )
-from lipyomo.domains import Box, ball
 from lipyomo.methods.crosslip import pairs
-from lipyomo.network import FloatArray, Network
-from lipyomo.problem import LipschitzProblem
+from lipyomo.networks.network import FloatArray, Network
+from lipyomo.problems.domains import Box, ball
+from lipyomo.problems.problem import LipschitzProblem
 
 MARGIN = (1.0, -1.0)
 """Two classes: the functional f_0 - f_1."""

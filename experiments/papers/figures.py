@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments import colours
 from experiments.papers.records import Record
-from lipyomo.pictures import INK, LOWER, TRUTH, UPPER, entitle, new_figure, save_figure, tidy
+from lipyomo.base.pictures import INK, LOWER, TRUTH, UPPER, entitle, new_figure, save_figure, tidy
 
 _LINES = {
     "NaiveUB": (colours.NAIVE, "upper"),

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from lipyomo.api import solve
-from lipyomo.errors import LipyomoError, ProblemError
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Formulation, Relaxation, Settings
+from lipyomo.analyses.api import solve
+from lipyomo.base.errors import LipyomoError, ProblemError
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.settings import Formulation, Relaxation, Settings
 
 Tell: TypeAlias = Callable[[str], None]
 

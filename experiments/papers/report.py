@@ -12,9 +12,9 @@ from experiments.papers.figures import draw
 from experiments.papers.records import Record, Tell, run_cases
 from experiments.papers.sources import models_folder
 from experiments.papers.tables import HEADER, summarise, write_table
-from lipyomo.errors import ProblemError
-from lipyomo.pictures import new_figure
-from lipyomo.system.plain import finite
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.pictures import new_figure
+from lipyomo.base.system.plain import finite
 
 NAMES = tuple(EXPERIMENTS)
 """What can be made again, by its name in the paper."""

@@ -12,8 +12,8 @@ import numpy as np
 from experiments import recipes
 from experiments.mnist import ones_and_sevens
 from experiments.training import TrainedNetwork, he_network
-from lipyomo.errors import ProblemError
-from lipyomo.network import FloatArray, Network
+from lipyomo.base.errors import ProblemError
+from lipyomo.networks.network import FloatArray, Network
 
 
 def models_folder() -> Path:
@@ -37,7 +37,7 @@ def models_folder() -> Path:
 @lru_cache(maxsize=8)
 def shipped(name: str) -> Network:
     """A network of ``models/``, such as ``plane/ce_1000``."""
-    from lipyomo.onnx import load
+    from lipyomo.formats.onnx import load
 
     return load(models_folder() / f"{name}.onnx")
 

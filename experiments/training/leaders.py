@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lipyomo.errors import ProblemError
+from lipyomo.base.errors import ProblemError
 
 _ATTEMPTS_PER_POINT = 1000
 

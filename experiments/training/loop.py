@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lipyomo.system.extras import require
+from lipyomo.base.system.extras import require
 
 
 def import_torch() -> Any:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from experiments.training.loop import fit, import_torch
-from lipyomo.errors import ProblemError
-from lipyomo.network import Network
+from lipyomo.base.errors import ProblemError
+from lipyomo.networks.network import Network
 
 Arrays = list[NDArray[np.float32]]
 
@@ -40,7 +40,7 @@ class TrainedNetwork:
     snapshots: dict[int, tuple[Arrays, Arrays]] = field(default_factory=dict)
 
     def network(self, epoch: int | None = None, name: str = "network") -> Network:
-        """Give the trained weights as a `lipyomo.network.Network`.
+        """Give the trained weights as a `lipyomo.networks.network.Network`.
 
         Parameters
         ----------

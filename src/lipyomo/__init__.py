@@ -13,56 +13,65 @@ TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ct
 if TYPE_CHECKING:
     from typing import Any
 
-    from lipyomo import networks
-    from lipyomo.activations import activation
-    from lipyomo.api import solve
-    from lipyomo.certification import (
+    from lipyomo.analyses.api import solve
+    from lipyomo.analyses.certification import (
         MonotoneReport,
         RobustnessReport,
         certify_robustness,
         check_monotone,
     )
-    from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
-    from lipyomo.errors import LipyomoError
-    from lipyomo.importers import from_sklearn, from_torch
-    from lipyomo.maps import CellMap, map_cells, refine_cells
-    from lipyomo.network import Curve, Layer, Network
-    from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
-    from lipyomo.onnx import load, to_onnx
-    from lipyomo.problem import LipschitzProblem
-    from lipyomo.questions.derivatives import JacobianRanges, derivative_range, jacobian_ranges
-    from lipyomo.questions.largest import LargestValue, largest_value
-    from lipyomo.questions.lie import lie_derivative
-    from lipyomo.questions.several import solve_largest
-    from lipyomo.questions.values import value_range
-    from lipyomo.quick import lipschitz
-    from lipyomo.ranges import Range
-    from lipyomo.result import Guarantee, Progress, Result, Status, Witness
-    from lipyomo.settings import Settings
-    from lipyomo.sweeps import SweepRow, sweep
+    from lipyomo.analyses.maps import CellMap, map_cells, refine_cells
+    from lipyomo.analyses.questions.derivatives import (
+        JacobianRanges,
+        derivative_range,
+        jacobian_ranges,
+    )
+    from lipyomo.analyses.questions.largest import LargestValue, largest_value
+    from lipyomo.analyses.questions.lie import lie_derivative
+    from lipyomo.analyses.questions.several import solve_largest
+    from lipyomo.analyses.questions.values import value_range
+    from lipyomo.analyses.quick import lipschitz
+    from lipyomo.analyses.sweeps import SweepRow, sweep
+    from lipyomo.base.errors import LipyomoError
+    from lipyomo.formats.importers import from_sklearn, from_torch
+    from lipyomo.formats.onnx import load, to_onnx
+    from lipyomo.networks import combined as networks
+    from lipyomo.networks.activations import activation
+    from lipyomo.networks.network import Curve, Layer, Network
+    from lipyomo.problems.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
+    from lipyomo.problems.norms import LinearOutput, OutputNorm, functional, parse_output_norm
+    from lipyomo.problems.problem import LipschitzProblem
+    from lipyomo.problems.ranges import Range
+    from lipyomo.problems.result import Guarantee, Progress, Result, Status, Witness
+    from lipyomo.problems.settings import Settings
 
 _NAMES = {
-    "api": ("solve",),
-    "onnx": ("load", "to_onnx"),
-    "importers": ("from_torch", "from_sklearn"),
-    "network": ("Curve", "Layer", "Network"),
-    "activations": ("activation",),
-    "domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
-    "norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
-    "maps": ("CellMap", "map_cells", "refine_cells"),
-    "problem": ("LipschitzProblem",),
-    "ranges": ("Range",),
-    "questions.values": ("value_range",),
-    "questions.lie": ("lie_derivative",),
-    "questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
-    "questions.largest": ("LargestValue", "largest_value"),
-    "questions.several": ("solve_largest",),
-    "quick": ("lipschitz",),
-    "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
-    "settings": ("Settings",),
-    "errors": ("LipyomoError",),
-    "sweeps": ("SweepRow", "sweep"),
-    "certification": ("certify_robustness", "check_monotone", "RobustnessReport", "MonotoneReport"),
+    "analyses.api": ("solve",),
+    "formats.onnx": ("load", "to_onnx"),
+    "formats.importers": ("from_torch", "from_sklearn"),
+    "networks.network": ("Curve", "Layer", "Network"),
+    "networks.activations": ("activation",),
+    "problems.domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
+    "problems.norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
+    "analyses.maps": ("CellMap", "map_cells", "refine_cells"),
+    "problems.problem": ("LipschitzProblem",),
+    "problems.ranges": ("Range",),
+    "analyses.questions.values": ("value_range",),
+    "analyses.questions.lie": ("lie_derivative",),
+    "analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
+    "analyses.questions.largest": ("LargestValue", "largest_value"),
+    "analyses.questions.several": ("solve_largest",),
+    "analyses.quick": ("lipschitz",),
+    "problems.result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
+    "problems.settings": ("Settings",),
+    "base.errors": ("LipyomoError",),
+    "analyses.sweeps": ("SweepRow", "sweep"),
+    "analyses.certification": (
+        "certify_robustness",
+        "check_monotone",
+        "RobustnessReport",
+        "MonotoneReport",
+    ),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

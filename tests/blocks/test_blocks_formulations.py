@@ -9,8 +9,8 @@ from pyomo_models import best as optimum
 from pyomo_models import model_of as any_model_of
 
 from lipyomo import Box, Network
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import GradientBlock, NormBlock, ReluNetworkBlock, add_ideal_cuts
-from lipyomo.errors import ProblemError
 from lipyomo.solvers import available_solvers, solve_model
 from networks import mixed_network, random_network
 

@@ -10,6 +10,7 @@ from pyomo.gdp import Disjunct, Disjunction
 from pyomo_models import best, model_of
 
 from lipyomo import Box, Network
+from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import (
     DualBallBlock,
     GradientBlock,
@@ -21,7 +22,6 @@ from lipyomo.blocks import (
     add_ideal_cuts,
     rebuild,
 )
-from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.solvers import available_solvers, solve_model
 from networks import random_network
 

@@ -11,6 +11,7 @@ import pytest
 from pyomo_models import best, model_of
 
 from lipyomo import Box, Network, ball
+from lipyomo.base.errors import BoundsMissing, DomainError, LipyomoError, ProblemError
 from lipyomo.blocks import (
     DualBallBlock,
     GradientBlock,
@@ -21,8 +22,7 @@ from lipyomo.blocks import (
     UpperLipschitzBlock,
     rebuild,
 )
-from lipyomo.domains import Polytope
-from lipyomo.errors import BoundsMissing, DomainError, LipyomoError, ProblemError
+from lipyomo.problems.domains import Polytope
 from lipyomo.solvers import solve_model
 from networks import random_network
 

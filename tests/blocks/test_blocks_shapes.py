@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import lipyomo
 from lipyomo import Box, Network
+from lipyomo.base.errors import NetworkError, ProblemError
 from lipyomo.blocks import (
     GradientBlock,
     NormBlock,
@@ -21,8 +22,7 @@ from lipyomo.blocks import (
     TangentBlock,
     UpperLipschitzBlock,
 )
-from lipyomo.errors import NetworkError, ProblemError
-from lipyomo.onnx import from_model
+from lipyomo.formats.onnx import from_model
 from lipyomo.solvers import solve_model
 
 

@@ -12,7 +12,7 @@ from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo_models import best as optimum
 
 from lipyomo import Box, Network
-from lipyomo.activations import activation
+from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import (
     GradientBlock,
     LipschitzBlock,
@@ -22,8 +22,8 @@ from lipyomo.blocks import (
     rebuild,
 )
 from lipyomo.blocks.segments import segments_of
-from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import Curve, Layer
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer
 
 KINDS = {
     "tanh": activation("tanh"),

@@ -14,6 +14,7 @@ from pyomo_models import best, model_of
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
+from lipyomo.base.errors import LipyomoError, NormError, ProblemError
 from lipyomo.blocks import (
     DualBallBlock,
     FixedInputWarning,
@@ -26,8 +27,7 @@ from lipyomo.blocks import (
     UpperLipschitzBlock,
     rebuild,
 )
-from lipyomo.errors import LipyomoError, NormError, ProblemError
-from lipyomo.onnx import to_onnx
+from lipyomo.formats.onnx import to_onnx
 from lipyomo.solvers import available_solvers, solve_model
 from networks import random_network
 

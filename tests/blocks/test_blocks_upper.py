@@ -9,9 +9,9 @@ from pyomo_models import best
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.base.errors import BoundsMissing, NormError, ProblemError
 from lipyomo.blocks import ReluNetworkBlock, UpperLipschitzBlock
-from lipyomo.errors import BoundsMissing, NormError, ProblemError
-from lipyomo.norms import parse_output_norm
+from lipyomo.problems.norms import parse_output_norm
 from networks import mixed_network, random_network
 from oracle import matrix_norm
 

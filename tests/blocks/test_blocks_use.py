@@ -10,6 +10,7 @@ import pytest
 from pyomo.contrib.fbbt.fbbt import fbbt
 
 from lipyomo import Network
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import (
     LipschitzBlock,
     NormBlock,
@@ -18,7 +19,6 @@ from lipyomo.blocks import (
     UpperLipschitzBlock,
     rebuild,
 )
-from lipyomo.errors import ProblemError
 from lipyomo.solvers.compilation import compile_model
 
 NETWORK = Network.from_arrays([[[1.0], [-1.0]], [[3.0, 1.0]]])

@@ -8,6 +8,7 @@ import pytest
 from pyomo_models import solved
 
 from lipyomo import Box, LinearOutput, Network
+from lipyomo.base.errors import BoundsMissing, LipyomoError, NormError, ProblemError, SolverError
 from lipyomo.blocks import (
     DualBallBlock,
     GradientBlock,
@@ -17,9 +18,8 @@ from lipyomo.blocks import (
     Scaling,
     TangentBlock,
 )
-from lipyomo.domains import Polytope
-from lipyomo.errors import BoundsMissing, LipyomoError, NormError, ProblemError, SolverError
-from lipyomo.norms import parse_output_norm
+from lipyomo.problems.domains import Polytope
+from lipyomo.problems.norms import parse_output_norm
 from lipyomo.solvers import SolverOptions, available_solvers, solve_model
 from networks import mixed_network, random_network
 from oracle import matrix_norm

@@ -7,8 +7,8 @@ import time
 
 from lipyomo.cli import entry_point
 from lipyomo.methods.registry import Method, register
-from lipyomo.result import Guarantee, Progress, Result, Status
-from lipyomo.run import Run
+from lipyomo.problems.result import Guarantee, Progress, Result, Status
+from lipyomo.problems.run import Run
 
 
 def patient(run: Run) -> Result:

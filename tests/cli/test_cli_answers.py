@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lipyomo import Box, LipschitzProblem, load
+from lipyomo.base.decimals import down, up
 from lipyomo.cli.job import exit_code
 from lipyomo.cli.options import main_parser
 from lipyomo.cli.show import summary
-from lipyomo.decimals import down, up
-from lipyomo.result import Guarantee, Result, Status
+from lipyomo.problems.result import Guarantee, Result, Status
 
 Cli = Callable[..., Ran]
 

@@ -114,7 +114,7 @@ def test_an_empty_entry_of_the_python_path_does_not_name_the_current_folder(
     folder: Path, models: Path
 ) -> None:
     script = (
-        "import sys; from lipyomo.system.processes import import_path; import os;"
+        "import sys; from lipyomo.base.system.processes import import_path; import os;"
         "print(os.getcwd() in import_path())"
     )
     for path, named in ((os.pathsep + "/nowhere", "False"), (str(folder), "True")):
@@ -132,7 +132,7 @@ def test_an_empty_entry_of_the_python_path_does_not_name_the_current_folder(
 
 
 HELPED = """
-from lipyomo.system.processes import in_process
+from lipyomo.base.system.processes import in_process
 import sys
 sys.path.insert(0, {extra!r})
 import extra_module
@@ -155,7 +155,7 @@ def test_folders_that_were_named_are_kept(tmp_path: Path) -> None:
     script = here / "script.py"
     (here / "beside.py").write_text("def double(x):\n    return 2 * x\n")
     script.write_text(
-        "from lipyomo.system.processes import in_process\nimport beside\n"
+        "from lipyomo.base.system.processes import in_process\nimport beside\n"
         "print(in_process(beside.double, 21, stop=lambda: False))\n"
     )
     ran = subprocess.run([sys.executable, script], cwd=here, capture_output=True, text=True)

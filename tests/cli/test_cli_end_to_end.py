@@ -18,9 +18,9 @@ import pytest
 from cli_ran import Ran
 
 import lipyomo
+from lipyomo.base.errors import SolverError
 from lipyomo.cli.crosscheck import cross_check
-from lipyomo.errors import SolverError
-from lipyomo.onnx import write
+from lipyomo.formats.onnx import write
 from lipyomo.solvers import available_solvers
 
 Cli = Callable[..., Ran]

@@ -18,7 +18,7 @@ import pytest
 from cli_ran import Ran
 
 import lipyomo
-from lipyomo.system.outputs import PROOF, written
+from lipyomo.base.system.outputs import PROOF, written
 from networks import random_network
 
 Cli = Callable[..., Ran]

@@ -21,8 +21,8 @@ from lipyomo.cli.config import expand
 from lipyomo.cli.demo import NETWORK
 from lipyomo.cli.options import main_parser
 from lipyomo.cli.show import laid_out
+from lipyomo.formats.onnx import to_onnx
 from lipyomo.methods.registry import methods
-from lipyomo.onnx import to_onnx
 from networks import random_network
 
 Cli = Callable[..., Ran]

@@ -16,8 +16,8 @@ import pytest
 from cli_ran import Ran
 
 import lipyomo
-from lipyomo.onnx import write
-from lipyomo.system.threads import usable_cores
+from lipyomo.base.system.threads import usable_cores
+from lipyomo.formats.onnx import write
 
 Cli = Callable[..., Ran]
 

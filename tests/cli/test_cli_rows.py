@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo.certification import RobustnessRow, Verdict
+from lipyomo.analyses.certification import RobustnessRow, Verdict
 from lipyomo.cli.certify import _line as certify_line
 from lipyomo.cli.main import main
-from lipyomo.network import Layer
+from lipyomo.networks.network import Layer
 from networks import random_network
 
 

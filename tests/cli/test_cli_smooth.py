@@ -10,10 +10,10 @@ import pytest
 from cli_ran import Ran
 
 from lipyomo import Network
-from lipyomo.activations import activation
+from lipyomo.formats.onnx import write
 from lipyomo.methods import methods
-from lipyomo.network import Curve, Layer
-from lipyomo.onnx import write
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer
 
 Cli = Callable[..., Ran]
 

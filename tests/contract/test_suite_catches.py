@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.adapter import RunReport, RunRequest
 from lipyomo.solvers.contract import SolverContract
 from lipyomo.solvers.highs import Highs

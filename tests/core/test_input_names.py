@@ -12,9 +12,9 @@ from onnx import TensorProto, helper
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, LipyomoError, Network
+from lipyomo.analyses.maps import grid
 from lipyomo.cli.main import main
-from lipyomo.maps import grid
-from lipyomo.networks import difference, parallel
+from lipyomo.networks.combined import difference, parallel
 from networks import random_network
 
 
@@ -64,8 +64,8 @@ def test_columns_of_a_model_are_names() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     with pytest.warns(UserWarning, match="joined"):
-        assert lipyomo.onnx.from_model(model).input_names == ("th", "om")
-    assert lipyomo.onnx.from_model(model, fixed={"th": 1.0}).input_names == ("om",)
+        assert lipyomo.formats.onnx.from_model(model).input_names == ("th", "om")
+    assert lipyomo.formats.onnx.from_model(model, fixed={"th": 1.0}).input_names == ("om",)
 
 
 def test_names_stand_for_indices(network: Network) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lipyomo.domains import Box
-from lipyomo.problem import LipschitzProblem
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
 from networks import DEGENERATE, random_network
 from oracle import exact_constant, regions
 

@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 
 import lipyomo
 from lipyomo import Box, Layer, LipschitzProblem, Network, Polytope
-from lipyomo.activations import activation
-from lipyomo.domains import Domain
-from lipyomo.domains.base import Rows
-from lipyomo.network import BoolArray, Curve, FloatArray, Matrix
-from lipyomo.norms import LinearOutput, NormKind, OutputNorm
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import BoolArray, Curve, FloatArray, Matrix
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.domains.base import Rows
+from lipyomo.problems.norms import LinearOutput, NormKind, OutputNorm
 from lipyomo.proofs import write_proof
 from lipyomo_check import check_proof
 from networks import random_network

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo.errors import LipyomoError, MethodError, NormError
-from lipyomo.quantities import norm_name, read_number, read_seconds
+from lipyomo.base.errors import LipyomoError, MethodError, NormError
+from lipyomo.base.quantities import norm_name, read_number, read_seconds
 
 
 def test_numbers() -> None:

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from doc_blocks import Block, read_blocks, read_commands
 
-from lipyomo.activations import registry as activations
 from lipyomo.cli.tables import markdown
+from lipyomo.formats.onnx.lower import registry as lowerings
 from lipyomo.methods import registry
-from lipyomo.onnx.lower import registry as lowerings
-from lipyomo.search.relu import heuristics, score
+from lipyomo.networks.activations import registry as activations
+from lipyomo.search.spaces.phases import heuristics, score
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]

@@ -16,7 +16,7 @@ from scipy.linalg import block_diag
 
 import lipyomo
 from lipyomo.blocks import GradientBlock, LipschitzBlock, NormBlock, ReluNetworkBlock
-from lipyomo.sampling.evaluate import point_norms
+from lipyomo.primal.heuristics.evaluate import point_norms
 
 ROOT = Path(__file__).resolve().parents[2]
 LOW, HIGH = np.array([0.2, 0.0]), np.array([5.0, 0.95])

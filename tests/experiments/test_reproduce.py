@@ -21,7 +21,7 @@ from experiments.papers.experiments import EXPERIMENTS
 from experiments.papers.records import Case, Entry, Record, read_records, run_cases
 from experiments.papers.sources import models_folder, ones_and_sevens, random_network
 from experiments.papers.tables import intervals, summarise
-from lipyomo.errors import LipyomoError, MissingExtra, ProblemError
+from lipyomo.base.errors import LipyomoError, MissingExtra, ProblemError
 from lipyomo.methods import get_method
 
 QUICK = Scope(quick=True)

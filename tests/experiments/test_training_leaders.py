@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.training import he_network, leaders_dataset
-from lipyomo.errors import LipyomoError
+from lipyomo.base.errors import LipyomoError
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.training import leaders_dataset, train_classifier, train_regressor
-from lipyomo.errors import LipyomoError, MissingExtra
+from lipyomo.base.errors import LipyomoError, MissingExtra
 
 DATA = leaders_dataset(2, 100, 4, 2, seed=1)
 

@@ -164,7 +164,7 @@ class Case:
             except (OSError, EOFError):
                 return False
         if self.option == "--checkpoint":
-            from lipyomo.search.checkpoint import CheckpointError, _read_signed
+            from lipyomo.search.engine.checkpoint import CheckpointError, _read_signed
 
             try:
                 return bool(_read_signed(path))

@@ -21,7 +21,7 @@ from smooth_oracle import CurvedLayer
 
 import lipyomo
 from lipyomo import Box
-from lipyomo.norms import LinearOutput
+from lipyomo.problems.norms import LinearOutput
 
 Asked = tuple[str, dict[str, Any], list[np.ndarray] | None]
 """A norm of inputs, the keywords of a problem, and the vertices of the dual ball."""

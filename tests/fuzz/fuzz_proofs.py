@@ -19,9 +19,9 @@ import numpy as np
 
 import lipyomo
 from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
-from lipyomo.activations import activation, activations
-from lipyomo.domains import Domain
-from lipyomo.network import Curve, Layer, Network
+from lipyomo.networks.activations import activation, activations
+from lipyomo.networks.network import Curve, Layer, Network
+from lipyomo.problems.domains import Domain
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
 

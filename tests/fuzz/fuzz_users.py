@@ -36,8 +36,8 @@ from lipyomo import (
     largest_value,
     value_range,
 )
+from lipyomo.analyses.certification import Trend, Verdict, certify_robustness, check_monotone
 from lipyomo.blocks import LipschitzBlock, UpperLipschitzBlock
-from lipyomo.certification import Trend, Verdict, certify_robustness, check_monotone
 from lipyomo.proofs import write_proof
 from lipyomo.solvers import solve_model
 from lipyomo_check import ProofError, check_proof

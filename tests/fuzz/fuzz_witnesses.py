@@ -17,7 +17,7 @@ from fuzz_thin import with_kinks_near
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network
-from lipyomo.result import Point
+from lipyomo.problems.result import Point
 
 ROOM = Fraction(1, 10**12)
 """Of norms, whose witnesses are rounded in their last places."""

@@ -30,8 +30,8 @@ from smooth_curves import (
 from smooth_oracle import CurvedLayer
 
 from lipyomo import Layer, Network
-from lipyomo.activations import activation
-from lipyomo.network import Curve as PackageCurve
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve as PackageCurve
 
 SMOOTH = (
     TANH, SIGMOID, SOFTPLUS, GELU, GELU_TANH, SILU, MISH, ERF, SIN, COS, SOFTSIGN,

@@ -10,7 +10,7 @@ from fuzz_signs import sign_faults
 
 import lipyomo
 from lipyomo import LipschitzProblem
-from lipyomo.errors import DomainError, ProblemError
+from lipyomo.base.errors import DomainError, ProblemError
 from lipyomo.methods import get_method
 
 SEEDS = range(40, 43)

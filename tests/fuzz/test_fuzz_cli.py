@@ -10,7 +10,7 @@ from fuzz_cli import command_line
 from fuzz_onnx import graph
 
 from lipyomo import LipyomoError
-from lipyomo.onnx import from_model
+from lipyomo.formats.onnx import from_model
 
 SEEDS = range(40)
 

@@ -10,7 +10,7 @@ from fuzz_heads import HEADS
 from fuzz_judge import false_witness, faults
 
 import lipyomo
-from lipyomo.errors import DomainError, MethodError, ProblemError
+from lipyomo.base.errors import DomainError, MethodError, ProblemError
 from lipyomo.methods import get_method, methods
 
 SEEDS = range(12)

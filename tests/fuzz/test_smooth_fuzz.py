@@ -11,7 +11,7 @@ from fuzz_judge import faults
 from smooth_networks import CURVED
 
 import lipyomo
-from lipyomo.errors import MethodError
+from lipyomo.base.errors import MethodError
 from lipyomo.methods import get_method, methods
 
 SEEDS = range(2)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lipyomo import errors
+from lipyomo.base import errors
 from lipyomo.cli.main import SUBCOMMANDS
 from lipyomo.cli.options import main_parser
 
@@ -94,7 +94,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_every_error_class_is_explained() -> None:
     reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    assert ".. automodule:: lipyomo.errors\n" in reference
+    assert ".. automodule:: lipyomo.base.errors\n" in reference
     classes = [
         thing
         for thing in vars(errors).values()

@@ -7,21 +7,33 @@ from importlib import import_module
 
 import pytest
 
+from lipyomo.analyses.certification import Classifier
+from lipyomo.analyses.sweeps import Sweep
+from lipyomo.base.system import parallel
+from lipyomo.base.system.threads import has_one_blas_thread
 from lipyomo.blocks.base import FormulationBlockData
-from lipyomo.cascade import Cascade
-from lipyomo.certification import Classifier
 from lipyomo.cli import main
 from lipyomo.methods import methods
-from lipyomo.search import workers
-from lipyomo.search.engine import Engine
-from lipyomo.sweeps import Sweep
-from lipyomo.system import parallel
-from lipyomo.system.threads import has_one_blas_thread
+from lipyomo.relaxations.cascade import Cascade
+from lipyomo.search.engine import workers
+from lipyomo.search.engine.engine import Engine
 
 MODULES = (
-    "lipyomo", "lipyomo.activations", "lipyomo.blocks", "lipyomo.bounds", "lipyomo.certification",
-    "lipyomo.compare", "lipyomo.domains", "lipyomo.importers", "lipyomo.maps", "lipyomo.methods",
-    "lipyomo.networks", "lipyomo.onnx", "lipyomo.proofs", "lipyomo.regions", "lipyomo.solvers",
+    "lipyomo",
+    "lipyomo.networks.activations",
+    "lipyomo.blocks",
+    "lipyomo.relaxations.linear",
+    "lipyomo.analyses.certification",
+    "lipyomo.analyses.compare",
+    "lipyomo.problems.domains",
+    "lipyomo.formats.importers",
+    "lipyomo.analyses.maps",
+    "lipyomo.methods",
+    "lipyomo.networks",
+    "lipyomo.formats.onnx",
+    "lipyomo.proofs",
+    "lipyomo.primal.regions",
+    "lipyomo.solvers",
 )  # fmt: skip
 
 EXEMPT = {

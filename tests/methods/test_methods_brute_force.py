@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lipyomo.api import solve
-from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
-from lipyomo.errors import DomainError, MethodError
+from lipyomo.analyses.api import solve
+from lipyomo.base.errors import DomainError, MethodError
 from lipyomo.methods import methods
-from lipyomo.network import Layer, Network
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status
+from lipyomo.networks.network import Layer, Network
+from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result, Status
 from oracle import exact_constant, matrix_norm
 
 SECONDS = 20.0

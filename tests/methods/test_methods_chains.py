@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lipyomo import AllSpace, Box, LipschitzProblem, solve
-from lipyomo.affine.system import UnitSystem
-from lipyomo.bounds import preactivation_bounds
 from lipyomo.methods.lipopt import gradient_polynomial, polynomial_bound
-from lipyomo.network import Layer, Network
-from lipyomo.phases import open_phases
-from lipyomo.semidefinite.definite import proved_shift
-from lipyomo.semidefinite.ellipsoids import closed_form
-from lipyomo.semidefinite.interior import minimise
-from lipyomo.semidefinite.quadratic import QuadraticProgram, proved_bound
-from lipyomo.semidefinite.shor_model import ShorModel
+from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.phases import open_phases
+from lipyomo.problems.affine.system import UnitSystem
+from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.relaxations.semidefinite.definite import proved_shift
+from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
+from lipyomo.relaxations.semidefinite.interior import minimise
+from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram, proved_bound
+from lipyomo.relaxations.semidefinite.shor_model import ShorModel
 from networks import mixed_network, random_network
 
 ROOM = 1 + 1e-5

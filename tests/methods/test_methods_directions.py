@@ -10,9 +10,9 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network
-from lipyomo.arrays import dense
+from lipyomo.base.arrays import dense
 from lipyomo.methods import methods
-from lipyomo.result import Guarantee
+from lipyomo.problems.result import Guarantee
 from networks import mixed_network, random_network
 from oracle import matrix_norm, regions
 

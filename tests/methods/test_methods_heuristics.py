@@ -13,8 +13,8 @@ from lipyomo.methods import clever, registry
 from lipyomo.methods.clever import fit_reverse_weibull
 from lipyomo.methods.crosslip import pairs
 from lipyomo.methods.registry import Method, finished, methods
-from lipyomo.result import Guarantee
-from lipyomo.run import Clock, Run
+from lipyomo.problems.result import Guarantee
+from lipyomo.problems.run import Clock, Run
 from networks import random_network
 
 

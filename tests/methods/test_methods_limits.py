@@ -15,8 +15,8 @@ import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, Settings, Status
 from lipyomo.methods.registry import finished, methods
-from lipyomo.run import Clock, Run
-from lipyomo.sampling.evaluate import point_norms
+from lipyomo.primal.heuristics.evaluate import point_norms
+from lipyomo.problems.run import Clock, Run
 from networks import random_network
 
 LIMIT, GRACE = 0.5, 1.0

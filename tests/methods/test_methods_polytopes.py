@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lipyomo.domains import Polytope
+from lipyomo.problems.domains import Polytope
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-8, 1e-15])

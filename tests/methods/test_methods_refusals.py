@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lipyomo import AllSpace, Box, LipschitzProblem, solve
-from lipyomo.errors import MethodError
+from lipyomo.base.errors import MethodError
 from lipyomo.methods import methods
 from networks import random_network
 

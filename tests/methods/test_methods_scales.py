@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lipyomo.api import solve
-from lipyomo.domains import Box
-from lipyomo.network import Network
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Status
+from lipyomo.analyses.api import solve
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Status
 from oracle import exact_constant
 
 

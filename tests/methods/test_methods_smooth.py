@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo.activations import activation
-from lipyomo.bounds import preactivation_bounds
-from lipyomo.bounds.slopes import with_slopes
-from lipyomo.domains import AllSpace, Box, Domain, ball
-from lipyomo.errors import MethodError
+from lipyomo.base.errors import MethodError
 from lipyomo.methods import methods
 from lipyomo.methods.registry import Method
-from lipyomo.network import Curve, Layer, Network
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer, Network
+from lipyomo.problems.domains import AllSpace, Box, Domain, ball
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee
+from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.relaxations.linear.slopes import with_slopes
 
 NAMES = (
     *("tanh", "sigmoid", "softplus", "elu", "gelu", "silu", "mish", "softsign", "hard_swish"),

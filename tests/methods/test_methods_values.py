@@ -65,7 +65,7 @@ def test_lipopt3_is_at_least_as_tight_as_published(shared: Path, name: str, plac
 def test_lipsdp_random(shared: Path, form: str, value: float | None) -> None:
     problem = load(shared, "lipsdp_random", False, input_norm="l2", output_norm="l2")
     if value is None:
-        from lipyomo.errors import MethodError
+        from lipyomo.base.errors import MethodError
 
         with pytest.raises(MethodError, match="neuron, layer"):
             solve(problem, "lipsdp", options={"form": form})

@@ -13,8 +13,8 @@ from lipyomo import Box, LipschitzProblem, Polytope, Settings, Status
 from lipyomo.methods.bnb import search
 from lipyomo.methods.mip import accept
 from lipyomo.mip.claims import Claim
-from lipyomo.network import Layer, Network
-from lipyomo.run import Run
+from lipyomo.networks.network import Layer, Network
+from lipyomo.problems.run import Run
 from networks import random_network
 
 LIARS = '''

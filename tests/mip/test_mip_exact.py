@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Status
-from lipyomo.errors import LipyomoError
+from lipyomo.base.errors import LipyomoError
 from networks import DEGENERATE, boxes, domains, integer_network, random_network, small_networks
 from oracle import exact_constant
 

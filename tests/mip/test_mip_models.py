@@ -7,7 +7,7 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Status
-from lipyomo.sampling.evaluate import point_norms
+from lipyomo.primal.heuristics.evaluate import point_norms
 
 
 @pytest.mark.parametrize("index", [0, 3, 21])

@@ -10,9 +10,9 @@ from lipyomo import Box, LipschitzProblem, Status
 from lipyomo.mip.cells import whole
 from lipyomo.mip.probing import probed
 from lipyomo.mip.semidefinite import CellBounder
-from lipyomo.phases import LEFT, OPEN, RIGHT, flat
-from lipyomo.run import Clock
-from lipyomo.sampling.evaluate import point_norms
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT, flat
+from lipyomo.primal.heuristics.evaluate import point_norms
+from lipyomo.problems.run import Clock
 from networks import random_network
 
 CASES = [("linf", "linf"), ("l1", "linf"), ("linf", "cross"), ("linf", "l1")]

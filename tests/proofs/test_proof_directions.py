@@ -12,10 +12,10 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, ball
-from lipyomo.activations import activation
-from lipyomo.domains import Domain
-from lipyomo.errors import ProofError as NoProofError
-from lipyomo.network import Curve, Layer, Network
+from lipyomo.base.errors import ProofError as NoProofError
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer, Network
+from lipyomo.problems.domains import Domain
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
 from networks import random_network

@@ -19,12 +19,12 @@ import scipy.sparse as sp
 import lipyomo
 import lipyomo_check
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, Polytope, ball
-from lipyomo.errors import ProblemError
-from lipyomo.errors import ProofError as CannotProve
-from lipyomo.network import FloatArray, Layer
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.errors import ProofError as CannotProve
+from lipyomo.base.system.parallel import InlineExecutor
+from lipyomo.networks.network import FloatArray, Layer
 from lipyomo.proofs import Written, network_digest, write_proof
 from lipyomo.proofs.case import Case
-from lipyomo.system.parallel import InlineExecutor
 from lipyomo_check import ProofError, check_proof
 from networks import integer_network, mixed_network, random_network
 from oracle import exact_constant

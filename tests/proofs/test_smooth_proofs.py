@@ -16,8 +16,8 @@ import pytest
 import lipyomo
 from fuzz.fuzz_proofs import damaged
 from lipyomo import Box, LipschitzProblem, Polytope, Result, ball
-from lipyomo.activations import activation
-from lipyomo.network import Curve, Layer, Network
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain

@@ -15,12 +15,12 @@ import pytest
 import lipyomo
 from fuzz.fuzz_proofs import damaged, damaged_steps
 from lipyomo import AllSpace, Box, LipschitzProblem, Polytope
-from lipyomo.activations import activation
-from lipyomo.network import Curve, Layer, Network
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer, Network
+from lipyomo.problems.run import Clock
 from lipyomo.proofs import write_proof, writing
 from lipyomo.proofs.boxes import UnfinishedError
 from lipyomo.proofs.slopes import slope_steps
-from lipyomo.run import Clock
 from lipyomo_check import ProofError, check_proof
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.slopes import between

@@ -19,10 +19,10 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import lipyomo
-from lipyomo.domains import AllSpace, Box, Polytope, ball
-from lipyomo.problem import LipschitzProblem
+from lipyomo.base.system.parallel import InlineExecutor
+from lipyomo.problems.domains import AllSpace, Box, Polytope, ball
+from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.proofs.writing import write_proof
-from lipyomo.system.parallel import InlineExecutor
 from networks import integer_network, mixed_network, random_network
 
 RECORDED = Path(__file__).with_name("pinned.json")

@@ -14,7 +14,7 @@ import pyomo.environ as pyo
 import pytest
 from pyomo.contrib.solver.common.base import Availability
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers import (
     SolveStatus,
     available_solvers,

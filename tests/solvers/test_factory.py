@@ -11,7 +11,7 @@ from pyomo.contrib.solver.common.results import SolutionStatus
 from pyomo.gdp import Disjunct, Disjunction
 
 import lipyomo.solvers
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.contract.instances import market_split, start_at
 
 NAMES = ["highs", "gurobi", "cplex", "scip", "cbc"]

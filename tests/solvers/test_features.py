@@ -8,8 +8,8 @@ import pytest
 from pyomo.gdp import Disjunct, Disjunction
 
 from lipyomo import Network
+from lipyomo.base.errors import SolverError
 from lipyomo.blocks import ReluNetworkBlock
-from lipyomo.errors import SolverError
 from lipyomo.solvers import SolveStatus, available_solvers, solve_model
 from lipyomo.solvers.scip import Scip
 from networks import random_network

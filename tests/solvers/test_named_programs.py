@@ -12,7 +12,7 @@ from pathlib import Path
 import pyomo.environ as pyo
 import pytest
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers import (
     SolverOptions,
     SolveStatus,

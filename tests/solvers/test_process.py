@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers import Progress, SolveStatus
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.contract.instances import market_split

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from pyomo.contrib.fbbt.fbbt import fbbt
 from pyomo.core.expr.visitor import identify_variables
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers import solve_model
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.rows import Forms, MatrixRows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lipyomo.solvers
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers import SolverOptions, get_solver, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers import (
     Progress,
     SolverOptions,

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.ranges import ends_of, is_variable
-from lipyomo.numerics.rounding import EQUAL
 
 
 @dataclass

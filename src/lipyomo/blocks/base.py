@@ -22,17 +22,17 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.core.base.block import declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.arguments import brief, deprecated, instance
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arguments import brief, deprecated, instance
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import declared
 from lipyomo.blocks.assumptions import Assumption, enclosing, switched_off
 from lipyomo.blocks.directions import FixedInputWarning, Unmoving, can_move
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.use import OneSided, check_use
 from lipyomo.blocks.written import Shelf, Written, check_unused
-from lipyomo.errors import ProblemError
-from lipyomo.network import Network
-from lipyomo.system.threads import with_one_blas_thread
+from lipyomo.networks.network import Network
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import BlockData
@@ -360,7 +360,7 @@ def network_given(given: Any) -> Any:
         If the file cannot be read.
     """
     if isinstance(given, str | os.PathLike):
-        from lipyomo.onnx import load
+        from lipyomo.formats.onnx import load
 
         return load(given)
     if not isinstance(given, Network | BlockData):

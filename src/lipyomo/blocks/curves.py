@@ -18,7 +18,8 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from lipyomo.activations import (
+from lipyomo.base.errors import ProblemError
+from lipyomo.networks.activations import (
     Activation,
     Celu,
     Cos,
@@ -34,7 +35,6 @@ from lipyomo.activations import (
     Swish,
     Tanh,
 )
-from lipyomo.errors import ProblemError
 
 Range = tuple[float, float]
 """Certified bounds of a pre-activation."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of
 from lipyomo.blocks.directions import directions_of
 from lipyomo.blocks.forward import built_block
@@ -17,11 +18,10 @@ from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, ReluNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.bounds import DerivativeBounds
-from lipyomo.bounds.derivative import DerivativeRelaxation
-from lipyomo.domains import Domain
-from lipyomo.errors import ProblemError
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.problems.domains import Domain
+from lipyomo.relaxations.linear import DerivativeBounds
+from lipyomo.relaxations.linear.derivative import DerivativeRelaxation
 from lipyomo.solvers.rows import Forms
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from pyomo.core.expr.visitor import identify_variables
 
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import keys_of
 from lipyomo.blocks.ranges import ends_of, is_variable
-from lipyomo.errors import ProblemError
-from lipyomo.naming import Names
-from lipyomo.network import Network
+from lipyomo.networks.naming import Names
+from lipyomo.networks.network import Network
 
 
 class FixedInputWarning(UserWarning):

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lipyomo.arguments import one_of, whole_number
+from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray
-from lipyomo.norms import OutputNorm, output_norm_of
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
@@ -16,10 +17,9 @@ from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.switch import Triplets
-from lipyomo.bounds.interval import interval_range
-from lipyomo.domains import Domain
-from lipyomo.errors import ProblemError
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.problems.domains import Domain
+from lipyomo.relaxations.linear.interval import interval_range
 from lipyomo.solvers.rows import Forms
 
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"

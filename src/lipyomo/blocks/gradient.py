@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import brief
+from lipyomo.base.arguments import brief
+from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import declared, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
@@ -32,12 +33,11 @@ from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.bounds import adjoint_bounds
-from lipyomo.directions import parse_directions
-from lipyomo.domains import Domain
-from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import FloatArray, Matrix
-from lipyomo.norms import OutputNorm
+from lipyomo.networks.network import FloatArray, Matrix
+from lipyomo.problems.directions import parse_directions
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import OutputNorm
+from lipyomo.relaxations.linear import adjoint_bounds
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class GradientBlockData(FormulationBlockData):
     -----
     At a kink of the network the solver may choose the gradient of either side, or, where several
     units sit at their kinks at once, a combination that belongs to no region.  Whether the region
-    of a solution has an interior, and where, say `lipyomo.regions.interior_point` for one network
-    and `lipyomo.regions.joint_interior_point` for several in one model.
+    of a solution has an interior, and where, say `lipyomo.primal.regions.interior_point` for one
+    network and `lipyomo.primal.regions.joint_interior_point` for several in one model.
 
     Examples
     --------

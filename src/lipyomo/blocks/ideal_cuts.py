@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from lipyomo.base.errors import ProblemError, SolverError
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.partition import ends_of_terms, terms_of
-from lipyomo.errors import ProblemError, SolverError
 from lipyomo.solvers import solve_model
-from lipyomo.system.threads import with_one_blas_thread
 
 
 @with_one_blas_thread

@@ -11,15 +11,15 @@ import pyomo.environ as pyo
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.expr.visitor import identify_variables
 
+from lipyomo.base.errors import DomainError, ProblemError
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.assumptions import range_of_expression
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.directions import can_move
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.domains import Box, Domain
-from lipyomo.errors import DomainError, ProblemError
-from lipyomo.network import FloatArray
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.domains import Box, Domain
 from lipyomo.solvers.rows import Forms
 
 InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"

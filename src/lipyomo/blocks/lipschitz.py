@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import deprecated, one_of
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arguments import deprecated, one_of
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assemble import Rows, add_value
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, along_of, derivative_relaxation, network_block_of
@@ -33,14 +36,11 @@ from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
-from lipyomo.directions import parse_directions
-from lipyomo.domains import Domain
-from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray, Matrix, Network
-from lipyomo.norms import DUAL, InputNorm, OutputNorm, output_norm_of
-from lipyomo.numerics.rounding import EQUAL
-from lipyomo.quantities import norm_name
+from lipyomo.networks.network import FloatArray, Matrix, Network
+from lipyomo.problems.directions import parse_directions
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, output_norm_of
+from lipyomo.relaxations.linear import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members

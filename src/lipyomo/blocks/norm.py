@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.arguments import one_of
+from lipyomo.base.arguments import one_of
+from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray
-from lipyomo.norms import OutputNorm, output_norm_of
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.norms import ONE_BY_ONE
+from lipyomo.problems.norms import ONE_BY_ONE
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpy as np
 from lipyomo.blocks.assemble import Rows, add_variables
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.units import OpenUnits
-from lipyomo.network import FloatArray
+from lipyomo.networks.network import FloatArray
 
 
 def terms_of(block: Any, k: int) -> tuple[list[float], list[Any], float]:

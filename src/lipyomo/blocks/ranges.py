@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.domains import Box
-from lipyomo.errors import BoundsMissing
-from lipyomo.network import FloatArray
+from lipyomo.base.errors import BoundsMissing
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.domains import Box
 
 
 def is_variable(item: Any) -> bool:

@@ -20,8 +20,9 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
-from lipyomo.arguments import one_of, whole_number
-from lipyomo.arrays import Pattern
+from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.arrays import Pattern
+from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import Rows, add_variables, declared
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
@@ -32,14 +33,13 @@ from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
-from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.interval import activated
-from lipyomo.bounds.sharpen import sharpen
-from lipyomo.domains import Domain
-from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
-from lipyomo.settings import Relaxation
+from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT, decide, open_phases
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.settings import Relaxation
+from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
+from lipyomo.relaxations.linear.interval import activated
+from lipyomo.relaxations.linear.sharpen import sharpen
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:

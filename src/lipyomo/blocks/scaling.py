@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import real_numbers
-from lipyomo.errors import ProblemError
-from lipyomo.network import Layer, Network
-from lipyomo.system.threads import with_one_blas_thread
+from lipyomo.base.arguments import real_numbers
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import Layer, Network
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 r"""Piecewise-linear relaxations of smooth units: bands over segments, which contain the graph.
 
 The certified range of a pre-activation is cut into segments [t_j, t_{j+1}].  On each of them the
-activation lies in a band that is proved in real arithmetic (`lipyomo.activations`),
+activation lies in a band that is proved in real arithmetic (`lipyomo.networks.activations`),
 
     s_j z + lo_j <= sigma(z) <= s_j z + hi_j,
 
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.activations import Activation
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.assemble import Rows, add_variables
-from lipyomo.network import FloatArray
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.networks.activations import Activation
+from lipyomo.networks.network import FloatArray
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 
-from lipyomo.arguments import one_of, whole_number
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_variables, declared, index_of
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import expression_of
@@ -29,11 +30,10 @@ from lipyomo.blocks.relu import given_bounds
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
-from lipyomo.bounds import preactivation_bounds
-from lipyomo.bounds.kinds import output_ranges
-from lipyomo.domains import Domain
-from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import FloatArray, Layer
+from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.problems.domains import Domain
+from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.relaxations.linear.kinds import output_ranges
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ class SmoothNetworkBlockData(ForwardBlockData):
     Examples
     --------
     >>> import pyomo.environ as pyo
-    >>> from lipyomo.activations import activation
+    >>> from lipyomo.networks.activations import activation
     >>> from lipyomo.blocks import SmoothNetworkBlock
-    >>> from lipyomo.network import Curve, Layer, Network
+    >>> from lipyomo.networks.network import Curve, Layer, Network
     >>> unit = Layer([[2.0]], [0.0], curves=[Curve(activation("tanh"), [0])])
     >>> m = pyo.ConcreteModel()
     >>> m.x = pyo.Var([0], bounds=(-1, 1))

@@ -13,9 +13,9 @@ import numpy as np
 
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.spans import Span
-from lipyomo.bounds.interval import Switches, activated
-from lipyomo.network import FloatArray, Layer
-from lipyomo.phases import LEFT, OPEN, decide
+from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.phases import LEFT, OPEN, decide
+from lipyomo.relaxations.linear.interval import Switches, activated
 
 
 @dataclass(frozen=True)

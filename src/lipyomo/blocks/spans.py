@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.blocks.switch import Triplets
-from lipyomo.network import FloatArray, Matrix
+from lipyomo.networks.network import FloatArray, Matrix
 from lipyomo.solvers.rows import Forms
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
-from lipyomo.network import FloatArray, Layer, Matrix
-from lipyomo.phases import LEFT, OPEN
+from lipyomo.networks.network import FloatArray, Layer, Matrix
+from lipyomo.networks.phases import LEFT, OPEN
 from lipyomo.solvers.rows import Forms
 
 

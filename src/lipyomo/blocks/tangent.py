@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
@@ -34,13 +36,11 @@ from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.bounds import tangent_bounds
-from lipyomo.directions import parse_directions
-from lipyomo.domains import Domain
-from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import Matrix
-from lipyomo.norms import InputNorm
-from lipyomo.quantities import norm_name
+from lipyomo.networks.network import Matrix
+from lipyomo.problems.directions import parse_directions
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import InputNorm
+from lipyomo.relaxations.linear import tangent_bounds
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:

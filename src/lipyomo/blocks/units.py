@@ -21,7 +21,7 @@ import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
 from lipyomo.blocks.assemble import Rows, add_variables, declared, index_of, linear
-from lipyomo.network import FloatArray, Layer
+from lipyomo.networks.network import FloatArray, Layer
 
 UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]
 

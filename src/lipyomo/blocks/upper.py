@@ -30,8 +30,10 @@ import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
-from lipyomo.arguments import real_number
-from lipyomo.arrays import BoolArray
+from lipyomo.base.arguments import real_number
+from lipyomo.base.arrays import BoolArray
+from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assemble import Rows, add_value, add_variables, declared, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.directions import directions_of
@@ -51,13 +53,11 @@ from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.span_rows import Certain, above_sizes, signs, through_slopes, through_units
 from lipyomo.blocks.spans import Span
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.bounds import preactivation_bounds
-from lipyomo.domains import Box, Domain
-from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray, Network
-from lipyomo.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
-from lipyomo.quantities import norm_name
-from lipyomo.result import EXACT_TOLERANCE
+from lipyomo.networks.network import FloatArray, Network
+from lipyomo.problems.domains import Box, Domain
+from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
+from lipyomo.problems.result import EXACT_TOLERANCE
+from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:

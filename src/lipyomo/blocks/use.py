@@ -22,9 +22,9 @@ from pyomo.core.expr.calculus.diff_with_pyomo import DifferentiationException
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.ranges import ends_of
-from lipyomo.errors import ProblemError
-from lipyomo.result import EXACT_TOLERANCE
+from lipyomo.problems.result import EXACT_TOLERANCE
 
 Sense: TypeAlias = Literal["max", "min"]
 

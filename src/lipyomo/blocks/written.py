@@ -16,8 +16,8 @@ import pyomo.environ as pyo
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.gdp import Disjunct
 
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.ranges import ends_of, set_bounds
-from lipyomo.errors import ProblemError
 
 Ends: TypeAlias = tuple[float, float]
 

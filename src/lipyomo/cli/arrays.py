@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.quantities import read_number
+from lipyomo.base.system.archives import read_arrays
+from lipyomo.base.system.outputs import shown
 from lipyomo.cli.words import UsageError
-from lipyomo.quantities import read_number
-from lipyomo.system.archives import read_arrays
-from lipyomo.system.outputs import shown
 
 Side = float | FloatArray
 """One number for all inputs, or one for each."""

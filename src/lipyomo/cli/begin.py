@@ -17,12 +17,14 @@ def import_and_run(arguments: argparse.Namespace, began: float) -> int:
     began : float
         Value of ``time.monotonic()`` when the command began.
     """
-    from lipyomo.system.parallel import (
+    from lipyomo.base.system.parallel import (
         called_early,  # only now: --help and wrong options answer at once
     )
 
     searches = arguments.dask is None and arguments.method in ("auto", "bnb")
-    with called_early(arguments.threads if searches else 1, "lipyomo.search.relu.pipeline"):
+    with called_early(
+        arguments.threads if searches else 1, "lipyomo.search.spaces.phases.pipeline"
+    ):
         with importing():
             from lipyomo.cli.job import run
 

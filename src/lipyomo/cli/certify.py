@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.certification import (
+from lipyomo.analyses.certification import (
     Classifier,
     PointSettings,
     RobustnessReport,
     RobustnessRow,
     Verdict,
 )
-from lipyomo.certification.point import METHODS
-from lipyomo.certification.report import RobustnessTask, data_rows, read_radii, with_exact
+from lipyomo.analyses.certification.point import METHODS
+from lipyomo.analyses.certification.report import RobustnessTask, data_rows, read_radii, with_exact
+from lipyomo.base.decimals import down, up
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import name_solver_files
 from lipyomo.cli.words import names, reader
-from lipyomo.decimals import down, up
-from lipyomo.network import Network
-from lipyomo.run import PROVED
+from lipyomo.networks.network import Network
+from lipyomo.problems.run import PROVED
 
 COLUMNS = (
     "index", "predicted", "label", "margin", "radius", "certified_radius", "adversarial_radius",
@@ -77,7 +77,7 @@ def run(words: Sequence[str]) -> int:
     )
 
     def plot() -> None:
-        from lipyomo.certification.plot import plot_curves
+        from lipyomo.analyses.certification.plot import plot_curves
 
         if report.used:
             plot_curves({arguments.network.stem: report}, arguments.plot)

@@ -10,6 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from lipyomo.analyses.compare import (
+    Row,
+    compare,
+    plot_rows,
+    reference_interval,
+    to_csv,
+    to_json,
+    with_errors,
+)
+from lipyomo.analyses.compare.errors import error_text, width_text
+from lipyomo.base.decimals import down, interval, seconds, up
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Interruption, Leaving
@@ -22,20 +33,9 @@ from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError, count, file_path, names
-from lipyomo.compare import (
-    Row,
-    compare,
-    plot_rows,
-    reference_interval,
-    to_csv,
-    to_json,
-    with_errors,
-)
-from lipyomo.compare.errors import error_text, width_text
-from lipyomo.decimals import down, interval, seconds, up
 from lipyomo.methods.registry import get_method
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import DEFECT
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import DEFECT
 
 STOPPING = b"lipyomo: stopping the methods; Ctrl-C again leaves at once\n"
 HEAD = ("method", "guarantee", "value", "error", "time", "status")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lipyomo.base.errors import LipyomoError
 from lipyomo.cli.streams import warn
 from lipyomo.cli.words import renamed
-from lipyomo.errors import LipyomoError
 
 OPTION = "--config"
 

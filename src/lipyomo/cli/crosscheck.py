@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lipyomo.api import solve
-from lipyomo.decimals import interval
-from lipyomo.errors import SolverError
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import EXACT_TOLERANCE, Result
-from lipyomo.settings import Settings
+from lipyomo.analyses.api import solve
+from lipyomo.base.decimals import interval
+from lipyomo.base.errors import SolverError
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import EXACT_TOLERANCE, Result
+from lipyomo.problems.settings import Settings
 
 
 def cross_check(

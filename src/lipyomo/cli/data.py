@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.certification.columns import Column, read_columns
-from lipyomo.certification.tables import DataSet, entry, is_text, table_entries
+from lipyomo.analyses.certification.columns import Column, read_columns
+from lipyomo.analyses.certification.tables import DataSet, entry, is_text, table_entries
+from lipyomo.base.system.outputs import shown
 from lipyomo.cli.arrays import load_numpy, numbers
 from lipyomo.cli.words import UsageError
-from lipyomo.network import FloatArray, Network
-from lipyomo.system.outputs import shown
+from lipyomo.networks.network import FloatArray, Network
 
 INPUT_NAMES = ("inputs", "images", "x", "X", "data", "points")
 LABEL_NAMES = ("labels", "label", "y", "Y", "targets", "target", "classes", "class")
@@ -34,7 +34,7 @@ def read_data(
     An ``.npz`` holds the inputs as ``inputs``, ``images``, ``x``, ``data`` or ``points``, and maybe
     classes as ``labels``, ``y`` or ``targets``.  A ``.csv`` (also with semicolons, or tabs) has one
     row a point, with or without a header, whose columns are told apart by
-    `lipyomo.certification.columns.read_columns`; so is a ``.npy`` file of rows of numbers.
+    `lipyomo.analyses.certification.columns.read_columns`; so is a ``.npy`` file of rows of numbers.
 
     Parameters
     ----------

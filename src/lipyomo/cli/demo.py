@@ -8,12 +8,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import lipyomo.data
 from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.options import OPTIONS, main_parser
 
-NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"
-"""A classifier of iris flowers: 4 measurements in centimetres, 3 species, 16 ReLUs."""
+NETWORK = Path(__file__).resolve().with_name("iris.onnx")
+"""A copy of ``models/iris.onnx``, a classifier: 4 lengths in centimetres, 3 species, 16 ReLUs."""
 SIDE = "0,8"
 """Ends of all sides of the box, unless one of the following says where the inputs are."""
 DOMAINS = ("box", "ball", "polytope", "vnnlib", "everywhere")

@@ -6,7 +6,8 @@ from argparse import Namespace
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, add_domain, value
@@ -14,10 +15,9 @@ from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.words import UsageError, reader
-from lipyomo.domains import Domain
-from lipyomo.network import Network
-from lipyomo.run import Clock
-from lipyomo.system.memory import limit_memory
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.run import Clock
 
 
 def add_entries(parser: Parser, everywhere: bool) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lipyomo.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ImportRefused
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.options import add, flag
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
-from lipyomo.errors import ImportRefused
 
 EPILOG = """\
 exit codes: 0 the network can be imported; 1 it cannot, or only after a cut
@@ -59,9 +59,9 @@ def describe(
     ImportRefused
         If it is no ONNX file.
     """
-    from lipyomo.onnx import from_model
-    from lipyomo.onnx.budget import limits, spending
-    from lipyomo.onnx.read import read_model
+    from lipyomo.formats.onnx import from_model
+    from lipyomo.formats.onnx.budget import limits, spending
+    from lipyomo.formats.onnx.read import read_model
 
     record: dict[str, Any] = {"path": str(path), "network": None, "refused": None, "notes": []}
     with spending(limits(time_limit, memory)):

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from lipyomo.analyses.questions.derivatives import JacobianRanges, ranges_along
+from lipyomo.base.decimals import interval, seconds
+from lipyomo.base.pictures import entitle, new_figure, plain, save_figure
+from lipyomo.base.system.outputs import DERIVATIVES, written
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import add_entries, read_case, read_rows
 from lipyomo.cli.interrupt import Interruption
@@ -20,13 +24,9 @@ from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import answer_only, wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import new_file
-from lipyomo.decimals import interval, seconds
-from lipyomo.pictures import entitle, new_figure, plain, save_figure
-from lipyomo.problem import LipschitzProblem
-from lipyomo.questions.derivatives import JacobianRanges, ranges_along
-from lipyomo.result import Status
-from lipyomo.settings import Settings
-from lipyomo.system.outputs import DERIVATIVES, written
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Status
+from lipyomo.problems.settings import Settings
 
 EPILOG = """\
 exit codes:

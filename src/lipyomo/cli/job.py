@@ -15,8 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.api import choose_method
-from lipyomo.arrays import FloatArray
+from lipyomo.analyses.api import choose_method
+from lipyomo.analyses.questions.several import solve_largest
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ImportNote, NormError, ProblemError
+from lipyomo.base.system.memory import limit_memory
+from lipyomo.base.system.outputs import shown
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
@@ -29,16 +33,12 @@ from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
-from lipyomo.domains import Domain
-from lipyomo.errors import ImportNote, NormError, ProblemError
 from lipyomo.methods.registry import get_method, methods
-from lipyomo.problem import LipschitzProblem
-from lipyomo.questions.several import solve_largest
-from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
-from lipyomo.run import PROVED, Clock
-from lipyomo.settings import Settings
-from lipyomo.system.memory import limit_memory
-from lipyomo.system.outputs import shown
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Progress, Result, Status, close_enough
+from lipyomo.problems.run import PROVED, Clock
+from lipyomo.problems.settings import Settings
 
 ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
 LIMITED = (Status.TIME_LIMIT, Status.INTERRUPTED)
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         If anything about the input is wrong.
     """
     with importing():
-        from lipyomo.onnx.budget import limits, spending
+        from lipyomo.formats.onnx.budget import limits, spending
 
         methods()
     _check_together(arguments)
@@ -135,7 +135,7 @@ def _check_together(arguments: argparse.Namespace) -> None:
             "--prove-upper is about a proof, and there is none.  Remedy: add --proof FILE"
         )
     if arguments.checkpoint is not None:
-        from lipyomo.search.checkpoint import check_checkpoint
+        from lipyomo.search.engine.checkpoint import check_checkpoint
 
         check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
 
@@ -160,7 +160,7 @@ def _write_files(
                 codes.append(Exit.OPEN)
 
         def plot() -> None:
-            from lipyomo.history import plot_history
+            from lipyomo.problems.history import plot_history
 
             plot_history(result, problem, arguments.plot)
 
@@ -290,7 +290,7 @@ def _with_largest(
     After Ctrl-C a glance has to do.
     """
     with importing():
-        from lipyomo.questions.largest import largest_value
+        from lipyomo.analyses.questions.largest import largest_value
 
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
 

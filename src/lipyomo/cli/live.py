@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from lipyomo.result import Progress
-from lipyomo.system.processes import PAUSE
+from lipyomo.base.system.processes import PAUSE
+from lipyomo.problems.result import Progress
 
 
 class Tracker:

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from lipyomo.base.errors import ImportNote, LipyomoError
+from lipyomo.base.system.outputs import shown, why
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
@@ -21,9 +24,6 @@ from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams, warn
 from lipyomo.cli.words import UsageError
-from lipyomo.errors import ImportNote, LipyomoError
-from lipyomo.system.outputs import shown, why
-from lipyomo.system.threads import with_one_blas_thread
 from lipyomo.version import __version__
 
 SUBCOMMANDS = {

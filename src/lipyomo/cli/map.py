@@ -10,6 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
+from lipyomo.analyses.maps import (
+    CellMap,
+    Cells,
+    MapSettings,
+    cells_of,
+    grid,
+    map_cells,
+    refine_cells,
+)
+from lipyomo.analyses.maps.page import KIND
+from lipyomo.analyses.maps.plot import plane_of, plot_map
+from lipyomo.analyses.maps.store import ENDINGS
+from lipyomo.base.system.outputs import check_output, shown
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Interruption, Leaving
@@ -21,15 +34,10 @@ from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_picture
 from lipyomo.cli.words import UsageError, entries, file_path, ratio, reader
-from lipyomo.domains import Box
-from lipyomo.maps import CellMap, Cells, MapSettings, cells_of, grid, map_cells, refine_cells
-from lipyomo.maps.page import KIND
-from lipyomo.maps.plot import plane_of, plot_map
-from lipyomo.maps.store import ENDINGS
-from lipyomo.naming import by_name
-from lipyomo.network import Network
-from lipyomo.problem import LipschitzProblem
-from lipyomo.system.outputs import check_output, shown
+from lipyomo.networks.naming import by_name
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
 
 EPILOG = """\
 exit codes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from lipyomo.certification.monotone import MonotoneReport, MonotoneRow, MonotoneTask, Trend
-from lipyomo.certification.params import PARAMS
+from lipyomo.analyses.certification.monotone import MonotoneReport, MonotoneRow, MonotoneTask, Trend
+from lipyomo.analyses.certification.params import PARAMS
 from lipyomo.cli.options import add, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.words import entries, reader
@@ -59,7 +59,7 @@ def run(words: Sequence[str]) -> int:
     report = MonotoneReport(rows, job.data.columns)
 
     def plot() -> None:
-        from lipyomo.certification.plot import plot_slopes
+        from lipyomo.analyses.certification.plot import plot_slopes
 
         plot_slopes(report, arguments.plot)
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from lipyomo.base.quantities import norm_name
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.words import count, file_path, new_file, number, ratio, reader, seconds
-from lipyomo.quantities import norm_name
 from lipyomo.version import __version__
 
 DESCRIPTION = """\

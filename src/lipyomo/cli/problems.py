@@ -6,12 +6,12 @@ import argparse
 
 import numpy as np
 
+from lipyomo.base.system.outputs import shown
 from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError
-from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
-from lipyomo.network import Network
-from lipyomo.problem import LipschitzProblem
-from lipyomo.system.outputs import shown
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
+from lipyomo.problems.problem import LipschitzProblem
 
 
 def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:

@@ -8,7 +8,10 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-from lipyomo.arrays import FloatArray
+from lipyomo.analyses.questions.values import value_range
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.decimals import interval, seconds
+from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import add_entries, read_case, read_rows
 from lipyomo.cli.interrupt import Interruption
@@ -16,15 +19,12 @@ from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
-from lipyomo.decimals import interval, seconds
-from lipyomo.domains import Domain
-from lipyomo.network import Network
-from lipyomo.questions.values import value_range
-from lipyomo.ranges import Range
-from lipyomo.result import Progress, Status
-from lipyomo.run import Clock
-from lipyomo.settings import Settings
-from lipyomo.system.processes import PAUSE
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.ranges import Range
+from lipyomo.problems.result import Progress, Status
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
 
 EPILOG = """\
 exit codes:

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.certification.data import OnnxSource
-from lipyomo.certification.tables import with_names
+from lipyomo.analyses.certification.data import OnnxSource
+from lipyomo.analyses.certification.tables import with_names
+from lipyomo.base.system.outputs import OutputError, shown
+from lipyomo.base.system.rowfile import Row, RowFile
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.data import read_data
@@ -23,11 +25,9 @@ from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import warn, wrote
 from lipyomo.cli.words import UsageError, count, file_path, names, new_file
-from lipyomo.digest import array_digest, network_digest
-from lipyomo.norms import OutputNorm
-from lipyomo.onnx import load
-from lipyomo.system.outputs import OutputError, shown
-from lipyomo.system.rowfile import Row, RowFile
+from lipyomo.formats.onnx import load
+from lipyomo.networks.digest import array_digest, network_digest
+from lipyomo.problems.norms import OutputNorm
 
 EXIT_CODES = """\
 exit codes:

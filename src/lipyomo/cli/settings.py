@@ -8,8 +8,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from lipyomo.api import chosen_settings
-from lipyomo.settings import Settings
+from lipyomo.analyses.api import chosen_settings
+from lipyomo.problems.settings import Settings
 
 
 def read_settings(arguments: argparse.Namespace) -> Settings:

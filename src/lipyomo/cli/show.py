@@ -15,11 +15,11 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from lipyomo.decimals import LISTED, down, interval, percent, seconds, up, vector
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status
-from lipyomo.system.outputs import HISTORY, written
-from lipyomo.system.plain import finite
+from lipyomo.base.decimals import LISTED, down, interval, percent, seconds, up, vector
+from lipyomo.base.system.outputs import HISTORY, written
+from lipyomo.base.system.plain import finite
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result, Status
 from lipyomo.version import __version__
 
 _ENDED = {

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lipyomo.networks import difference
+from lipyomo.networks.combined import difference
 
 if TYPE_CHECKING:
-    from lipyomo.network import FloatArray, Network
-    from lipyomo.onnx.check import Samples
+    from lipyomo.formats.onnx.check import Samples
+    from lipyomo.networks.network import FloatArray, Network
 
 
 LEAST = 1.0
@@ -39,13 +39,13 @@ class Source:
 
     def load(self, **limits: Any) -> Network:
         """The network, not compared with onnxruntime yet; `limits` as of `lipyomo.load`."""
-        from lipyomo.onnx import load
+        from lipyomo.formats.onnx import load
 
         return load(self.path, output=self.output, fixed=self.fixed, check=False, **limits)
 
     def check(self, network: Network, domain: Samples | None) -> float:
         """The largest difference of an output from what onnxruntime computes."""
-        from lipyomo.onnx import check_against_runtime
+        from lipyomo.formats.onnx import check_against_runtime
 
         return check_against_runtime(
             network, self.path, domain=domain, output=self.output, fixed=self.fixed

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from lipyomo.base.errors import LipyomoError
 from lipyomo.cli.codes import Stream
-from lipyomo.errors import LipyomoError
 
 
 class StreamClosed(LipyomoError):

@@ -10,26 +10,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
-from lipyomo.certification.data import class_of, clip_box, data_point
-from lipyomo.certification.metric import metric_of
-from lipyomo.certification.tables import class_labels
+from lipyomo.analyses.certification.data import class_of, clip_box, data_point
+from lipyomo.analyses.certification.metric import metric_of
+from lipyomo.analyses.certification.tables import class_labels
+from lipyomo.analyses.sweeps import SweepRow, sweep
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.decimals import interval, up
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.quantities import read_number
+from lipyomo.base.system.rowfile import Row
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import read_settings
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError, numbers, reader
-from lipyomo.decimals import interval, up
-from lipyomo.domains import AllSpace, Box
-from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import get_method
-from lipyomo.norms import CrossOutput
-from lipyomo.problem import LipschitzProblem
-from lipyomo.quantities import read_number
-from lipyomo.settings import Settings
-from lipyomo.sweeps import SweepRow, sweep
-from lipyomo.system.rowfile import Row
+from lipyomo.problems.domains import AllSpace, Box
+from lipyomo.problems.norms import CrossOutput
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.settings import Settings
 
 COLUMNS = (
     "index", "row", "radius", "label", "lower", "upper", "status", "method", "gap", "nodes",

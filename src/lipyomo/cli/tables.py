@@ -18,8 +18,8 @@ HEAD = ("method", "what it is", "guarantee", "input norms", "output norms", "dom
 
 def methods(words: Sequence[str]) -> int:
     """Run ``lipyomo methods``: every method with its guarantee, norms and source."""
+    from lipyomo.base.system.plain import plain
     from lipyomo.methods.registry import methods as table
-    from lipyomo.system.plain import plain
 
     parser = Parser("lipyomo methods", "Every method, with what it guarantees.")
     add(parser, "--debug")

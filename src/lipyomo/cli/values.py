@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.base.system.memory import MEGABYTE
+from lipyomo.base.system.outputs import picture, shown
 from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
 from lipyomo.cli.words import UsageError, check_new, file_path
-from lipyomo.domains.vnnlib import VnnLib, read_vnnlib
-from lipyomo.network import FloatArray
-from lipyomo.norms import LinearOutput
-from lipyomo.system.memory import MEGABYTE
-from lipyomo.system.outputs import picture, shown
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.domains.vnnlib import VnnLib, read_vnnlib
+from lipyomo.problems.norms import LinearOutput
 
 
 def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
@@ -116,7 +116,7 @@ def read_picture(text: str) -> Path:
     MissingExtra
         If matplotlib is not installed.
     """
-    from lipyomo.pictures import new_figure
+    from lipyomo.base.pictures import new_figure
 
     path = Path(text)
     if path.suffix[1:].lower() not in new_figure(1.0, 1.0).canvas.get_supported_filetypes():

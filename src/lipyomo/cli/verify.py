@@ -10,17 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.system.outputs import PROOF, OutputError, is_of
+from lipyomo.base.system.parallel import Workers
+from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
 from lipyomo.cli.words import UsageError, file_path
-from lipyomo.digest import network_digest
-from lipyomo.errors import LipyomoError
-from lipyomo.system.outputs import PROOF, OutputError, is_of
-from lipyomo.system.parallel import Workers
-from lipyomo.system.processes import PAUSE
+from lipyomo.networks.digest import network_digest
 from lipyomo_check import ProofError, Verdict, check_proof
 
 EPILOG = """\

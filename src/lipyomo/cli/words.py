@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from lipyomo.errors import LipyomoError
-from lipyomo.quantities import read_number, read_seconds
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.quantities import read_number, read_seconds
 
 OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
 """Options that name files to write."""
@@ -81,13 +81,13 @@ def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
     ----------
     option : str
     kind : str
-        Its name in `lipyomo.system.outputs`.
+        Its name in `lipyomo.base.system.outputs`.
     *endings : str
         Of its name.
     """
 
     def read(text: str) -> Path:
-        outputs = import_module("lipyomo.system.outputs")
+        outputs = import_module("lipyomo.base.system.outputs")
         path = Path(text)
         if endings and path.suffix not in endings:
             shown = outputs.shown(text)
@@ -100,7 +100,7 @@ def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
 
 def check_new(option: str, path: Any, kind: Any) -> None:
     """Raise `UsageError` unless an option may have a file of a kind written."""
-    outputs = import_module("lipyomo.system.outputs")
+    outputs = import_module("lipyomo.base.system.outputs")
     try:
         outputs.check_output(path, kind)
     except outputs.OutputError as error:
@@ -196,7 +196,7 @@ def check_files(words: Sequence[str]) -> None:
     named = list(values_of(words))
     if not any(option in OUTPUTS for option, _ in named):
         return
-    outputs = import_module("lipyomo.system.outputs")
+    outputs = import_module("lipyomo.base.system.outputs")
     for place, (option, path) in enumerate(named):
         for other, text in named[:place] + named[place + 1 :] if option in OUTPUTS else []:
             if any(outputs.same_file(path, part) for part in {text, *text.split(",")} if part):

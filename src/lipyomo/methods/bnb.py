@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lipyomo.arrays import dense
-from lipyomo.cascade import QUICK, STAGES
-from lipyomo.digest import array_digest, network_digest
-from lipyomo.errors import MethodError
+from lipyomo.base.arrays import dense
+from lipyomo.base.errors import MethodError
+from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.sizes import form_seconds, search_bytes
 from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite
-from lipyomo.network import FloatArray
-from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.witness import witness_near
-from lipyomo.result import Guarantee, Result, close_enough
-from lipyomo.run import Run
-from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
-from lipyomo.search import protocol
-from lipyomo.search.protocol import NODES, N, T
-from lipyomo.system.memory import ARRAYS, LARGE
-from lipyomo.targets import targets_of
+from lipyomo.networks.digest import array_digest, network_digest
+from lipyomo.networks.network import FloatArray
+from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
+from lipyomo.primal.regions.witness import witness_near
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result, close_enough
+from lipyomo.problems.run import Run
+from lipyomo.problems.targets import targets_of
+from lipyomo.relaxations.cascade import QUICK, STAGES
+from lipyomo.search.engine import protocol
+from lipyomo.search.engine.protocol import NODES, N, T
 
 if TYPE_CHECKING:
-    from lipyomo.search.checkpoint import Checkpoint
-    from lipyomo.search.engine import Found
+    from lipyomo.search.engine.checkpoint import Checkpoint
+    from lipyomo.search.engine.engine import Found
 
 
 def why_not(problem: LipschitzProblem, memory: float, way: str) -> str | None:
@@ -58,7 +58,7 @@ def run(run: Run) -> Result:
     -------
     Result
     """
-    from lipyomo.search.checkpoint import Checkpoint, Known
+    from lipyomo.search.engine.checkpoint import Checkpoint, Known
 
     settings, reduced = run.settings, run.problem.reduced
 
@@ -135,9 +135,9 @@ def search(
     -------
     Result
     """
-    from lipyomo.search.relu.learnt import COUNTERS
-    from lipyomo.search.relu.params import Params
-    from lipyomo.search.relu.pipeline import pipeline_for
+    from lipyomo.search.spaces.phases.learnt import COUNTERS
+    from lipyomo.search.spaces.phases.params import Params
+    from lipyomo.search.spaces.phases.pipeline import pipeline_for
 
     problem, reduced = run.problem, run.problem.reduced
     if reduced.problem.network.smooth:
@@ -181,11 +181,11 @@ def search_smooth(
     run: Run, cutoff: float, checkpoint: Checkpoint | None, slack: float | None = None
 ) -> Result:
     """`search` of a network with smooth units: boxes instead of activation patterns."""
-    from lipyomo.search.smooth.bundled import STUCK
-    from lipyomo.search.smooth.context import Question, box_bytes
-    from lipyomo.search.smooth.local import smooth_incumbent
-    from lipyomo.search.smooth.params import Params
-    from lipyomo.search.smooth.pipeline import Pipeline
+    from lipyomo.search.spaces.boxes.bundled import STUCK
+    from lipyomo.search.spaces.boxes.context import Question, box_bytes
+    from lipyomo.search.spaces.boxes.local import smooth_incumbent
+    from lipyomo.search.spaces.boxes.params import Params
+    from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
     problem, reduced = run.problem, run.problem.reduced
     if problem.is_constant:  # boxes would be left with their rounding

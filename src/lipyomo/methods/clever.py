@@ -10,11 +10,11 @@ import numpy as np
 from lipyomo.methods.options import whole_number
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
-from lipyomo.network import FloatArray
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
-from lipyomo.sampling.evaluate import evaluation_work, sampled_norms
-from lipyomo.sampling.params import PARAMS as SAMPLING
+from lipyomo.networks.network import FloatArray
+from lipyomo.primal.heuristics.evaluate import evaluation_work, sampled_norms
+from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.errors import MethodError
+from lipyomo.base.errors import MethodError
 from lipyomo.methods.mip import MODELLED, refuses, solve
 from lipyomo.methods.registry import method, run_method
 from lipyomo.methods.support import fall_back, few_vertices
-from lipyomo.norms import LinearOutput
-from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.witness import in_norms_of
-from lipyomo.result import Guarantee, Result, Status
-from lipyomo.run import PROVED, Run
-from lipyomo.sampling.local_search import quick_incumbent
+from lipyomo.primal.heuristics.local_search import quick_incumbent
+from lipyomo.primal.regions.witness import in_norms_of
+from lipyomo.problems.norms import LinearOutput
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result, Status
+from lipyomo.problems.run import PROVED, Run
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
 

@@ -7,8 +7,8 @@ import math
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import domain_bounds, fall_back, root_bounds
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 
 
 @method(

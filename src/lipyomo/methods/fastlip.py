@@ -5,8 +5,8 @@ from __future__ import annotations
 from lipyomo.methods.options import choice
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import run_cascade
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 
 
 @method(

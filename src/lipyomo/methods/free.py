@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from lipyomo.numerics.rounding import EQUAL
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Result, Status, Witness
-from lipyomo.run import PART, Run
-from lipyomo.settings import Settings
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Result, Status, Witness
+from lipyomo.problems.run import PART, Run
+from lipyomo.problems.settings import Settings
 
 INFINITE = "moving an input of infinite weight changes the output: the constant is infinite"
 UNKNOWN = "whether inputs of infinite weight change the output is not known: there is no upper end"

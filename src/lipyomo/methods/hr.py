@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lipyomo.methods.registry import method
 from lipyomo.methods.shor import FIELDS, REFERENCE, relax
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 
 
 @method("hr1", "HR-1", Guarantee.UPPER, REFERENCE, **FIELDS)
@@ -25,8 +25,8 @@ def run_second(run: Run) -> Result:
     """HR-2: with the second-order information on the cells {y_k, z_k} and {x_j, t_j}.
 
     The convex hulls of these cells are written out as products of bounds (see
-    `lipyomo.semidefinite.shor_model`), so that the bound is at least as tight as the moment
-    matrices of order 2 and the matrix stays that of HR-1.
+    `lipyomo.relaxations.semidefinite.shor_model`), so that the bound is at least as tight as the
+    moment matrices of order 2 and the matrix stays that of HR-1.
 
     Options
     -------

@@ -6,11 +6,11 @@ derivatives in all directions of the unit ball; the least of these is the upper 
 
 from __future__ import annotations
 
-from lipyomo.cascade import STAGES
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import run_cascade
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
+from lipyomo.relaxations.cascade import STAGES
 
 
 @method(

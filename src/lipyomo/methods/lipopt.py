@@ -9,21 +9,21 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.affine.magnitudes import switched_sizes
-from lipyomo.arrays import dense
-from lipyomo.bounds import LayerBounds
-from lipyomo.errors import MethodError
+from lipyomo.base.arrays import dense
+from lipyomo.base.errors import MethodError
+from lipyomo.base.numerics.lp import LinearProgram
+from lipyomo.base.numerics.rounding import gamma, rounded_up
 from lipyomo.methods.options import whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
-from lipyomo.network import FloatArray
-from lipyomo.numerics.lp import LinearProgram
-from lipyomo.numerics.rounding import gamma, rounded_up
-from lipyomo.phases import OPEN, RIGHT
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.problems.affine.magnitudes import switched_sizes
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
+from lipyomo.relaxations.linear import LayerBounds
 
 Subset: TypeAlias = tuple[int, ...]
 

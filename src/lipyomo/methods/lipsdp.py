@@ -9,30 +9,30 @@ from typing import cast
 
 import numpy as np
 
-from lipyomo.arrays import IntArray
-from lipyomo.bounds import preactivation_bounds
-from lipyomo.bounds.slopes import with_slopes
-from lipyomo.domains import AllSpace, Domain
-from lipyomo.errors import MethodError, SolverError
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.errors import MethodError, SolverError
+from lipyomo.base.system.processes import in_process
 from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import domain_bounds, fall_back, switched
-from lipyomo.network import Layer, Matrix, Network
-from lipyomo.norms import ONE_BY_ONE, InputNorm, L2Output, OutputNorm
-from lipyomo.phases import Phases, count_open, open_phases
-from lipyomo.reduce.presolve import presolve
-from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result
-from lipyomo.run import Run
-from lipyomo.semidefinite.choice import Ball
-from lipyomo.semidefinite.columns import column_bounds
-from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
-from lipyomo.semidefinite.prove import Prover
-from lipyomo.semidefinite.root import RootBounds
-from lipyomo.semidefinite.verify import SizedForm
-from lipyomo.system.processes import in_process
-from lipyomo.targets import Targets
+from lipyomo.networks.network import Layer, Matrix, Network
+from lipyomo.networks.phases import Phases, count_open, open_phases
+from lipyomo.problems.domains import AllSpace, Domain
+from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, L2Output, OutputNorm
+from lipyomo.problems.reductions.presolve import presolve
+from lipyomo.problems.result import EXACT_TOLERANCE, Guarantee, Result
+from lipyomo.problems.run import Run
+from lipyomo.problems.targets import Targets
+from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.semidefinite.choice import Ball
+from lipyomo.relaxations.semidefinite.columns import column_bounds
+from lipyomo.relaxations.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
+from lipyomo.relaxations.semidefinite.prove import Prover
+from lipyomo.relaxations.semidefinite.root import RootBounds
+from lipyomo.relaxations.semidefinite.verify import SizedForm
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 

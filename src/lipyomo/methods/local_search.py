@@ -7,10 +7,10 @@ import numpy as np
 from lipyomo.methods.options import whole_number
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
-from lipyomo.sampling.local_search import search_incumbent
-from lipyomo.search.smooth.local import smooth_incumbent
+from lipyomo.primal.heuristics.local_search import search_incumbent
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
+from lipyomo.search.spaces.boxes.local import smooth_incumbent
 
 
 @method(

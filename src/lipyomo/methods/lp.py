@@ -5,8 +5,8 @@ from __future__ import annotations
 from lipyomo.methods.mip import MODELLED
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 
 
 @method(

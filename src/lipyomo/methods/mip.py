@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.arguments import instance
-from lipyomo.errors import MethodError
+from lipyomo.base.arguments import instance
+from lipyomo.base.errors import MethodError
+from lipyomo.base.system.processes import MOMENT
 from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.params import PARAMS
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, refutes
-from lipyomo.run import Clock, Run
-from lipyomo.sampling.local_search import search_incumbent
-from lipyomo.settings import Formulation, Settings
-from lipyomo.system.processes import MOMENT
+from lipyomo.primal.heuristics.local_search import search_incumbent
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import EXACT_TOLERANCE, Guarantee, Result, refutes
+from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.settings import Formulation, Settings
 
 
 def refuses(problem: LipschitzProblem) -> str | None:

@@ -6,16 +6,16 @@ import math
 
 import numpy as np
 
+from lipyomo.base.numerics.rounding import rounded_up
 from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.network import Layer
-from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
-from lipyomo.numerics.rounding import rounded_up
-from lipyomo.operator_norm import operator_norm
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.networks.network import Layer
+from lipyomo.problems.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
+from lipyomo.problems.operator_norm import operator_norm
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 
 _SAME: dict[str, OutputNorm] = {"l1": L1Output(), "l2": L2Output(), "linf": LinfOutput()}
 

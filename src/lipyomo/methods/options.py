@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lipyomo import arguments
-from lipyomo.errors import MethodError
+from lipyomo.base import arguments
+from lipyomo.base.errors import MethodError
 from lipyomo.methods.registry import get_method
-from lipyomo.run import Run
+from lipyomo.problems.run import Run
 
 
 def option(run: Run, name: str) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.problem import LOOKS
+from lipyomo.problems.problem import LOOKS
 
 
 @dataclass(frozen=True)

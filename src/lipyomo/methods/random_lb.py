@@ -8,10 +8,10 @@ from lipyomo.methods.options import whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
-from lipyomo.sampling.evaluate import evaluation_work, sampled_norms
-from lipyomo.sampling.params import PARAMS as SAMPLING
+from lipyomo.primal.heuristics.evaluate import evaluation_work, sampled_norms
+from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 
 
 @method(

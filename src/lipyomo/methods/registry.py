@@ -16,15 +16,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lipyomo.errors import MethodError
-from lipyomo.magnitudes import overflow_is_meant
+from lipyomo.base.errors import MethodError
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.free import with_free
-from lipyomo.network import Network
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status, Witness
-from lipyomo.run import Run
-from lipyomo.settings import Settings
-from lipyomo.system.threads import with_one_blas_thread
+from lipyomo.networks.network import Network
+from lipyomo.problems.magnitudes import overflow_is_meant
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result, Status, Witness
+from lipyomo.problems.run import Run
+from lipyomo.problems.settings import Settings
 
 LINEAR = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
 """Output norms whose dual balls are polytopes."""
@@ -237,8 +237,8 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
 
 def _quick_incumbent(run: Run) -> Witness | None:
     """A point with a large Jacobian norm, from a brief search."""
-    from lipyomo.sampling.local_search import quick_incumbent
-    from lipyomo.search.smooth.local import smooth_incumbent
+    from lipyomo.primal.heuristics.local_search import quick_incumbent
+    from lipyomo.search.spaces.boxes.local import smooth_incumbent
 
     if run.problem.network.smooth:
         return smooth_incumbent(

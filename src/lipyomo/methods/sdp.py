@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lipyomo.cascade import QUICK
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import affine_bound, run_cascade, run_semidefinite
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
+from lipyomo.relaxations.cascade import QUICK
 
 
 @method(

@@ -9,22 +9,22 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lipyomo.arrays import lengths
-from lipyomo.errors import MethodError
+from lipyomo.base.arrays import lengths
+from lipyomo.base.errors import MethodError
+from lipyomo.base.numerics.exact import close_product
+from lipyomo.base.numerics.pace import seconds_of
+from lipyomo.base.numerics.rounding import gamma, rounded_up
+from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds, few_vertices, switched
-from lipyomo.network import BoolArray, FloatArray, Network
-from lipyomo.numerics.exact import close_product
-from lipyomo.numerics.pace import seconds_of
-from lipyomo.numerics.rounding import gamma, rounded_up
-from lipyomo.phases import OPEN, RIGHT, Phases, open_phases
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Clock, Run
-from lipyomo.sampling.params import PARAMS as SAMPLING
-from lipyomo.system.memory import LARGE
+from lipyomo.networks.network import BoolArray, FloatArray, Network
+from lipyomo.networks.phases import OPEN, RIGHT, Phases, open_phases
+from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Clock, Run
 
 Stop: TypeAlias = Callable[[], bool]
 

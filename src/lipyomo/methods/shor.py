@@ -8,19 +8,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lipyomo.bounds import LayerBounds
-from lipyomo.errors import MethodError
+from lipyomo.base.errors import MethodError
+from lipyomo.base.system.memory import LARGE, MEGABYTE
+from lipyomo.base.system.processes import POLL, Child
 from lipyomo.methods.options import option
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
-from lipyomo.network import FloatArray
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Clock, Run
-from lipyomo.semidefinite.interior import DualPoint, minimise, predicted_seconds
-from lipyomo.semidefinite.shor_model import ShorModel, program_size
-from lipyomo.system.memory import LARGE, MEGABYTE
-from lipyomo.system.processes import POLL, Child
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Clock, Run
+from lipyomo.relaxations.linear import LayerBounds
+from lipyomo.relaxations.semidefinite.interior import DualPoint, minimise, predicted_seconds
+from lipyomo.relaxations.semidefinite.shor_model import ShorModel, program_size
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
 

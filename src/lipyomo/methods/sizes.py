@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from lipyomo.numerics.pace import dense_entries, seconds_of
-from lipyomo.phases import Phases, count_open
-from lipyomo.problem import LipschitzProblem
-from lipyomo.reduce.presolve import presolved_sizes
-from lipyomo.run import Run
-from lipyomo.system.memory import LARGE
+from lipyomo.base.numerics.pace import dense_entries, seconds_of
+from lipyomo.base.system.memory import LARGE
+from lipyomo.networks.phases import Phases, count_open
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.reductions.presolve import presolved_sizes
+from lipyomo.problems.run import Run
 
 
 def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:

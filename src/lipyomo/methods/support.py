@@ -8,25 +8,30 @@ from functools import partial
 
 import numpy as np
 
-from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.slopes import with_slopes
-from lipyomo.cascade import STAGES, Cascade, Stage
-from lipyomo.errors import MethodError
+from lipyomo.base.errors import MethodError
+from lipyomo.base.numerics.pace import fits, model_seconds, model_terms
+from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.sizes import form_fits, form_seconds
-from lipyomo.network import FloatArray
-from lipyomo.norms import ONE_BY_ONE
-from lipyomo.numerics.pace import fits, model_seconds, model_terms
-from lipyomo.phases import count_open
-from lipyomo.problem import LipschitzProblem
-from lipyomo.reduce.presolve import presolve
-from lipyomo.regions import make_witness
-from lipyomo.regions.witness import unbeaten
-from lipyomo.result import Guarantee, Witness
-from lipyomo.run import Clock, Run
-from lipyomo.sampling.local_search import quick_incumbent
-from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
-from lipyomo.system.memory import LARGE
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import count_open
+from lipyomo.primal.heuristics.local_search import quick_incumbent
+from lipyomo.primal.regions import make_witness
+from lipyomo.primal.regions.witness import unbeaten
+from lipyomo.problems.norms import ONE_BY_ONE
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.reductions.presolve import presolve
+from lipyomo.problems.result import Guarantee, Witness
+from lipyomo.problems.run import Clock, Run
+from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
+from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
+from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.semidefinite.root import (
+    RootBounds,
+    root_cost,
+    semidefinite_targets,
+    tighten_root,
+)
 
 
 def best_witness(
@@ -62,7 +67,7 @@ def domain_bounds(run: Run) -> LayerBounds:
 def switched(run: Run, bounds: LayerBounds) -> LipschitzProblem:
     """The reduced problem as bounds over open switches see it.
 
-    Of a smooth network that is one of two-slope units (`lipyomo.bounds.slopes`).
+    Of a smooth network that is one of two-slope units (`lipyomo.relaxations.linear.slopes`).
     """
     small = run.problem.reduced.problem
     network = with_slopes(small.network, bounds)
@@ -78,7 +83,7 @@ def affine_bound(run: Run) -> None:
     small = run.problem.reduced.problem
     tables = 8.0 * small.network.input_dim**2 <= LARGE
     if small.network.smooth and small.domain.is_bounded and tables and not run.expired:
-        from lipyomo.search.smooth.chords import whole_bound
+        from lipyomo.search.spaces.boxes.chords import whole_bound
 
         try:
             run.drop_upper(whole_bound(small, run.clock))

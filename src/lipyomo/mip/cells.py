@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lipyomo.base.errors import DomainError
 from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
-from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.balls import DualBall, Points
-from lipyomo.bounds.gradient import gradient_ends
-from lipyomo.domains import Box, Domain
-from lipyomo.domains.polytope import interior_of
-from lipyomo.errors import DomainError
 from lipyomo.mip.params import PARAMS
-from lipyomo.network import FloatArray, Network, Pattern
-from lipyomo.norms import ONE_BY_ONE, LinearOutput, OutputNorm
-from lipyomo.phases import OPEN, RIGHT
-from lipyomo.problem import LipschitzProblem
-from lipyomo.settings import Relaxation
+from lipyomo.networks.network import FloatArray, Network, Pattern
+from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.problems.domains import Box, Domain
+from lipyomo.problems.domains.polytope import interior_of
+from lipyomo.problems.norms import ONE_BY_ONE, LinearOutput, OutputNorm
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.settings import Relaxation
+from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
+from lipyomo.relaxations.linear.balls import DualBall, Points
+from lipyomo.relaxations.linear.gradient import gradient_ends
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.arrays import IntArray
-from lipyomo.bounds import LayerBounds
-from lipyomo.domains import Domain
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import excluded
 from lipyomo.mip.semidefinite import open_units
-from lipyomo.network import Network, Pattern
-from lipyomo.numerics.rounding import EQUAL
-from lipyomo.problem import LipschitzProblem
-from lipyomo.regions import examine
-from lipyomo.regions.witness import attained, witness_near
-from lipyomo.result import Witness
+from lipyomo.networks.network import Network, Pattern
+from lipyomo.primal.regions import examine
+from lipyomo.primal.regions.witness import attained, witness_near
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Witness
+from lipyomo.relaxations.linear import LayerBounds
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from lipyomo.base.numerics.pace import model_seconds
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.confirmation import confirm_pattern
@@ -15,13 +17,11 @@ from lipyomo.mip.params import PARAMS
 from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
-from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import model_seconds
-from lipyomo.numerics.rounding import EQUAL
-from lipyomo.operator_norm import operator_norm
-from lipyomo.result import Witness
-from lipyomo.run import PROVED, Run
-from lipyomo.settings import Formulation
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.operator_norm import operator_norm
+from lipyomo.problems.result import Witness
+from lipyomo.problems.run import PROVED, Run
+from lipyomo.problems.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
 from lipyomo.solvers.status import Progress
 

@@ -16,11 +16,11 @@ from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import with_input_unit
-from lipyomo.network import FloatArray, Pattern
-from lipyomo.phases import RIGHT
-from lipyomo.problem import LipschitzProblem
-from lipyomo.run import Run
-from lipyomo.settings import Formulation
+from lipyomo.networks.network import FloatArray, Pattern
+from lipyomo.networks.phases import RIGHT
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Run
+from lipyomo.problems.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, solve_model
 
 

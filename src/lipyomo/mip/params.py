@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lipyomo.numerics.rounding import EQUAL
-from lipyomo.result import EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.problems.result import EXACT_TOLERANCE
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lipyomo.cascade import Cascade
 from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import Scaled, scaled
-from lipyomo.run import PART, Run
-from lipyomo.sampling.local_search import quick_incumbent
+from lipyomo.primal.heuristics.local_search import quick_incumbent
+from lipyomo.problems.run import PART, Run
+from lipyomo.relaxations.cascade import Cascade
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,20 @@ import numpy as np
 from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
 from lipyomo.blocks.lipschitz import hull_of_functionals
 from lipyomo.blocks.switch import ArrivingBounds
-from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
-from lipyomo.bounds.gradient import entry_norms
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.semidefinite import CellBounder, open_units
-from lipyomo.network import FloatArray
-from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
-from lipyomo.problem import LipschitzProblem
-from lipyomo.run import Clock
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.relaxations.linear import (
+    DerivativeBounds,
+    LayerBounds,
+    adjoint_bounds,
+    preactivation_bounds,
+)
+from lipyomo.relaxations.linear.gradient import entry_norms
 
 
 def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) -> Cell:

@@ -1,7 +1,7 @@
 """The linear relaxation of a cell's model.
 
 The bound is recomputed from the duals of the rows, so that the solver's tolerances do not matter
-(see `lipyomo.numerics.lp`).
+(see `lipyomo.base.numerics.lp`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from pyomo.contrib.solver.common.util import NoDualsError
 
+from lipyomo.base.numerics.lp import weak_duality
+from lipyomo.base.numerics.pace import model_seconds
 from lipyomo.mip.cells import for_models, whole
 from lipyomo.mip.model import CellModel
 from lipyomo.mip.params import PARAMS
-from lipyomo.numerics.lp import weak_duality
-from lipyomo.numerics.pace import model_seconds
-from lipyomo.run import Run
+from lipyomo.problems.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.loading import MatrixSolutionLoader

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import diags_array
 
-from lipyomo.arrays import scaled_rows
-from lipyomo.bounds import LayerBounds
-from lipyomo.domains import Box, Domain
+from lipyomo.base.arrays import scaled_rows
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.params import PARAMS
-from lipyomo.network import FloatArray, Matrix, Network
-from lipyomo.norms import LinearOutput, OutputNorm
-from lipyomo.phases import OPEN
-from lipyomo.problem import LipschitzProblem
+from lipyomo.networks.network import FloatArray, Matrix, Network
+from lipyomo.networks.phases import OPEN
+from lipyomo.problems.domains import Box, Domain
+from lipyomo.problems.norms import LinearOutput, OutputNorm
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.relaxations.linear import LayerBounds
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,18 @@ import math
 
 import numpy as np
 
-from lipyomo.affine.system import FlatPhases, UnitSystem
-from lipyomo.arrays import IntArray
-from lipyomo.errors import LipyomoError
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.numerics.rounding import gamma
 from lipyomo.mip.cells import Cell
-from lipyomo.network import FloatArray
-from lipyomo.numerics.rounding import gamma
-from lipyomo.phases import OPEN
-from lipyomo.problem import LipschitzProblem
-from lipyomo.run import Clock
-from lipyomo.semidefinite.bounder import Bounder
-from lipyomo.semidefinite.root import root_cost
-from lipyomo.targets import targets_of
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import OPEN
+from lipyomo.problems.affine.system import FlatPhases, UnitSystem
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.problems.targets import targets_of
+from lipyomo.relaxations.semidefinite.bounder import Bounder
+from lipyomo.relaxations.semidefinite.root import root_cost
 
 
 class CellBounder:

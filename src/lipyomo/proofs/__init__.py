@@ -3,7 +3,7 @@
 The checker of proof files is a package of its own, `lipyomo_check`, and imports nothing of this.
 """
 
-from lipyomo.digest import network_digest
+from lipyomo.networks.digest import network_digest
 from lipyomo.proofs.replay import ExactReplay, replay
 from lipyomo.proofs.writing import Written, write_proof
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.affine.system import NodeForm
-from lipyomo.network import FloatArray
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.affine.system import NodeForm
+from lipyomo.problems.targets import ALL
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
-from lipyomo.search.relu.bound import bound_targets
-from lipyomo.search.relu.part import Worst
-from lipyomo.semidefinite.bounder import inherited
-from lipyomo.targets import ALL
+from lipyomo.relaxations.semidefinite.bounder import inherited
+from lipyomo.search.spaces.phases.bound import bound_targets
+from lipyomo.search.spaces.phases.part import Worst
 from lipyomo_check import linear as checked
 
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.arrays import IntArray
-from lipyomo.bounds.dual_ascent import DualAscent
-from lipyomo.bounds.dual_rows import Rows
-from lipyomo.bounds.dual_steps import SingleArray
-from lipyomo.bounds.preactivation import propagate
-from lipyomo.bounds.stack import Stack
-from lipyomo.network import BoolArray, FloatArray
-from lipyomo.phases import OPEN
+from lipyomo.base.arrays import IntArray
+from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.networks.phases import OPEN
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
-from lipyomo.search.relu.propagate import substitute_back
-from lipyomo.search.relu.tighten import tighten
+from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.relaxations.linear.dual_rows import Rows
+from lipyomo.relaxations.linear.dual_steps import SingleArray
+from lipyomo.relaxations.linear.preactivation import propagate
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.search.spaces.phases.propagate import substitute_back
+from lipyomo.search.spaces.phases.tighten import tighten
 from lipyomo_check import linear as checked
 from lipyomo_check.statement import rational
 

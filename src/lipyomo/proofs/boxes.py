@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.network import FloatArray
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.run import Clock
 from lipyomo.proofs.params import PARAMS
-from lipyomo.run import Clock
-from lipyomo.search.smooth.params import Params
+from lipyomo.search.spaces.boxes.params import Params
 from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
 from lipyomo_check.smooth.tree import Question, Taken

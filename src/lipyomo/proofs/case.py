@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.affine.system import NodeForm
-from lipyomo.network import FloatArray
-from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT
+from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.context import Recording
-from lipyomo.search.relu.node import Node
-from lipyomo.search.relu.part import Worst
+from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.part import Worst
 from lipyomo_check import linear as checked
 
 Step = list[Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lipyomo.problem import LipschitzProblem
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Result, Status, close_enough
 from lipyomo.proofs.replay import replay
-from lipyomo.result import Result, Status, close_enough
 
 MOST_BITS = 4000
 """Larger numerators are not written out: the decimal number says enough."""

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.arrays import IntArray
-from lipyomo.errors import ProofError
-from lipyomo.problem import LipschitzProblem
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.errors import ProofError
+from lipyomo.primal.regions.partial import RegionProgram
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.reductions.freeze import freeze
+from lipyomo.problems.run import Clock
+from lipyomo.problems.targets import ALL, Targets
 from lipyomo.proofs.params import Params
-from lipyomo.reduce.freeze import freeze
-from lipyomo.regions.partial import RegionProgram
-from lipyomo.run import Clock
-from lipyomo.search.relu.context import Context, Question
-from lipyomo.search.relu.points import Points
-from lipyomo.targets import ALL, Targets
+from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.points import Points
 from lipyomo_check import linear as checked
 from lipyomo_check.statement import Statement
 from lipyomo_check.tree import targets_of

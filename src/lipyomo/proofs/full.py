@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.affine.system import NodeForm
-from lipyomo.errors import ProofError
+from lipyomo.base.errors import ProofError
+from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
-from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import MOST_VERTICES
 

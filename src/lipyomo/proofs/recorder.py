@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lipyomo.errors import ProofError
-from lipyomo.network import FloatArray
+from lipyomo.base.errors import ProofError
+from lipyomo.networks.network import FloatArray
 from lipyomo.proofs.accept import bounded, concluded, undivided
 from lipyomo.proofs.bounds import tightened
 from lipyomo.proofs.case import Case, Parting, Step
@@ -25,9 +25,9 @@ from lipyomo.proofs.context import Recording
 from lipyomo.proofs.full import finished
 from lipyomo.proofs.refute import refuted
 from lipyomo.proofs.split import parted
-from lipyomo.search.relu.learnt import Learnt
-from lipyomo.search.relu.node import Node
-from lipyomo.search.relu.score import score
+from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.score import score
 
 
 class Unfinished(ProofError):

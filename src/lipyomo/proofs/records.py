@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import Matrix, dense
-from lipyomo.domains import Domain
-from lipyomo.errors import ProofError
-from lipyomo.network import Layer
-from lipyomo.problem import LipschitzProblem
+from lipyomo.base.arrays import Matrix, dense
+from lipyomo.base.errors import ProofError
+from lipyomo.networks.network import Layer
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
 
 
 def line_of(value: Any) -> bytes:

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from lipyomo.affine.rows import ExactForm
-from lipyomo.affine.system import NodeForm
-from lipyomo.network import FloatArray
-from lipyomo.numerics.exact import row_reduced
-from lipyomo.numerics.rounding import EQUAL
-from lipyomo.phases import RIGHT
+from lipyomo.base.numerics.exact import row_reduced
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import RIGHT
+from lipyomo.primal.regions.euclidean import nearest_point
+from lipyomo.primal.regions.partial import NodeRows, Optimum
+from lipyomo.problems.affine.rows import ExactForm
+from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
-from lipyomo.regions.euclidean import nearest_point
-from lipyomo.regions.partial import NodeRows, Optimum
-from lipyomo.search.relu.empty import asks_program
-from lipyomo.search.relu.learnt import Learnt
-from lipyomo.search.relu.node import Node
+from lipyomo.search.spaces.phases.empty import asks_program
+from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.node import Node
 from lipyomo_check import linear as checked
 
 Suggestion = tuple[list[Any], list[Any], list[Any]]

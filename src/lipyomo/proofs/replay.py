@@ -11,11 +11,11 @@ from fractions import Fraction
 
 from flint import fmpq
 
-from lipyomo.numerics.exact import fraction, root_below
-from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.replay import attained_square, in_region
-from lipyomo.result import Witness
-from lipyomo.system.threads import with_one_blas_thread
+from lipyomo.base.numerics.exact import fraction, root_below
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.primal.regions.replay import attained_square, in_region
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Witness
 
 
 @dataclass(frozen=True)

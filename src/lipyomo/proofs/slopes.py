@@ -1,9 +1,9 @@
 """Proofs about smooth networks without any split: multipliers for the ranges of all slopes.
 
 The upper end is that of a network of two-slope units whose slopes are the ends of each unit's range
-(`lipyomo.search.smooth.ranges`): what there is on unbounded domains, and what is left where there
-are too many inputs for a tree of boxes.  Its multipliers are found, rounded and proved like those
-of any root; nothing is split, since pre-activations say nothing.
+(`lipyomo.search.spaces.boxes.ranges`): what there is on unbounded domains, and what is left where
+there are too many inputs for a tree of boxes.  Its multipliers are found, rounded and proved like
+those of any root; nothing is split, since pre-activations say nothing.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.domains import Box
-from lipyomo.network import Layer, Network
-from lipyomo.problem import LipschitzProblem
+from lipyomo.networks.network import Layer, Network
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
 from lipyomo.proofs.accept import undivided
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.params import PARAMS
-from lipyomo.run import Clock
-from lipyomo.search.relu.bound import bound_targets
+from lipyomo.search.spaces.phases.bound import bound_targets
 from lipyomo_check.smooth.slopes import between
 from lipyomo_check.statement import Statement
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lipyomo.proofs.case import OURS, Case, Parting
 from lipyomo.proofs.context import Recording
-from lipyomo.search.relu.learnt import Learnt
-from lipyomo.search.relu.node import Node
-from lipyomo.search.relu.score import candidates
-from lipyomo.search.relu.split import halves, wants_box
+from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.score import candidates
+from lipyomo.search.spaces.phases.split import halves, wants_box
 
 _THEIRS = {ours: theirs for theirs, ours in OURS.items()}
 

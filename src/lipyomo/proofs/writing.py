@@ -11,11 +11,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from lipyomo.arguments import deprecated
-from lipyomo.digest import file_digest
-from lipyomo.errors import ProofError
-from lipyomo.network import Network
-from lipyomo.problem import LipschitzProblem
+from lipyomo.base.arguments import deprecated
+from lipyomo.base.errors import ProofError
+from lipyomo.base.system.outputs import PROOF, check_output, written
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.digest import file_digest
+from lipyomo.networks.network import Network
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import EXACT_TOLERANCE, Result
+from lipyomo.problems.run import PROVED, Clock
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.params import PARAMS
@@ -29,11 +33,7 @@ from lipyomo.proofs.records import (
 )
 from lipyomo.proofs.replay import replay
 from lipyomo.proofs.slopes import slope_steps
-from lipyomo.result import EXACT_TOLERANCE, Result
-from lipyomo.run import PROVED, Clock
-from lipyomo.search.params import HALVED
-from lipyomo.system.outputs import PROOF, check_output, written
-from lipyomo.system.threads import with_one_blas_thread
+from lipyomo.search.engine.params import HALVED
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.smooth.kinds import LARGEST, parameters_of
 from lipyomo_check.statement import DIRECTED_FORMAT, FORMAT, SMOOTH_FORMAT, read_statement

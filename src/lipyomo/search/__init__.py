@@ -1,1 +1,1 @@
-"""Branch and bound: an engine that knows no networks, and what it asks of those that do."""
+"""Branch and bound: an engine that knows no networks, what it splits, and what it looks for."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lipyomo.run import Clock
-from lipyomo.search.checkpoint import Checkpoint
-from lipyomo.search.engine import Engine, Found, News
-from lipyomo.search.protocol import N, Pipeline, T
-from lipyomo.settings import Settings
-from lipyomo.system.parallel import Workers
+from lipyomo.base.system.parallel import Workers
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.checkpoint import Checkpoint
+from lipyomo.search.engine.engine import Engine, Found, News
+from lipyomo.search.engine.protocol import N, Pipeline, T
 
 
 def searched(

@@ -22,8 +22,9 @@ from pyomo.contrib.solver.common.config import BranchAndBoundConfig
 from pyomo.contrib.solver.common.results import Results
 from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
 
-from lipyomo.arrays import FloatArray
-from lipyomo.errors import SolverError
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import SolverError
+from lipyomo.base.system.extras import installed, require
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel
@@ -33,7 +34,6 @@ from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.start import proposed_start
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
-from lipyomo.system.extras import installed, require
 
 __all__ = ["Availability", "CommercialSolver", "MatrixSolver", "RunReport", "RunRequest"]
 

@@ -24,8 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
-from lipyomo.errors import SolverError
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import SolverError
+from lipyomo.base.system.extras import installed
+from lipyomo.base.system.processes import GRACE, MOMENT
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
@@ -35,8 +37,6 @@ from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.program import Program, answer
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
-from lipyomo.system.extras import installed
-from lipyomo.system.processes import GRACE, MOMENT
 
 
 class Cbc(MatrixSolver):

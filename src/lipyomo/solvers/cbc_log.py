@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.status import SolveStatus
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"

@@ -33,10 +33,10 @@ from pyomo.network import Port
 from pyomo.repn.quadratic import QuadraticRepn
 from pyomo.repn.util import categorize_valid_components
 
-from lipyomo.arguments import instance
-from lipyomo.arrays import BoolArray, FloatArray
-from lipyomo.errors import SolverError
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.base.arguments import instance
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.errors import SolverError
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.reading import ORDER, Reader, numbers

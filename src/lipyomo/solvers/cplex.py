@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
+from lipyomo.base.system.extras import require
 from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import INFINITE, SolveStatus, ended
-from lipyomo.system.extras import require
 
 KNOBS = {
     "time_limit": "timelimit",

@@ -17,8 +17,8 @@ from typing import Any
 from pyomo.contrib.solver.common.base import LegacySolverWrapper
 from pyomo.contrib.solver.common.factory import SolverFactory
 
-from lipyomo.arguments import number_or_text
-from lipyomo.errors import SolverError
+from lipyomo.base.arguments import number_or_text
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.cbc import Cbc
 from lipyomo.solvers.cplex import Cplex

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray
-from lipyomo.errors import SolverError
-from lipyomo.numerics.silent import silent_highs
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import SolverError
+from lipyomo.base.numerics.silent import silent_highs
+from lipyomo.base.system.extras import require
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.status import SolveStatus, ended
-from lipyomo.system.extras import require
 
 SUB_MIPS = (
     "mip_heuristic_run_rens",

@@ -9,7 +9,7 @@ from pyomo.common.collections import ComponentMap
 from pyomo.contrib.solver.common.solution_loader import SolutionLoader
 from pyomo.contrib.solver.common.util import NoDualsError, NoReducedCostsError, NoSolutionError
 
-from lipyomo.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.solvers.matrices import LinearModel
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
 
 

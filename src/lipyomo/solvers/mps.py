@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.solvers.matrices import LinearModel
 
 CONSTANT = "CONSTANT"

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
-from lipyomo.arrays import FloatArray
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.runs import RunReport

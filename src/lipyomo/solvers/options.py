@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from lipyomo.arguments import real_number, whole_number
-from lipyomo.errors import SolverError
+from lipyomo.base.arguments import real_number, whole_number
+from lipyomo.base.errors import SolverError
 
 Native = str | int | float | bool
 """A value of a solver's own option."""

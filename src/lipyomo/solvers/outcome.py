@@ -8,7 +8,7 @@ from typing import Any
 
 from pyomo.common.collections import ComponentMap
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.normalise import ending, no_bound, status_of, true_bound
 from lipyomo.solvers.status import SolveStatus
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.base.numerics.rounding import EQUAL
 
 
 @dataclass(frozen=True)

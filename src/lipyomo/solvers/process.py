@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from lipyomo.arrays import FloatArray
-from lipyomo.errors import ProcessDied
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ProcessDied
+from lipyomo.base.system.processes import MOMENT, Child
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import Supervisor
-from lipyomo.system.processes import MOMENT, Child
 
 UNSENT = ("supervisor", "found")
 """What of a request stays in this process."""

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lipyomo.errors import SolverError
-from lipyomo.system.processes import GRACE
+from lipyomo.base.errors import SolverError
+from lipyomo.base.system.processes import GRACE
 
 PIECE = 1 << 16
 """Bytes of a line that are read at once; the reading of a longer answer ends there."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray
-from lipyomo.system.memory import BATCH
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.system.memory import BATCH
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from pyomo.core.base import Objective, SortComponents
 from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import InvalidNumber, OrderedVarRecorder
 
-from lipyomo.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.errors import SolverError
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
 from lipyomo.solvers.rows import MatrixRowData
 

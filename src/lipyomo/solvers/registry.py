@@ -11,7 +11,7 @@ from typing import Any
 
 from pyomo.contrib.solver.common.base import Availability, SolverBase
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.matrices import LinearModel

@@ -21,7 +21,7 @@ from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
 from pyomo.core.expr import LinearExpression
 from pyomo.core.expr.relational_expr import EqualityExpression
 
-from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lipyomo.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.mps import write_mps

@@ -16,10 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from lipyomo.arguments import whole_number
-from lipyomo.errors import SolverError
+from lipyomo.base.arguments import whole_number
+from lipyomo.base.errors import SolverError
+from lipyomo.base.system.outputs import shown
 from lipyomo.solvers.options import KNOBS, Native, check_knob
-from lipyomo.system.outputs import shown
 
 FILE_NAME = "solvers.toml"
 VARIABLE = "LIPYOMO_SOLVERS"

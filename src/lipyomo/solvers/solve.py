@@ -11,8 +11,9 @@ from typing import Any
 from pyomo.common.collections import ComponentMap
 from pyomo.core import TransformationFactory
 
-from lipyomo.arguments import instance
-from lipyomo.errors import SolverError
+from lipyomo.base.arguments import instance
+from lipyomo.base.errors import SolverError
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.options import KNOBS, SolverOptions
@@ -20,7 +21,6 @@ from lipyomo.solvers.outcome import SolveOutcome, outcome_of
 from lipyomo.solvers.registry import AUTO, SettingsLike, candidates, logger, resolve_settings
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import StopEvent
-from lipyomo.system.threads import with_one_blas_thread
 
 _REFUSED = (SolveStatus.LICENCE, SolveStatus.SIZE_LIMIT)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
-from lipyomo.numerics.rounding import EQUAL
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import LinearModel
 
 

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
+from lipyomo.base.system.processes import MOMENT, POLL
 from lipyomo.solvers.status import INFINITE, Progress
-from lipyomo.system.processes import MOMENT, POLL
 
 T = TypeVar("T")
 

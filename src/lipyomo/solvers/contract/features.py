@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.errors import SolverError
+from lipyomo.base.errors import SolverError
 from lipyomo.solvers.contract import instances as known
 from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.status import SolveStatus

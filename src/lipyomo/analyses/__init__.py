@@ -1,0 +1,1 @@
+"""What users ask: constants, ranges, maps, decisions over data, methods side by side."""

@@ -1,0 +1,156 @@
+"""The one function of the library: a problem in, a checked interval out."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from lipyomo.base.arguments import instance
+from lipyomo.base.errors import MethodError, ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.methods.registry import run_method
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Progress, Result
+from lipyomo.problems.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+@with_one_blas_thread
+def solve(
+    problem: LipschitzProblem,
+    method: str = "auto",
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Result:
+    """Bound, and where possible determine, a local Lipschitz constant.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    method : str, optional
+        A name of the method table (``lipyomo.methods.methods()``); ``auto`` picks an exact one.
+    settings : Settings, optional
+    **changes
+        Fields of `Settings` to set, such as ``time_limit=60`` or ``solver="gurobi"``.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    LipyomoError
+        If the method cannot treat the problem or a setting is wrong.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> network = lipyomo.Network.from_arrays([[[2.0], [-1.0]], [[1.0, 1.0]]])
+    >>> problem = lipyomo.LipschitzProblem(network, lipyomo.Box(-1, 1, 1))
+    >>> lipyomo.solve(problem).lower
+    2.0
+    """
+    began = time.monotonic()  # what is imported for the first time counts
+    remedy = "give a LipschitzProblem, made of a network and a domain"
+    instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
+    instance(method, str, "method", MethodError, "a name of lipyomo.methods.methods(), or auto")
+    chosen = chosen_settings(settings, changes)
+    if chosen.started is None:
+        chosen = replace(chosen, started=began)
+    if chosen.rational and problem.network.smooth:
+        raise MethodError(
+            "witnesses of networks with smooth units "
+            f"({', '.join(problem.network.activations)}) are no rational numbers.  Remedy: leave "
+            "rational out; their lower ends are enclosed in ball arithmetic in any case"
+        )
+    name = choose_method(problem) if method == "auto" else method
+    result = run_method(name, problem, _telling(chosen))
+    if chosen.rational:
+        from lipyomo.proofs.confirm import confirmed
+
+        result = confirmed(problem, result)
+    warnings = [*result.warnings, *_unused(chosen, result)]
+    notes = [note for note in problem.notes if note not in warnings]
+    result = replace(result, warnings=[*notes, *warnings])
+    if chosen.verbose:
+        print(("\n" if _in_notebook() else "") + result.summary(), flush=True)
+    return result
+
+
+def chosen_settings(settings: Settings | None, changes: dict[str, Any]) -> Settings:
+    """The settings with some fields changed, and with a solver that exists."""
+    if settings is not None:
+        remedy = "give a Settings, or its fields as keywords"
+        instance(settings, Settings, "settings", MethodError, remedy)
+    known = [entry.name for entry in fields(Settings)]
+    unknown = sorted(set(changes) - set(known))
+    if unknown:
+        close = get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
+        raise MethodError(f"there is no setting {', '.join(unknown)}.  Remedy: {hint}")
+    chosen = replace(settings or Settings(), **changes)
+    if chosen.solver != "auto" or chosen.solvers_file is not None:
+        from lipyomo.solvers.registry import resolve_settings
+
+        table = resolve_settings(chosen.solvers_file)
+        if chosen.solver != "auto":
+            table.entry(chosen.solver)
+    return chosen
+
+
+def _unused(settings: Settings, result: Result) -> list[str]:
+    """Remarks on settings that the method had no use for."""
+    idle = {
+        "solver": settings.solver != "auto" and result.solver is None,
+        "formulation": settings.formulation != "auto" and result.formulation is None,
+        "executor": settings.executor is not None and result.method != "bnb",
+        "dask": settings.dask is not None and result.method != "bnb",
+        "checkpoint": settings.checkpoint is not None and result.method != "bnb",
+    }
+    return [
+        f"{name} was not used: method {result.method} has no need of it"
+        for name, unused in idle.items()
+        if unused
+    ]
+
+
+def _telling(settings: Settings) -> Settings:
+    """Settings under which a run is heard: by the log, and on standard output if it is verbose."""
+    longest = 0
+
+    def tell(progress: Progress) -> None:
+        nonlocal longest
+        if settings.verbose and _in_notebook():  # one line, which is written again and again
+            line = str(progress)
+            longest = max(longest, len(line))
+            print(f"\r{line:<{longest}}", end="", flush=True)
+        elif settings.verbose:
+            print(progress, flush=True)
+        logger.info("%s", progress)
+        if settings.progress is not None:
+            settings.progress(progress)
+
+    heard = settings.verbose or logger.isEnabledFor(logging.INFO)
+    return replace(settings, progress=tell) if heard else settings
+
+
+def _in_notebook() -> bool:
+    """Whether what is printed appears below a cell, where a line can be written again."""
+    shells = sys.modules.get("IPython")
+    shell = None if shells is None else shells.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def choose_method(problem: LipschitzProblem) -> str:
+    """Name of the exact method that suits `problem`.
+
+    Branch and bound takes every norm and domain, and was the faster one on all reference networks
+    and models (``python -m experiments exact``), so it is always chosen; a MIP has to be asked for.
+    """
+    instance(problem, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
+    return "bnb"

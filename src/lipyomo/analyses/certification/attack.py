@@ -1,0 +1,117 @@
+"""Adversarial examples: the nearest point of another class that a search finds.
+
+Gradient steps on the margins from several starts, projected onto a ball that grows until it holds
+an example, and then shrinks as long as it does; what is found is pulled back to the centre as far
+as it stays in the other class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.analyses.certification.classifier import Classifier
+from lipyomo.analyses.certification.params import PARAMS
+from lipyomo.networks.network import FloatArray
+
+ROUNDED = 12
+"""Bits of a distance that are left to the rounding of outputs: else it would decide the class."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A point of another class.
+
+    Attributes
+    ----------
+    point : ndarray, shape (d,)
+    distance : float
+        From the centre, rounded up.
+    label : int
+        Its class.
+    """
+
+    point: FloatArray
+    distance: float
+    label: int
+
+
+def find_example(
+    classifier: Classifier, x: FloatArray, label: int, radius: float, rng: np.random.Generator
+) -> Example | None:
+    """The nearest adversarial example found, within `radius` or some multiple of it.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    x : ndarray, shape (d,)
+    label : int
+        The class of x.
+    radius : float
+        First radius that is searched; it doubles until an example turns up.
+    rng : numpy Generator
+
+    Returns
+    -------
+    Example or None
+    """
+    for _ in range(PARAMS.doublings):
+        found = _search(classifier, x, label, radius, rng)
+        if found is not None:
+            return _nearer(classifier, x, label, found, rng)
+        radius *= 2.0
+    return None
+
+
+def _nearer(
+    classifier: Classifier, x: FloatArray, label: int, example: Example, rng: np.random.Generator
+) -> Example:
+    """Search smaller balls as long as they hold an example."""
+    for _ in range(6):
+        again = _search(classifier, x, label, 0.97 * example.distance, rng)
+        if again is None or again.distance >= example.distance:
+            break
+        example = again
+    return example
+
+
+def _search(
+    classifier: Classifier, x: FloatArray, label: int, radius: float, rng: np.random.Generator
+) -> Example | None:
+    """Look for an example in one ball."""
+    rows = classifier.functionals(label)
+    count = len(rows)
+    aims = np.repeat(np.arange(count), PARAMS.starts)
+    points = np.repeat(x[None], aims.size, axis=0)
+    noise = rng.uniform(-1.0, 1.0, points.shape)
+    noise[:: PARAMS.starts] = 0.0
+    metric, clip = classifier.metric, classifier.clip
+    points = metric.within(x, points + 0.5 * radius * noise, radius, clip)
+    for step in range(PARAMS.steps):
+        gradients = classifier.network.gradients(points, rows[aims])
+        size = radius * (0.6 if step < PARAMS.steps // 2 else 0.15)
+        points = metric.within(x, points - metric.ascent(gradients, size), radius, clip)
+        wrong = np.flatnonzero(classifier.predict(points) != label)
+        if wrong.size:
+            return min(
+                (pulled(classifier, x, label, points[k]) for k in wrong),
+                key=lambda example: example.distance,
+            )
+    return None
+
+
+def pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray) -> Example:
+    """The example nearest to x on the segment from x to `point`, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(np.finfo(np.float64).nmant - ROUNDED):
+        middle = 0.5 * (low + high)
+        if classifier.predict((x + middle * (point - x))[None])[0] != label:
+            high = middle
+        else:
+            low = middle
+    nearest = x + high * (point - x)
+    found = int(classifier.predict(nearest[None])[0])
+    if found == label:  # a hair too near, by rounding
+        nearest, found = point, int(classifier.predict(point[None])[0])
+    return Example(nearest, float(classifier.distance(x, nearest[None])[0]), found)

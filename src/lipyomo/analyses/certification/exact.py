@@ -1,0 +1,147 @@
+"""The least margin over a ball by a mixed-integer program over the forward blocks, and its proof.
+
+What a solver claims is checked by branch and bound: where no unit ``relu(1 - margin / floor)`` of a
+further layer has a slope of 1 / r in a ball of radius r around a point where it is off, it stays
+below one in the ball, and the margin positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.analyses.certification.classifier import Classifier
+from lipyomo.analyses.certification.goal import bound_until
+from lipyomo.base.system.processes import MOMENT
+from lipyomo.mip.params import PARAMS
+from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import LinfOutput
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import PART
+
+
+@dataclass(frozen=True)
+class LeastMargin:
+    """What a solver says of one margin over a domain.
+
+    Attributes
+    ----------
+    bound : float
+        The solver's dual bound less its tolerance; -inf where it has none, or the domain is no
+        polyhedron.
+    point : ndarray or None
+        The solver's best point, inside the domain.
+    basis : str
+        Solver and tolerance.
+    doubt : bool
+        Whether tolerances matter too much for the solver's word to be taken.
+    seconds : float
+        What the solver took.
+    """
+
+    bound: float = -np.inf
+    point: FloatArray | None = None
+    basis: str = ""
+    doubt: bool = True
+    seconds: float = 0.0
+
+
+def least_margin(
+    classifier: Classifier,
+    domain: Domain,
+    label: int,
+    rival: int,
+    solver: str,
+    seconds: float,
+) -> LeastMargin:
+    """Bound one margin over a domain from below, and find a point where it is small.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    domain : Domain
+    label : int
+    rival : int
+        Number of the rival among the others.
+    solver : str
+        A name of ``solvers.toml`` or ``auto``.
+    seconds : float
+
+    Returns
+    -------
+    LeastMargin
+    """
+    import pyomo.environ as pyo
+
+    from lipyomo.blocks import ReluNetworkBlock
+    from lipyomo.mip.cells import whole
+    from lipyomo.mip.scaling import scaled, too_fine
+    from lipyomo.solvers import SolverOptions, SolveStatus, solve_model
+
+    if not domain.is_polyhedral:
+        return LeastMargin()
+    row = classifier.functionals(label)[rival]
+    network = Network([*classifier.network.layers, Layer(row[None], np.zeros(1))])
+    size = float(np.abs(classifier.network.forward(domain.center)).max())
+    problem = LipschitzProblem(network, domain, output_norm=LinfOutput())
+    units, cell = scaled(problem, whole(problem, "linear", PART * seconds), size)
+    model = pyo.ConcreteModel()
+    model.net = ReluNetworkBlock()
+    bounds = list(zip(cell.bounds.lower, cell.bounds.upper, strict=True))
+    model.net.build_formulation(units.problem.network, domain=domain, bounds=bounds)
+    model.margin = pyo.Objective(expr=model.net.outputs[0])
+    options = SolverOptions(time_limit=max(seconds, 0.01), integrality_tolerance=PARAMS.integrality)
+    outcome = solve_model(model, solver, options)
+    if outcome.status is SolveStatus.INTERRUPTED:  # by Ctrl-C, which the solver has heard
+        raise KeyboardInterrupt
+    point = None
+    if outcome.incumbent is not None:
+        outcome.load()
+        values = [pyo.value(model.net.inputs[j]) for j in range(network.input_dim)]
+        point = np.clip(np.array(values), domain.lower, domain.upper)
+    return LeastMargin(
+        units.outward(outcome.bound) - PARAMS.doubt * (units.unit + size),
+        point,
+        f"solver ({outcome.solver} {outcome.version}, tolerance {PARAMS.integrality:g}, "
+        f"less {PARAMS.doubt:g})",
+        bool(too_fine(units.problem, cell)),
+        outcome.seconds,
+    )
+
+
+def proves_positive(
+    classifier: Classifier,
+    x: FloatArray,
+    radius: float,
+    label: int,
+    claimed: FloatArray,
+    least: FloatArray,
+    seconds: float,
+) -> bool:
+    """Whether branch and bound proves that all margins stay positive in a ball.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    x : ndarray, shape (d,)
+    radius : float
+    label : int
+    claimed : ndarray, shape (classes - 1,)
+        Lower bounds of the margins over the ball on a solver's word; positive.
+    least : ndarray, shape (classes - 1,)
+        Proved ones at the centre.
+    seconds : float
+        What the solver took: it is a share of this, and a moment more.
+    """
+    floor = np.exp2(np.floor(np.log2(claimed)) - 1.0)  # powers of two round nothing
+    if not (np.isfinite(floor) & (floor > 0) & (floor <= least)).all():
+        return False
+    below = Layer(-classifier.functionals(label) / floor[:, None], np.ones(floor.size), 0.0, 1.0)
+    network = Network([*classifier.network.layers, below])
+    problem = classifier.metric.problem(network, x, radius, classifier.clip, LinfOutput())
+    goal = 1.0 / radius
+    limit = PARAMS.share * seconds + MOMENT
+    found = bound_until(problem, "bnb", goal * (1.0 - 2.0**-50), goal, limit)
+    return found.upper * radius * (1.0 + 2.0**-50) < 1.0

@@ -1,0 +1,367 @@
+"""In what perturbations are measured: a named norm, a weighted one, or that of a dual ball.
+
+A weighted norm is ``|s / w|``: its ball of radius r around x holds ``x + r w u``, u in a unit ball.
+
+A fair metric that is a norm, ``|s| = max_k |y_k . s|``, is given by the vertices y_k of its dual
+ball.  Its ball around x is a polytope; constants with respect to it are those of the network after
+a chart ``u -> x + Z u`` whose unit ball (of linf or l1) covers the metric's:
+
+- as many y_k as inputs: Z is the inverse of the matrix of their rows, and the chart's norm linf;
+- more: the columns of Z are the vertices of the metric's unit ball, and the chart's norm is l1.
+
+Z is computed in floating point and stretched by `Params.stretch`, so that upper ends stay upper
+ends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.certification.params import PARAMS
+from lipyomo.base.arguments import real_numbers
+from lipyomo.base.errors import NormError
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
+from lipyomo.problems.domains.norm_ball import rounded_out
+from lipyomo.problems.norms import (
+    InputNorm,
+    LinearOutput,
+    OutputNorm,
+    check_input_norm,
+    vector_norm,
+)
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Result, Status, close_enough
+from lipyomo.search.objectives.reach import Reach
+
+
+def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = None) -> Metric:
+    """The metric that is meant by the name of a norm, weighted or not, or by a linear norm.
+
+    Parameters
+    ----------
+    norm : {'linf', 'l2', 'l1'} or OutputNorm
+    d : int
+        Number of inputs.
+    weights : array_like, shape (d,), or float, optional
+        Positive; of a named norm.
+
+    Raises
+    ------
+    NormError
+    """
+    if weights is not None:
+        if isinstance(norm, OutputNorm):
+            raise NormError("weights go with linf, l2 and l1.  Remedy: put them into the dual ball")
+        return Weighted(check_input_norm(norm), weights, d)
+    if isinstance(norm, OutputNorm):
+        return Polyhedral(norm, d)
+    return NamedMetric(check_input_norm(norm))
+
+
+class Metric(ABC):
+    """A norm in which perturbations of inputs are measured.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    name: str
+
+    @abstractmethod
+    def distance(self, steps: FloatArray) -> FloatArray:
+        """Norms of steps (n, d), rounded up, shape (n,)."""
+
+    @abstractmethod
+    def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
+        """All points of a box within `radius` of x, as a domain that holds every one of them."""
+
+    @abstractmethod
+    def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
+        """The same points as rows, a box and a ball of their own; the radius may be zero."""
+
+    @abstractmethod
+    def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
+        """Points (n, d) moved into ball and box."""
+
+    @abstractmethod
+    def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
+        """Steps of a given size along gradients (n, d)."""
+
+    @abstractmethod
+    def problem(
+        self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
+    ) -> LipschitzProblem:
+        """The constant with respect to the metric over a ball (over the box if x is None)."""
+
+    def attained(self, found: Result, radius: float) -> Result:
+        """What the answer of a `problem` over a ball says of the metric and of its ball."""
+        return found
+
+
+class NamedMetric(Metric):
+    """``linf``, ``l2`` or ``l1``.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (d,), or None
+        In what units inputs are measured, where these are not all one.
+    """
+
+    weights: FloatArray | None = None
+
+    def __init__(self, name: InputNorm) -> None:
+        self.name: InputNorm = name
+
+    def distance(self, steps: FloatArray) -> FloatArray:
+        """As of the base."""
+        return np.asarray(vector_norm(steps, self.name) * (1.0 + gamma(steps.shape[-1] + 4)))
+
+    def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
+        """A box for linf, else a ball cut by the box."""
+        return ball(x, radius, self.name, (clip.lower, clip.upper))
+
+    def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends, both (d,), of a box that holds what the ball has of another."""
+        low, high = rounded_out(x, -radius), rounded_out(x, radius)
+        return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
+
+    def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
+        """As of the base."""
+        sides, rows = self.sides(x, radius, clip), np.zeros((0, x.size))
+        if self.name == "linf":
+            return Reach(*sides, rows, np.zeros(0), weights=self.weights)
+        return Reach(*sides, rows, np.zeros(0), self.name, x, radius, self.weights)
+
+    def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
+        """Nearest points of the ball, then of the box."""
+        steps = points - x
+        if self.name == "linf":
+            steps = np.clip(steps, -radius, radius)
+        elif self.name == "l2":
+            steps = _shortened(steps, vector_norm(steps, "l2"), radius)
+        else:
+            steps = _onto_cross_polytope(steps, radius)
+        return np.clip(x + steps, clip.lower, clip.upper)
+
+    def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
+        """Steepest; for l1 spread over the steepest tenth of the inputs."""
+        if self.name == "linf":
+            return np.asarray(size * np.sign(gradients))
+        if self.name == "l2":
+            length = vector_norm(gradients, "l2")[:, None]
+            return np.asarray(size * gradients / np.where(length > 0, length, 1.0))
+        count = max(1, gradients.shape[1] // 10)
+        bar = -np.partition(-np.abs(gradients), count - 1, axis=1)[:, [count - 1]]
+        steepest = np.where(np.abs(gradients) >= bar, np.sign(gradients), 0.0)
+        return np.asarray(size * steepest / np.maximum(np.abs(steepest).sum(1, keepdims=True), 1.0))
+
+    def problem(
+        self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
+    ) -> LipschitzProblem:
+        """As of the base."""
+        domain = clip if x is None else self.ball(x, radius, clip)
+        return LipschitzProblem(network, domain, self.name, norm)
+
+
+class Weighted(NamedMetric):
+    """``|s / w|`` in linf, l2 or l1.
+
+    Parameters
+    ----------
+    name : {'linf', 'l2', 'l1'}
+    weights : array_like, shape (d,), or float
+        w, positive and finite.
+    d : int
+        Number of inputs.
+
+    Raises
+    ------
+    NormError
+        If the weights are no such numbers.
+    """
+
+    def __init__(self, name: InputNorm, weights: npt.ArrayLike, d: int) -> None:
+        super().__init__(name)
+        found = real_numbers(weights, "the weights", NormError).reshape(-1)
+        if found.size not in (1, d):
+            raise NormError(f"{found.size} weights for {d} inputs.  Remedy: give one an input")
+        if not (np.isfinite(found) & (found > 0)).all():
+            raise NormError("the weights of a metric must be positive and finite")
+        self.weights: FloatArray = np.broadcast_to(found, d)
+
+    def distance(self, steps: FloatArray) -> FloatArray:
+        """As of the base."""
+        return super().distance(steps / self.weights)
+
+    def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
+        """A box, for l2 and l1 one that holds more than the ball."""
+        return Box(*self.sides(x, radius, clip))
+
+    def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
+        """As of the base."""
+        reach = radius * self.weights * (1.0 + gamma(2))
+        low, high = (x + sign * reach for sign in (-1.0, 1.0))
+        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+        return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
+
+    def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
+        """As of the base."""
+        unit = Box(-np.inf, np.inf, x.size)
+        steps = super().within(np.zeros(x.size), (points - x) / self.weights, radius, unit)
+        return np.clip(x + steps * self.weights, clip.lower, clip.upper)
+
+    def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
+        """Steepest in the weighted inputs."""
+        return super().ascent(gradients * self.weights, size) * self.weights
+
+    def problem(
+        self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
+    ) -> LipschitzProblem:
+        """In weighted directions; over a ball of l2 or l1 in the coordinates ``(x' - x) / w``."""
+        if x is None or self.name == "linf":
+            domain = clip if x is None else self.ball(x, radius, clip)
+            return LipschitzProblem(network, domain, self.name, norm, weights=self.weights)
+        outer = self._charted(clip.lower - x), self._charted(clip.upper - x)
+        domain = ball(np.zeros(x.size), radius, self.name, outer)
+        charted = Network([Layer(np.diag(self.weights), x), *network.layers], network.name)
+        return LipschitzProblem(charted, domain, self.name, norm)
+
+    def _charted(self, steps: FloatArray) -> FloatArray:
+        """``steps / w`` (d,), rounded away from zero; a difference and a quotient were rounded."""
+        sides = steps / self.weights
+        away = np.nextafter(sides + gamma(2) * sides, np.copysign(np.inf, steps))
+        return np.where(steps == 0.0, 0.0, away)  # an input that cannot move stays so
+
+
+class Polyhedral(Metric):
+    """``|s| = max_k |y_k . s|`` for the vertices y_k of a dual ball.
+
+    Parameters
+    ----------
+    norm : OutputNorm
+        A linear norm on d numbers.
+    d : int
+        Number of inputs.
+
+    Raises
+    ------
+    NormError
+        If the norm has another dimension, is no polyhedral one, or does not see some direction.
+    """
+
+    def __init__(self, norm: OutputNorm, d: int) -> None:
+        rows = norm.vertices(d)
+        if rows is None:
+            raise NormError(f"{norm.name} is no metric of a dual ball with few vertices")
+        if rows.shape[1] != d:
+            raise NormError(
+                f"the metric {norm.name} is of {rows.shape[1]} inputs, the network takes {d}"
+            )
+        if np.linalg.matrix_rank(rows) < d:
+            raise NormError(
+                f"the metric {norm.name} does not see some direction of the inputs, along which "
+                "distances vanish.  Remedy: add a row for it, with small entries"
+            )
+        self.rows, self.name = _one_of_each_pair(rows), norm.name
+
+    def distance(self, steps: FloatArray) -> FloatArray:
+        """As of the base."""
+        error = gamma(steps.shape[-1] + 2) * (np.abs(steps) @ np.abs(self.rows).T)
+        return np.asarray((np.abs(steps @ self.rows.T) + error).max(axis=-1))
+
+    def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
+        """A polytope, cut by the box."""
+        found = self.reach(x, radius, clip)
+        return Polytope(found.A, found.b, found.low, found.high)
+
+    def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
+        """As of the base."""
+        rows = np.vstack([self.rows, -self.rows])
+        error = gamma(x.size + 3) * (np.abs(rows) @ np.abs(x) + radius)
+        return Reach(clip.lower, clip.upper, rows, rows @ x + radius + error)
+
+    def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
+        """Points of the box, pulled towards x."""
+        steps = np.clip(points, clip.lower, clip.upper) - x
+        return x + _shortened(steps, self.distance(steps), radius)
+
+    def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
+        """That of the chart."""
+        Z, norm = self.chart
+        return np.asarray(NamedMetric(norm).ascent(gradients @ Z, size) @ Z.T)
+
+    def problem(
+        self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
+    ) -> LipschitzProblem:
+        """In the coordinates of the chart; without the box, which makes it no smaller."""
+        Z, name = self.chart
+        start = np.zeros(len(Z)) if x is None else x
+        count = Z.shape[1]
+        domain: Domain = AllSpace(count)
+        if x is not None:
+            outer = Box(-np.inf, np.inf, count)
+            domain = NamedMetric(name).ball(np.zeros(count), radius, outer)
+        charted = Network([Layer(Z, start), *network.layers], network.name)
+        return LipschitzProblem(charted, domain, name, norm)
+
+    def attained(self, found: Result, radius: float) -> Result:
+        """With the lower end of the ball and of directions as they are, without the stretch."""
+        room = 1.0 + 2.0 * PARAMS.stretch  # what the chart's ball is larger by, and rounding
+        inside = False
+        if found.witness is not None:
+            reach = np.abs(np.atleast_2d(found.witness.point)).sum(axis=0)
+            inside = bool(vector_norm(reach, self.chart[1]) * room < radius)
+        lower = found.lower / room if inside else 0.0
+        close = found.status is not Status.EXACT or close_enough(lower, found.upper)
+        return replace(found, lower=lower, status=found.status if close else Status.PRECISION)
+
+    @cached_property
+    def chart(self) -> tuple[FloatArray, InputNorm]:
+        """Z, shape (d, k), and the norm of its coordinates.
+
+        Raises
+        ------
+        NormError
+            If the rows are so nearly dependent that rounding spoils the inverse.
+        """
+        rows, d = self.rows, self.rows.shape[1]
+        if len(rows) == d:
+            Z = np.asarray(np.linalg.inv(rows) * (1.0 + PARAMS.stretch), dtype=np.float64)
+            # |Y s| <= 1 and Z u = s give u = (Y Z)^-1 Y s, and Y Z = (1 + stretch) I + rest
+            rest = np.abs(rows @ Z - (1.0 + PARAMS.stretch) * np.eye(d))
+            rest += gamma(d + 2) * (np.abs(rows) @ np.abs(Z))
+            if rest.sum(axis=1).max() <= 0.5 * PARAMS.stretch:
+                return Z, "linf"
+            raise NormError(f"the rows of the metric {self.name} are nearly dependent")
+        unit = LinearOutput(A=np.vstack([rows, -rows]), b=np.ones(2 * len(rows))).vertices(d)
+        return (1.0 + PARAMS.stretch) * _one_of_each_pair(unit).T, "l1"
+
+
+def _one_of_each_pair(points: FloatArray) -> FloatArray:
+    """One of every pair +-y, without repetitions and zeros."""
+    kept = points[np.any(points != 0, axis=1)]
+    first = np.take_along_axis(kept, np.argmax(kept != 0, axis=1)[:, None], axis=1)
+    return np.unique(np.sign(first) * kept, axis=0)
+
+
+def _shortened(steps: FloatArray, sizes: FloatArray, radius: float) -> FloatArray:
+    factor = np.minimum(1.0, radius / np.where(sizes > 0, sizes, 1.0))
+    return np.asarray(steps * factor[:, None])
+
+
+def _onto_cross_polytope(steps: FloatArray, radius: float) -> FloatArray:
+    """Nearest points of the l1 ball around zero (soft thresholding)."""
+    sizes = -np.sort(-np.abs(steps), axis=1)
+    counts = np.arange(1, steps.shape[1] + 1)
+    cut = (np.cumsum(sizes, axis=1) - radius) / counts
+    last = np.maximum((sizes > cut).sum(axis=1) - 1, 0)
+    bar = np.maximum(np.take_along_axis(cut, last[:, None], axis=1), 0.0)
+    return np.asarray(np.sign(steps) * np.maximum(np.abs(steps) - bar, 0.0))

@@ -1,0 +1,428 @@
+"""One decision: robust, not robust, misclassified or open; and within which radius.
+
+x with class i is robust in the ball of radius r if every margin ``f_i - f_j`` stays positive there.
+Cheapest first:
+
+``global``
+    ``r < 1 / L`` with L the scaled constant of all margins (`Classifier.problem`) over all valid
+    inputs.
+``margins``
+    lower bounds of the margins over the ball by linear relaxation.
+any method with an upper end, such as ``crown`` or ``bnb``
+    ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as it decides.  A constant of a ball
+    serves every smaller one.
+``exact``
+    branch and bound on the distance of the nearest input of another class (`radius.py`); of smooth
+    networks, not in the metric of a dual ball.  Where a solver is named, the least margin over the
+    ball by the forward blocks and that solver: an example that it finds refutes, its dual bound
+    certifies, if branch and bound proves it, or else on the solver's word.
+
+An adversarial example found by search refutes; between the two is open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import takewhile
+
+import numpy as np
+
+from lipyomo.analyses.certification.attack import Example, find_example, pulled
+from lipyomo.analyses.certification.classifier import Classifier
+from lipyomo.analyses.certification.data import Row
+from lipyomo.analyses.certification.goal import bound_until
+from lipyomo.analyses.certification.metric import Polyhedral
+from lipyomo.analyses.certification.params import PARAMS
+from lipyomo.base.arguments import duration, positive, whole_number
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.methods.registry import bounding_methods
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.domains import Box
+from lipyomo.problems.run import PROVED, Clock
+
+METHODS = ("global", "margins", "crown", "exact", "bnb")
+
+Check = Callable[[FloatArray], int]
+"""Class of a point, by a second evaluation (onnxruntime)."""
+
+
+class Verdict(StrEnum):
+    """What is known of a point at the radius that was asked for."""
+
+    ROBUST = "robust"
+    NOT_ROBUST = "not robust"
+    MISCLASSIFIED = "misclassified"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class PointSettings:
+    """How a point is decided.
+
+    Attributes
+    ----------
+    radius : float
+        The radius R of the verdict.
+    time_limit : float
+        Seconds a point.
+    methods : tuple of str
+        What certifies, cheapest first; see the module.
+    radii : bool
+        Look for the certified radius (else it is R or 0), and for examples beyond R.
+    seed : int
+    solver : str
+        Of ``exact``; ``auto`` for none.
+    close : bool
+        Whether the radius is closed: the certified one and that of the nearest example differ by a
+        millionth at most, if there is time.
+    """
+
+    radius: float
+    time_limit: float = 10.0
+    methods: tuple[str, ...] = METHODS
+    radii: bool = True
+    seed: int = 0
+    solver: str = "auto"
+    close: bool = False
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(positive(self.radius, "the radius", LipyomoError)):
+            raise LipyomoError("the radius must be finite")
+        limit = duration(self.time_limit, "the time limit", LipyomoError)
+        object.__setattr__(self, "time_limit", limit)
+        whole_number(self.seed, "the seed", LipyomoError)
+        known = ("global", "margins", "exact", *bounding_methods())
+        for name in self.methods:
+            if name not in known:
+                raise LipyomoError(f"'{name}' certifies nothing.  Remedy: {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class RobustnessRow(Row):
+    """What is known of one point.
+
+    Attributes
+    ----------
+    predicted : int or None
+        None if the row could not be used.
+    label : int or None
+        The given one, or the predicted.
+    margin : float or None
+        Least margin of the predicted class at the point.
+    radius : float or None
+        The radius of the verdict.
+    certified_radius : float
+        No input within it has another class (up to the box of valid inputs).
+    adversarial_radius : float
+        Distance of the nearest input of another class that was found; infinite if none.
+    example : list of float or None
+        That input.
+    method : str
+        What decided.
+    basis : str or None
+        What a positive certified radius rests on: ``proved``, or a solver with its tolerance.
+    """
+
+    verdicts = Verdict
+
+    predicted: int | None = None
+    label: int | None = None
+    margin: float | None = None
+    radius: float | None = None
+    certified_radius: float = 0.0
+    adversarial_radius: float = math.inf
+    example: list[float] | None = None
+    method: str = ""
+    basis: str | None = None
+
+
+@with_one_blas_thread
+def certify_point(
+    classifier: Classifier,
+    x: FloatArray,
+    label: float | None,
+    settings: PointSettings,
+    index: int = 0,
+    check: Check | None = None,
+) -> RobustnessRow:
+    """Decide one point.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    x : array_like, shape (d,)
+    label : float or None
+        Its class, a whole number; the predicted one if None.
+    settings : PointSettings
+    index : int, optional
+        Of the row.
+    check : callable, optional
+        Another evaluation of the network, which has to agree that an example is of another class.
+
+    Returns
+    -------
+    RobustnessRow
+
+    Raises
+    ------
+    DataError
+        If the row cannot be used.
+    """
+    clock = Clock(settings.time_limit)
+    point = classifier.check(x, label)
+    predicted = int(classifier.predict(point[None])[0])
+    row = RobustnessRow(index, predicted, predicted if label is None else int(label))
+    margin = float(classifier.margins(point, predicted).min())
+    row = replace(row, margin=margin, radius=settings.radius)
+    if row.label != predicted:
+        row = replace(row, verdict=Verdict.MISCLASSIFIED, adversarial_radius=0.0, method="forward")
+    else:
+        row = _Decision(classifier, point, predicted, settings, clock, check).decide(row)
+    return replace(row, seconds=clock.seconds)
+
+
+class _Decision:
+    """The state of one point's decision."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        x: FloatArray,
+        label: int,
+        settings: PointSettings,
+        clock: Clock,
+        check: Check | None,
+    ) -> None:
+        self.classifier, self.x, self.label, self.settings = classifier, x, label, settings
+        self.clock, self.check = clock, check
+        self.least = classifier.least_margins(Box(x, x), label)
+        self.constants: list[tuple[float, float, str]] = []  # (radius, constant, method)
+        self.example: Example | None = None
+        self.inner = 0.0  # certified by the search of distances
+        self.methods = settings.methods
+        searchable = settings.solver == "auto" and not isinstance(classifier.metric, Polyhedral)
+        if classifier.network.smooth and not searchable:
+            self.methods = tuple(name for name in settings.methods if name != "exact")
+        self.searches = "exact" in self.methods
+
+    def decide(self, row: RobustnessRow) -> RobustnessRow:
+        """All that can be said in time."""
+        settings, radius = self.settings, self.settings.radius
+        if (self.least <= 0).any():
+            return replace(row, verdict=Verdict.OPEN, method="rounding")
+        rng = np.random.default_rng([settings.seed, row.index])
+        quick = tuple(takewhile(("global", "margins").__contains__, self.methods))
+        certified, method = self._certify(radius, quick)
+        if settings.radii or not certified:
+            self._take(find_example(self.classifier, self.x, self.label, radius, rng))
+        if not certified:
+            certified, method = self._certify(radius, self.methods[len(quick) :])
+        basis: str | None = PROVED
+        if not certified and self._by_solver and not self._refuted(radius):
+            basis, method = self._by_mip(radius), "exact"
+            certified = basis is not None
+        verdict = Verdict.ROBUST if certified else Verdict.OPEN
+        if not certified and self._refuted(radius):
+            verdict, method = Verdict.NOT_ROBUST, method or "attack"
+        inner = known = radius if certified else 0.0
+        if settings.radii:
+            inner = self._largest(known)
+        if inner > known:  # what goes beyond the radius is proved
+            basis = PROVED
+        outer = math.inf if self.example is None else self.example.distance
+        return replace(
+            row,
+            certified_radius=inner,
+            adversarial_radius=outer,
+            example=None if self.example is None else self.example.point.tolist(),
+            verdict=verdict,
+            method=method if verdict is not Verdict.OPEN else "",
+            basis=basis if inner > 0 else None,
+        )
+
+    @property
+    def _by_solver(self) -> bool:
+        """Whether a solver decides what the cheaper methods leave."""
+        return "exact" in self.methods and self.settings.solver != "auto"
+
+    def _refuted(self, radius: float) -> bool:
+        return self.example is not None and self.example.distance <= radius
+
+    def _take(self, example: Example | None) -> None:
+        """Keep an example if it is the nearest and the other evaluation agrees."""
+        if example is None or not (
+            self.example is None or example.distance < self.example.distance
+        ):
+            return
+        agreed = self._agreed(example)
+        if agreed is not None:
+            self.example = agreed
+
+    def _by_search(self, radius: float | None) -> float:
+        """What the search of the nearest example certifies, up to a radius; all of it if None.
+
+        Its examples are confirmed in exact arithmetic, where rounding cannot matter; `check` has to
+        see another class there or a little farther on the same way.
+        """
+        from lipyomo.analyses.certification.radius import farthest, smallest_perturbation
+
+        most, settings = radius, self.settings
+        if most is None:
+            far = 2.0**PARAMS.doublings * settings.radius
+            most = farthest(self.classifier, self.x, far)
+            if self.example is None and far < most:  # the search is long without any
+                rng = np.random.default_rng(settings.seed)
+                self._take(find_example(self.classifier, self.x, self.label, far, rng))
+        few = PARAMS.radius_nodes if radius is None and not settings.close else None
+        certified = max(self.inner, min(self._safe(), most))
+        found = smallest_perturbation(
+            self.classifier, self.x, self.label, most, self.clock, certified, self.example, few
+        )
+        example = found.example
+        if example is not None and example is not self.example and self._agreed(example):
+            self.example = example
+        self.inner = max(self.inner, found.certified)
+        return self.inner
+
+    def _agreed(self, example: Example) -> Example | None:
+        """The example, pushed on until `check` sees another class too; None if it never does."""
+        if self.check is None:
+            return example
+        step = example.point - self.x
+        for push in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+            point = np.clip(
+                example.point + push * step, self.classifier.clip.lower, self.classifier.clip.upper
+            )
+            mine = int(self.classifier.predict(point[None])[0])
+            if mine != self.label and self.check(point) != self.label:
+                distance = float(self.classifier.distance(self.x, point[None])[0])
+                return Example(point, distance, mine)
+        return None
+
+    # -- certificates --------------------------------------------------------------------------
+
+    def _certify(self, radius: float, names: tuple[str, ...]) -> tuple[bool, str]:
+        """Try one method after the other at one radius."""
+        for name in names:
+            if self._refuted(radius):
+                continue
+            if name == "exact":
+                if self._by_solver or self.clock.expired:
+                    continue
+                if self._by_search(radius) >= radius:
+                    return True, name
+                if self._refuted(radius):
+                    return False, name
+            elif name == "global":
+                if any(known == name for _, _, known in self.constants):
+                    continue
+                ratios = self.classifier.global_constants(self.label) / self.least
+                self.constants.append((math.inf, float(ratios.max()) * (1.0 + 2.0**-50), name))
+            elif name == "margins":
+                if self._by_margins(radius):
+                    return True, name
+            elif not self.clock.expired:
+                self._bound(name, radius)
+            found = self._known(radius)
+            if found is not None:
+                return True, found
+        return False, ""
+
+    def _known(self, radius: float) -> str | None:
+        """The method whose constant certifies `radius`, if one does."""
+        for ball, constant, name in self.constants:
+            if radius <= ball and radius * constant * (1.0 + 2.0**-50) < 1.0:
+                return name
+        return None
+
+    def _by_margins(self, radius: float) -> bool:
+        domain = self.classifier.ball(self.x, radius)
+        return bool((self.classifier.least_margins(domain, self.label) > 0).all())
+
+    def _bound(self, method: str, radius: float) -> None:
+        """Bound the scaled constant over the ball; stop as soon as it is decided."""
+        problem = self.classifier.problem(self.x, radius, self.label, self.least)
+        goal = 1.0 / radius
+        result = bound_until(
+            problem, method, goal * (1.0 - 2.0**-50), goal, max(self.clock.left, 1e-3)
+        )
+        self.constants.append((radius, result.upper, method))
+
+    def _by_mip(self, radius: float) -> str | None:
+        """What a certificate by the forward blocks rests on; None if there is none."""
+        from lipyomo.analyses.certification.exact import least_margin, proves_positive
+
+        found = []
+        for rival in range(self.classifier.classes - 1):
+            if self.clock.expired:
+                return None
+            domain = self.classifier.ball(self.x, radius)
+            least = least_margin(
+                self.classifier, domain, self.label, rival, self.settings.solver, self.clock.left
+            )
+            point = least.point
+            if point is not None and self.classifier.predict(point[None])[0] != self.label:
+                self._take(pulled(self.classifier, self.x, self.label, point))
+                if self._refuted(radius):
+                    return None
+            if not least.bound > 0:
+                return None
+            found.append(least)
+        claimed = np.array([least.bound for least in found])
+        took = sum(least.seconds for least in found)
+        args = self.classifier, self.x, radius, self.label, claimed, self.least, took
+        if proves_positive(*args):
+            return PROVED
+        return None if any(least.doubt for least in found) else found[0].basis
+
+    # -- the radius ----------------------------------------------------------------------------
+
+    def _largest(self, known: float) -> float:
+        """The largest certified radius that is found, at least a known one."""
+        if not self.searches:
+            return self._bisected(known)
+        if self.classifier.network.smooth:  # boxes of many inputs start better from there
+            self.inner = max(self.inner, self._bisected(known))
+        return max(known, self._by_search(None))
+
+    def _bisected(self, inner: float) -> float:
+        """The largest radius found by bisection with the methods that bound constants or margins.
+
+        With the margins' bounds alone if they are among the methods: they are the cheapest.
+        """
+        names = tuple(name for name in self.methods if name != "exact")
+        names = ("margins",) if "margins" in names else names
+        inner = max(inner, self._safe())
+        if not names:
+            return inner
+        high, most = self.settings.radius, 2.0**PARAMS.doublings * self.settings.radius
+        while (
+            self._within(high) and high <= most and (high <= inner or self._certify(high, names)[0])
+        ):
+            inner = max(inner, high)
+            high *= 2.0
+        if self.example is not None:
+            high = min(high, self.example.distance)
+        while high - inner > PARAMS.precision * high and not self.clock.expired:
+            middle = 0.5 * (inner + high)
+            if self._certify(middle, names)[0]:
+                inner = middle
+            else:
+                inner, high = max(inner, self._safe()), middle
+        return inner
+
+    def _safe(self) -> float:
+        """The largest radius that the constants found so far certify."""
+        radii = [0.0]
+        for ball, constant, _ in self.constants:
+            safe = math.inf if constant == 0 else (1.0 - 2.0**-50) / constant
+            radii.append(min(ball, float(np.nextafter(safe, 0.0))))
+        return max(radii)
+
+    def _within(self, radius: float) -> bool:
+        """Whether a larger radius may still be certified, and there is time to try."""
+        return not self.clock.expired and (self.example is None or radius < self.example.distance)

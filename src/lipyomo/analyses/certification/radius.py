@@ -1,0 +1,166 @@
+"""The smallest adversarial perturbation itself, as an interval, by branch and bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lipyomo.analyses.certification.attack import Example
+from lipyomo.analyses.certification.classifier import Classifier
+from lipyomo.analyses.certification.metric import Metric, Polyhedral
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.domains import Box, Domain
+from lipyomo.problems.run import Clock
+from lipyomo.search.engine.engine import Engine, Found
+from lipyomo.search.engine.protocol import Incumbent
+from lipyomo.search.objectives.nearest import NearestPipeline, NearestQuestion, confirmed
+from lipyomo.search.objectives.reach import Reach
+from lipyomo.search.objectives.smooth_nearest import SmoothNearestPipeline
+
+
+@dataclass(frozen=True, eq=False)
+class MetricBall:
+    """The valid inputs around a point, as a search of the distance asks for them.
+
+    Attributes
+    ----------
+    metric : Metric
+    centre : ndarray, shape (d,)
+    clip : Box
+    """
+
+    metric: Metric
+    centre: FloatArray
+    clip: Box
+
+    def domain(self, distance: float) -> Domain:
+        """All of them within a distance."""
+        return self.metric.ball(self.centre, distance, self.clip)
+
+    def reach(self, distance: float) -> Reach:
+        """The same as a program has it; of a polyhedral metric without the box around it."""
+        return self.metric.reach(self.centre, distance, self.clip)
+
+    def inside(self, points: FloatArray) -> FloatArray:
+        """Points (n, d), moved into the box."""
+        return np.clip(points, self.clip.lower, self.clip.upper)
+
+    def distances(self, points: FloatArray) -> FloatArray:
+        """Distances of points (n, d), rounded up, shape (n,)."""
+        return self.metric.distance(points - self.centre)
+
+
+@dataclass(frozen=True)
+class Radius:
+    """The interval of the smallest adversarial perturbation.
+
+    Attributes
+    ----------
+    certified : float
+        No valid input within it has another class.
+    example : Example or None
+        The nearest input of another class that is known, confirmed in exact arithmetic.
+    """
+
+    certified: float
+    example: Example | None
+
+
+def smallest_perturbation(
+    classifier: Classifier,
+    x: FloatArray,
+    label: int,
+    most: float,
+    clock: Clock,
+    certified: float = 0.0,
+    example: Example | None = None,
+    nodes: int | None = None,
+) -> Radius:
+    """Search for the nearest input of another class, one rival after another.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        Piecewise linear, or in a norm by name.
+    x : ndarray, shape (d,)
+    label : int
+        Its class, with positive margins.
+    most : float
+        What is farther does not matter.
+    clock : Clock
+    certified : float, optional
+        A radius that is certified already.
+    example : Example, optional
+        An input of another class.
+    nodes : int, optional
+        After about so many nodes for a rival, what is known is enough.
+
+    Returns
+    -------
+    Radius
+    """
+    around = MetricBall(classifier.metric, x, classifier.clip)
+    rows = -classifier.functionals(label)
+    order = np.argsort(classifier.margins(x, label)[0], kind="stable")
+    inner = np.inf
+
+    def question(number: int, limit: float) -> NearestQuestion:
+        ties = bool(classifier.rivals(label)[number] < label)  # the first of equals is the class
+        least = min(certified, limit)
+        return NearestQuestion(classifier.network, rows[number], around, limit, ties, least)
+
+    if example is not None:  # what rounding has found may be a hair too near
+        number = int(np.argmax(classifier.rivals(label) == example.label))
+        found = confirmed(question(number, most), example.point)
+        example = None
+        if found is not None and found.point is not None:
+            rival = int(classifier.rivals(label)[number])
+            example = Example(found.point, -found.value, rival)
+    for number in order.tolist():
+        limit = most if example is None else min(most, example.distance)
+        start = Incumbent()
+        if example is not None and example.distance <= most:
+            start = Incumbent(-example.distance, example.point)
+        ended = _searched(question(number, limit), start, clock, nodes)
+        inner = min(inner, -ended.upper)
+        point = ended.best.point
+        if point is not None and (example is None or -ended.best.value < example.distance):
+            rival = int(classifier.rivals(label)[number])
+            example = Example(point, -ended.best.value, rival)
+    return Radius(max(certified, inner), example)
+
+
+def _searched(
+    question: NearestQuestion, start: Incumbent, clock: Clock, nodes: int | None
+) -> Found[Any]:
+    """The engine, until it has split so many nodes; Ctrl-C ends more than this search."""
+    split = 0
+
+    def hear(point: FloatArray | None, upper: float, count: int, message: str) -> None:
+        nonlocal split
+        split = count
+
+    def enough() -> bool:
+        return clock.interrupted or (nodes is not None and split >= nodes)
+
+    part = Clock(clock.left, enough)
+    make: Any = SmoothNearestPipeline if question.network.smooth else NearestPipeline
+    found: Found[Any] = Engine(make(question, start), part, news=hear).run()
+    if part.interrupted and not (enough() or found.starved):
+        raise KeyboardInterrupt
+    return found
+
+
+def farthest(classifier: Classifier, x: FloatArray, most: float) -> float:
+    """The largest distance of a valid input, or `most` if there is none."""
+    clip = classifier.clip
+    if not clip.is_bounded:
+        return most
+    corner = np.where(x - clip.lower > clip.upper - x, clip.lower, clip.upper)
+    if isinstance(classifier.metric, Polyhedral):
+        reach = np.maximum(x - clip.lower, clip.upper - x)
+        return float((np.abs(classifier.metric.rows) @ reach).max()) * (1.0 + gamma(x.size + 4))
+    return float(classifier.distance(x, corner[None])[0])

@@ -1,0 +1,394 @@
+"""Whole data sets: rows as they are decided, a summary, and certified accuracy over the radius."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.certification.classifier import Classifier
+from lipyomo.analyses.certification.columns import Columns
+from lipyomo.analyses.certification.data import (
+    Clip,
+    OnnxSource,
+    Report,
+    RuntimeValues,
+    Task,
+)
+from lipyomo.analyses.certification.metric import Polyhedral
+from lipyomo.analyses.certification.point import (
+    METHODS,
+    PointSettings,
+    RobustnessRow,
+    Verdict,
+    certify_point,
+)
+from lipyomo.analyses.certification.tables import class_labels, named_labels, read_inputs
+from lipyomo.analyses.quick import read_network
+from lipyomo.base.arguments import deprecated, instance, positive, real_numbers
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.methods.registry import bounding_methods, get_method, refuses_smooth
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.norms import OutputNorm
+from lipyomo.problems.run import PROVED
+
+if TYPE_CHECKING:
+    from lipyomo.formats.onnx.arrange import Fixed, Output
+
+Job = tuple[int, FloatArray, float | None, float]
+
+
+@dataclass(frozen=True)
+class RobustnessReport(Report):
+    """The rows of a data set, and what they add up to.
+
+    Attributes
+    ----------
+    radius : float or None
+        None where each row has its own.
+    rows : tuple of RobustnessRow
+        In the order of the data.
+    decision : str
+        What decides, such as ``class 1 if y > 0.5``.
+    columns : Columns or None
+        What the columns of a table were taken for.
+    """
+
+    radius: float | None
+    rows: tuple[RobustnessRow, ...]
+    decision: str = ""
+    columns: Columns | None = None
+
+    @property
+    def radii(self) -> tuple[float, ...]:
+        """The radii of the verdicts, each once, ascending."""
+        if self.radius is not None:
+            return (self.radius,)
+        return tuple(sorted({row.radius for row in self.rows if row.radius is not None}))
+
+    @property
+    def used(self) -> int:
+        """Number of rows that could be used."""
+        return sum(row.error is None for row in self.rows)
+
+    @property
+    def decided(self) -> float:
+        """Share of the rows that could be used that are not open; zero if there are none."""
+        return (self.used - self.count(Verdict.OPEN)) / max(self.used, 1)
+
+    def certified_accuracy(self, radii: npt.ArrayLike) -> FloatArray:
+        """Share of the rows that are classified rightly with at least each certified radius."""
+        right = [r for r in self.rows if r.verdict not in (None, Verdict.MISCLASSIFIED)]
+        inner = np.array([row.certified_radius for row in right])
+        points = np.asarray(radii, dtype=np.float64).reshape(-1, 1)
+        return np.asarray((inner[None] >= points).sum(axis=1) / max(self.used, 1))
+
+    def attacked_accuracy(self, radii: npt.ArrayLike) -> FloatArray:
+        """Share of the rows for which no adversarial example within each radius is known."""
+        outer = np.array([row.adversarial_radius for row in self.rows if row.error is None])
+        points = np.asarray(radii, dtype=np.float64).reshape(-1, 1)
+        return np.asarray((outer[None] > points).sum(axis=1) / max(self.used, 1))
+
+    def summary(self) -> dict[str, Any]:
+        """Counts and shares, as plain data."""
+        seconds = [row.seconds for row in self.rows if row.error is None]
+        right = self.used - self.count(Verdict.MISCLASSIFIED)
+        return {
+            "radius": self.radius,
+            "decision": self.decision,
+            "rows": len(self.rows),
+            "unusable": len(self.rows) - self.used,
+            "why unusable": self.reasons(),
+            "robust": self.count(Verdict.ROBUST),
+            "not robust": self.count(Verdict.NOT_ROBUST),
+            "open": self.count(Verdict.OPEN),
+            "misclassified": self.count(Verdict.MISCLASSIFIED),
+            "clean accuracy": right / max(self.used, 1),
+            "certified accuracy": self.count(Verdict.ROBUST) / max(self.used, 1),
+            "decided": self.decided,
+            "on a solver's word": sum(row.basis not in (None, PROVED) for row in self.rows),
+            "decided by": dict(Counter(row.method for row in self.rows if row.method)),
+            "median seconds": float(np.median(seconds)) if seconds else None,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summary, columns and rows as plain data."""
+        data = None if self.columns is None else self.columns.to_dict()
+        return {"data": data, **super().to_dict()}
+
+    def __repr__(self) -> str:
+        found, radii = self.summary(), self.radii
+        at = f"radius {radii[0]:g}" if len(radii) == 1 else "the radii of the rows"
+        return (
+            f"RobustnessReport: {found['robust']} of {self.used} robust at {at}, "
+            f"{found['not robust']} not robust, {found['misclassified']} misclassified, "
+            f"{found['open']} open"
+        )
+
+
+@with_one_blas_thread
+def certify_robustness(
+    network: Any,
+    inputs: Any,
+    labels: Any = None,
+    radius: npt.ArrayLike = 0.0,
+    norm: str | OutputNorm = "linf",
+    clip: Clip | None = None,
+    time_limit: float = 10.0,
+    exact: bool = False,
+    methods: Iterable[str] = METHODS,
+    radii: bool = True,
+    seed: int = 0,
+    solver: str = "auto",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    dask: str | None = None,
+    onnx: OnnxSource | None = None,
+    progress: Callable[[RobustnessRow], None] | None = None,
+    ladder: Iterable[str] | None = None,
+    weights: npt.ArrayLike | None = None,
+    threshold: float | None = None,
+    output: Output = None,
+    fixed: Fixed | None = None,
+) -> RobustnessReport:
+    """Decide which points of a data set keep their class under every small perturbation.
+
+    Parameters
+    ----------
+    network : Network, str, path-like, torch.nn.Module or scikit-learn estimator
+        A classifier: one output a class, or a single one that is above a threshold for class 1.  A
+        path is that of an ONNX file, in which onnxruntime confirms examples.
+    inputs : array_like, shape (n, d) or (n, ...), or a frame
+        The columns of a frame are matched with the network's `input_names`; where it has none, all
+        columns but that of the labels are inputs, and have to be as many.
+    labels : array_like of int, shape (n,) or (n, classes), or name of a column, optional
+        Numbers of classes, or one-hot rows; of an estimator its own classes.  Without them those of
+        a column called ``label``, ``target``, ``class`` or ``y`` in a frame, else the predicted
+        classes.
+    radius : float or array_like, shape (n,)
+        The radius R of the verdicts, or one for each row, in units of the network's inputs: of a
+        pipeline those before its scaler (`weights` gives every input a unit of its own).
+    norm : {'linf', 'l2', 'l1'} or OutputNorm, optional
+        In which perturbations are measured; a polyhedral (fair) metric is a `LinearOutput` with the
+        vertices of its dual ball.
+    clip : (lower, upper), optional
+        Box of valid inputs.
+    time_limit : float, optional
+        Seconds a point.
+    exact : bool, optional
+        Find the smallest adversarial perturbation itself, to a relative 1e-6.  Where a solver is
+        named, decide what is left by a MIP over the forward blocks instead; branch and bound checks
+        what the solver claims, and the basis of a row says whether it could.
+    methods : iterable of str, optional
+        What certifies, cheapest first: ``global``, ``margins``, and methods with an upper end.
+    radii : bool, optional
+        Seek the certified radius of each point as well, and examples beyond R.
+    seed : int, optional
+    solver : str, optional
+        Of the MIP, instead of branch and bound on the distance.
+    workers, executor, dask : optional
+        As for `lipyomo.sweep`.
+    onnx : path, (path, output) or (path, output, fixed), optional
+        The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
+        confirms every example.
+    progress : callable, optional
+        Called with every row as it is decided.
+    ladder : iterable of str, optional
+        Deprecated: `methods`.
+    weights : array_like, shape (d,), or float, optional
+        Perturbations s are measured by ``|s / weights|`` in the norm: for inputs in units of their
+        own.
+    threshold : float, optional
+        Class 1 is where a single output is above it.  By default 0.5 if the network ends in a
+        sigmoid (the logit decides at 0), or its output lies in [0, 1] whatever its inputs are.
+    output, fixed : optional
+        Of an ONNX file, as of `lipyomo.load`.
+
+    Returns
+    -------
+    RobustnessReport
+
+    Raises
+    ------
+    LipyomoError
+        If data and network do not fit together, an argument is wrong, or the solver cannot be used;
+        if the network has one output and nothing says that there are classes.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> network = lipyomo.Network.from_arrays([[[1.0], [-1.0]]])  # two classes: x > 0, x < 0
+    >>> report = lipyomo.certify_robustness(network, [[0.5], [-0.1]], radius=0.2, workers=1)
+    >>> [(str(row.verdict), round(row.certified_radius, 2)) for row in report.rows]
+    [('robust', 0.5), ('not robust', 0.1)]
+    """
+    if ladder is not None:
+        deprecated("ladder=", "methods=")
+        methods = ladder
+    instance(methods, Iterable, "methods", LipyomoError, "a sequence of names")
+    given = read_network(network, inputs, output, fixed)
+    if onnx is None:
+        onnx = given.onnx
+    data = read_inputs(inputs, labels, given.network.input_names, given.network.input_dim)
+    classes = data.labels
+    if given.classes is not None:
+        classes = named_labels(classes, given.classes)
+        if threshold is None and given.network.output_dim == 1 and len(given.classes) == 2:
+            threshold = 0.0  # its logit
+    sizes = read_radii(radius, len(data.inputs))
+    classifier = Classifier(given.network, norm, clip, weights, threshold)
+    jobs = data_rows(classifier, data.inputs, classes, sizes, threshold is not None)
+    settings = PointSettings(
+        float(sizes.max(initial=0.0)), time_limit, with_exact(methods, exact), radii, seed, solver,
+        exact,
+    )  # fmt: skip
+    task = RobustnessTask(classifier, settings, onnx)
+    found = []
+    for row in task.run(jobs, workers, executor, dask):
+        found.append(row)
+        if progress is not None:
+            progress(row)
+    rows = tuple(sorted(found, key=lambda row: row.index))
+    one = None if np.ndim(radius) else settings.radius
+    return RobustnessReport(one, rows, classifier.decision, data.columns)
+
+
+def read_radii(radius: npt.ArrayLike, count: int) -> FloatArray:
+    """The radius of each row, shape (n,).
+
+    Raises
+    ------
+    LipyomoError
+        If it is not one positive number, or one for each row.
+    """
+    found = real_numbers(radius, "the radius", LipyomoError)
+    if found.ndim == 0:
+        return np.full(count, positive(float(found), "the radius", LipyomoError))
+    if found.size != count:
+        raise LipyomoError(
+            f"{found.size} radii for {count} rows.  Remedy: give one number, or one for each row; "
+            "sizes that differ between inputs are weights (weights=, --weights) of radius 1"
+        )
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise LipyomoError("the radii must be positive")
+    return found.reshape(-1)
+
+
+def data_rows(
+    classifier: Classifier,
+    points: FloatArray,
+    labels: npt.ArrayLike | None,
+    radii: FloatArray,
+    chosen: bool = False,
+) -> list[Job]:
+    """(index, x, label, radius) of every row.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    points : ndarray, shape (n, d)
+    labels : array_like, shape (n,) or (n, classes), or None
+    radii : ndarray, shape (n,)
+    chosen : bool, optional
+        Whether somebody has said at which threshold a single output decides.
+
+    Raises
+    ------
+    LipyomoError
+        If there are not as many labels as points, they are no numbers of classes, or the network is
+        a regressor.
+    """
+    known = class_labels(labels, len(points), classifier.classes)
+    if classifier.threshold is not None:
+        _check_classes(classifier, known, chosen)
+    given = [None] * len(points) if known is None else known.tolist()
+    return list(zip(range(len(points)), points, given, radii.tolist(), strict=True))
+
+
+def _check_classes(classifier: Classifier, labels: FloatArray | None, chosen: bool) -> None:
+    """Refuse a network of one output that nothing says to be a classifier of two classes."""
+    wrong = None
+    if labels is not None:
+        known = labels[~np.isnan(labels)]
+        others = known[(known != 0) & (known != 1)]
+        if others.size:
+            wrong = f"its labels are not 0 and 1 (one is {others[0]:g})"
+        elif not known.size:
+            wrong = "no row has a label"
+    elif not (chosen or classifier.is_probability):
+        wrong = "there are no labels 0 and 1"
+    if wrong is None:
+        return
+    if chosen or classifier.is_probability:
+        raise LipyomoError(
+            f"the network has one output, so that there are two classes, and {wrong}.  Remedy: "
+            "write labels as 0 and 1, or leave them out (--label-column none)"
+        )
+    raise LipyomoError(
+        f"the network has one output, and {wrong}: it is a regressor, which has no classes to "
+        "certify.  Remedy: sweep, range, jacobian or monotone (in Python lipschitz, value_range, "
+        "jacobian_ranges or check_monotone) tell how a value moves; if class 1 is y > T, say so by "
+        "--threshold T (threshold=T)"
+    )
+
+
+class RobustnessTask(Task[Job, RobustnessRow]):
+    """The classifier and what is asked of its points; with an ONNX file, examples are confirmed."""
+
+    def __init__(
+        self, classifier: Classifier, settings: PointSettings, onnx: OnnxSource | None = None
+    ) -> None:
+        self.classifier, self.settings = classifier, settings
+        self._values = None if onnx is None else RuntimeValues(onnx, classifier.network.input_dim)
+        _check_smooth(classifier, settings)
+        if settings.solver != "auto":  # a solver that cannot be used is no matter of single rows
+            from lipyomo.solvers.registry import get_solver
+
+            get_solver(settings.solver)
+
+    def blank(self, job: Job) -> RobustnessRow:
+        """The row of a job of which nothing is known."""
+        return RobustnessRow(job[0])
+
+    def decide(self, job: Job) -> RobustnessRow:
+        """Decide one point."""
+        index, x, label, radius = job
+        check = None
+        if self._values is not None:
+            check = partial(runtime_class, self._values, self.classifier)
+        settings = replace(self.settings, radius=radius)
+        return certify_point(self.classifier, x, label, settings, index, check)
+
+
+def with_exact(methods: Iterable[str], exact: bool) -> tuple[str, ...]:
+    """The methods, with ``exact`` among them if it is asked for."""
+    names = tuple(methods)
+    return (*names, "exact") if exact and "exact" not in names else names
+
+
+def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
+    """Raise if the network has smooth units, and what is asked for does not take them."""
+    network = classifier.network
+    if not network.smooth:
+        return
+    by_solver = settings.solver != "auto"
+    for name in settings.methods:
+        refused = name == "exact" and (by_solver or isinstance(classifier.metric, Polyhedral))
+        asked = refused and (settings.close or settings.methods != METHODS)
+        if asked or (name in bounding_methods() and not get_method(name).smooth):
+            what = f"method {name}"
+            if asked:
+                what += " with a solver" if by_solver else " in the metric of a dual ball"
+            raise LipyomoError(refuses_smooth(what, network))
+
+
+def runtime_class(values: RuntimeValues, classifier: Classifier, point: FloatArray) -> int:
+    """The class by onnxruntime."""
+    return classifier.class_of_outputs(values(point))

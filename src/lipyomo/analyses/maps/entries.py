@@ -1,0 +1,137 @@
+"""All entries of a Jacobian over a box, from both sides, in batches of boxes.
+
+What is bounded is the largest *excess*: by how much an entry, or its negative, exceeds what is
+known to be attained of it, in tolerances of its own.  A box is closed once no entry's excess is
+more than a share of one; where a point exceeds it, that is attained from then on, and the boxes
+that are left go on with it.  A bound of the excess over what was attained earlier holds for what is
+attained later, which is no less.  So all entries share ranges of pre-activations, patterns and
+tests of emptiness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.analyses.maps.ends import Narrowing
+from lipyomo.analyses.maps.pieces import Pieces
+from lipyomo.analyses.maps.relu import narrow
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.networks.network import Network
+from lipyomo.primal.heuristics.evaluate import jacobian_rows
+from lipyomo.problems.run import Clock
+from lipyomo.problems.targets import Targets
+from lipyomo.relaxations.linear.gradient import gradient_entries
+from lipyomo.relaxations.linear.stack import PhaseBatch
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the entries of a Jacobian, ``rows . J T``.
+
+    Attributes
+    ----------
+    attained : ndarray, shape (2, p, k)
+        Of the negatives of the entries, and of the entries.
+    tolerance : ndarray, shape (p, k)
+    """
+
+    attained: FloatArray
+    tolerance: FloatArray
+
+    def excess(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The largest one (n,) of entries (n, p, k) in such ranges, in tolerances."""
+        over = np.maximum(high - self.attained[1], -low - self.attained[0]) / self.tolerance
+        return np.asarray(over.max(axis=(1, 2)))
+
+    def room(self, sizes: FloatArray) -> FloatArray:
+        """How much that rounds (n,), for entries (n, p, k) of such sizes."""
+        terms = (sizes + np.abs(self.attained).max(axis=0)) / self.tolerance
+        return np.asarray(gamma(4) * terms.max(axis=(1, 2)))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EntryPieces(Pieces):
+    """Pieces whose "norm" is the excess of the entries.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (p, m)
+        Functionals.
+    known : Known
+    enough : float
+        Excess that closes a box.
+    """
+
+    rows: FloatArray
+    known: Known
+    enough: float
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Each functional with each direction."""
+        _, *_, m = self.network.sizes
+        return Targets.of(self.rows, m, self.problem.tangent_network.input_dim, "l1")
+
+    @property
+    def able(self) -> bool:
+        """Entries are always computed."""
+        return True
+
+    def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
+        sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.rows))
+        lost = gamma(self.terms) * (sizes / self.known.tolerance).max(axis=(1, 2))
+        return np.asarray(lost + self.known.room(sizes))
+
+    def _are_weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
+        return np.asarray(errors > 0.25 * self.enough)
+
+    def _sizes(self, jacobians: FloatArray) -> FloatArray:
+        return self.known.excess(jacobians, jacobians)
+
+    def relaxed(self, phases: PhaseBatch) -> FloatArray:
+        """Upper bounds (n,) of the excess of all patterns that fit `phases` (n, N)."""
+        network: Network = self.problem.tangent_network
+        ranges = [gradient_entries(network, phases, row) for row in self.rows]
+        low, high = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
+        room = self.known.room(np.maximum(np.abs(low), np.abs(high)))
+        return self.known.excess(low, high) + room
+
+
+def bound_entries(
+    pieces: EntryPieces,
+    low: FloatArray,
+    high: FloatArray,
+    clock: Clock,
+    look: Callable[[FloatArray], Known],
+) -> tuple[float, int]:
+    """Bound the excess of all entries over the cells ``low <= x <= high``, both (n, d).
+
+    Parameters
+    ----------
+    pieces : EntryPieces
+    low, high : ndarray, shape (n, d)
+        Cells that make up the domain.
+    clock : Clock
+    look : callable
+        Hears of points (n, d) that promise more than what is attained; tells what is known then.
+
+    Returns
+    -------
+    excess : float
+        No entry exceeds by more tolerances what is known in the end.
+    boxes : int
+        That were looked at.
+    """
+    cells = Narrowing(low, high, pieces.params.slack, pieces.enough)
+
+    def learn(now: EntryPieces) -> EntryPieces:
+        points = cells.found()
+        return replace(now, known=look(points)) if len(points) else now
+
+    narrow(cells, pieces, low, high, clock, learn)
+    return float(cells.ends.upper.max()), int(cells.spent.sum())

@@ -1,0 +1,73 @@
+"""Which systems of a few linear inequalities have an interior in a box: many small ones at once.
+
+For rows ``a_i . y + c_i``, y in [-1, 1]^d, steps towards the deepest point
+(`base/numerics/margins.py`) are asked two things that need no trust in them: whether all rows are
+positive at y, and whether the weights m prove that no y has all rows at or above zero, since ``m .
+c + |m . a|_1 < 0``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.numerics.margins import MarginPrograms
+from lipyomo.base.numerics.params import PARAMS
+
+
+class Inside(NamedTuple):
+    """What is known of N systems.
+
+    Attributes
+    ----------
+    found : ndarray of bool, shape (N,)
+        All rows are positive, by more than their errors, at a point.
+    empty : ndarray of bool, shape (N,)
+        No point has all rows at or above zero.
+    points : ndarray, shape (N, d)
+        The points; others mean nothing.
+    """
+
+    found: BoolArray
+    empty: BoolArray
+    points: FloatArray
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
+    """Look for points of [-1, 1]^d at which all rows are positive.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, k, d)
+    right : ndarray, shape (N, k)
+        The rows are ``rows . y + right``.
+    errors : ndarray, shape (N, k)
+        What each may be off by anywhere in the box, rounding of the sums here included; at least
+        the smallest positive number, so that nothing is divided by zero.
+    """
+    count, _, d = rows.shape
+    scale = np.maximum(np.abs(rows).sum(axis=2) + np.abs(right), errors)
+    room, ones = errors / scale, np.ones(d)
+    found, empty = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    points = np.zeros((count, d))
+    left, a, c = np.arange(count), -rows / scale[:, :, None], right / scale
+    programs = MarginPrograms.begun(a, c, -ones, ones, points, c.min(axis=1))
+    for _ in range(PARAMS.interior_steps):
+        gaps, within = programs.gaps()
+        some = within & (gaps > room).all(axis=1)
+        most = programs.most(-ones, ones, room)
+        none = most < 0
+        found[left[some]], empty[left[none]] = True, True
+        points[left[some]] = programs.points[some]
+        go = ~(some | none) & np.isfinite(most)
+        if not go.any():
+            break
+        left, room, programs = left[go], room[go], programs.take(go)
+        try:
+            programs = programs.stepped()
+        except np.linalg.LinAlgError:
+            break
+    return Inside(found, empty, points)

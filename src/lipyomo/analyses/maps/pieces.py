@@ -1,0 +1,259 @@
+"""What never changes while cells of a piecewise-linear network are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.analyses.maps.params import PARAMS, Params
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, lengths
+from lipyomo.base.numerics.rounding import EQUAL, gamma
+from lipyomo.base.system.memory import BATCH, CACHED
+from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.phases import flat, open_phases
+from lipyomo.primal.heuristics.evaluate import jacobian_rows
+from lipyomo.problems.affine.magnitudes import term_sizes
+from lipyomo.problems.affine.signal import FloatSignal, carry, decided
+from lipyomo.problems.norms import L1Output
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.relaxations.linear.derivative import gradient_sizes
+from lipyomo.relaxations.linear.gradient import gradient_norms
+from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.stack import PhaseBatch
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A piecewise-linear problem whose cells are wanted.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        Over a box that holds all cells; without frozen inputs.
+    gap : float
+        Relative gap that is good enough.
+    params : Params
+    """
+
+    problem: LipschitzProblem
+    gap: float = 0.0
+    params: Params = field(default=PARAMS)
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.problem.network
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Functionals and directions."""
+        return targets_of(self.problem)
+
+    @property
+    def able(self) -> bool:
+        """Whether the norm of a pattern can be computed: for linf to l2, over all signs."""
+        hard = self.targets.rows[0] == ALL and self.targets.input_norm == "linf"
+        return not hard or self.problem.tangent_network.input_dim <= self.params.inputs
+
+    @cached_property
+    def open(self) -> PhaseBatch:
+        """Phases (N,) of which nothing is known."""
+        return flat(open_phases(self.network))
+
+    @cached_property
+    def most_open(self) -> int:
+        """Open units up to which all patterns of a box are looked at; their norms are kept."""
+        rows = len(self.targets.functionals)
+        work = rows * sum(layer.weight.size for layer in self.network.layers)
+        share = max(self.params.pattern_work // max(work, 1), 1)
+        return min(share, BATCH // (8 * self.params.slice)).bit_length() - 1
+
+    # -- rounding ----------------------------------------------------------------------------------
+
+    @cached_property
+    def terms(self) -> int:
+        """Length of all sums from the inputs to an output, and back."""
+        sizes = self.network.sizes
+        return 2 * (sum(sizes) + 4 * len(sizes)) + sum(self.targets.functionals.shape)
+
+    @cached_property
+    def errors(self) -> FloatArray:
+        """What pre-activations (N,) may be off by at any point of the box, and more.
+
+        A pre-activation at a point, and an affine form of it under any pattern, are sums of
+        products along paths: they are off by gamma times the sum of the absolute products.  Twice
+        that, and as much again, pays for sums over the forms (`inside`).
+        """
+        domain = self.problem.domain
+        reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+        sizes = np.concatenate([np.zeros(0), *term_sizes(self.network.hidden, reach)])
+        return np.maximum(4.0 * gamma(self.terms) * sizes, np.finfo(np.float64).tiny)
+
+    @cached_property
+    def _magnitudes(self) -> Network:
+        """Absolute weights and slopes."""
+        return Network(
+            Layer(layer.sizes, np.abs(layer.bias), np.abs(layer.left), np.abs(layer.right))
+            for layer in self.problem.tangent_network.layers
+        )
+
+    @cached_property
+    def _largest(self) -> float:
+        """The most that the norm of any pattern is off by."""
+        # magnitudes grow with slopes, and one of the two of each unit is the steeper one
+        steeper = [np.abs(layer.right) >= np.abs(layer.left) for layer in self.network.hidden]
+        return float(self._errors_of([side[None] for side in steeper])[0])
+
+    def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
+        """What the norms (n,) of patterns may be off by: sums of products, and singular values."""
+        sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.targets.functionals))
+        terms = self.terms + 4 * sizes[0].size
+        return np.asarray(gamma(terms) * self.targets.interval(sizes).max(axis=1))
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def norms(self, on: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Norms (n,) of full patterns (n, N), and what they may be off by."""
+        values = np.empty(len(on))
+        for part in self.chunks(len(on), 1):
+            sides = self._sides(on[part])
+            values[part] = self._sizes(
+                jacobian_rows(self.problem.tangent_network, sides, self.targets.functionals)
+            )
+        return values, self._errors(values, lambda weak: on[weak])
+
+    def all_norms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Norms (n, 2^k) of the patterns of k units each, (n, k), and what they may be off by.
+
+        The other units are as `on` (n, N) has them.  The number of a pattern has a bit a unit, the
+        first one being the lowest (`with_sides`).
+        """
+        count, k = units.shape
+        values = np.empty((count, 1 << k))
+        ends = np.cumsum([0, *(layer.units for layer in self.network.hidden)])
+        places = np.searchsorted(ends, units, side="right") - 1
+        shares = (places[:, :, None] == np.arange(len(ends) - 1)).sum(axis=1)
+        kinds, kind = np.unique(shares, axis=0, return_inverse=True)
+        for number, shared in enumerate(kinds):
+            which = np.flatnonzero(kind.reshape(-1) == number)
+            for part in self.chunks(which.size, 1 << k):
+                some = which[part]
+                rows = self._of_all_patterns(on[some], units[some], shared.tolist(), ends)
+                found = self._sizes(rows.reshape(-1, *rows.shape[2:]))
+                values[some] = found.reshape(len(some), -1)
+
+        def of(weak: IntArray) -> BoolArray:
+            return with_sides(on[weak >> k], units[weak >> k], weak & ((1 << k) - 1))
+
+        return values, self._errors(values.reshape(-1), of).reshape(values.shape)
+
+    def _of_all_patterns(
+        self, on: BoolArray, units: IntArray, shared: list[int], ends: IntArray
+    ) -> FloatArray:
+        """Jacobians (n, 2^k, rows, d) of the patterns of units, so many of each layer.
+
+        Layer by layer backwards: patterns of later layers share their products.
+        """
+        hidden = self.problem.tangent_network.hidden
+        rows = np.asarray(self.targets.functionals @ self.problem.network.head.dense_weight)
+        g = np.broadcast_to(rows, (len(on), 1, *rows.shape))
+        last = units.shape[1]
+        for layer, few, end in zip(reversed(hidden), shared[::-1], ends[:0:-1], strict=True):
+            start, last = end - layer.units, last - few
+            own = units[:, last : last + few] - start
+            slopes = np.where(on[:, start:end], layer.right, layer.left)
+            np.put_along_axis(slopes, own, 0.0, axis=1)
+            weight = layer.dense_weight
+            base = (g * slopes[:, None, None]) @ weight
+            if few:
+                left, right = layer.left[own][:, None], layer.right[own][:, None]
+                chosen = np.where(_bits(few), right, left)  # (n, 2^few, few)
+                picked = np.take_along_axis(g, own[:, None, None], axis=3)
+                terms = picked[:, :, None] * chosen[:, None, :, None]
+                shape = (len(on), -1, *rows.shape[:1], weight.shape[1])
+                added = terms.reshape(len(on), -1, few) @ weight[own]
+                base = (base[:, :, None] + added.reshape(*terms.shape[:4], -1)).reshape(shape)
+            g = base
+        return g
+
+    def _errors(self, values: FloatArray, on: Callable[[IntArray], BoolArray]) -> FloatArray:
+        """What norms (n,) may be off by; `on` gives the patterns of those that cancel."""
+        errors = np.full(len(values), self._largest)
+        weak = np.flatnonzero(self._are_weak(values, errors))
+        for part in self.chunks(weak.size, 1):
+            errors[weak[part]] = self._errors_of(self._sides(on(weak[part])))
+        return errors
+
+    def _are_weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
+        """Which norms (n,) such errors (n,) would matter to."""
+        return np.asarray(values * EQUAL < errors)
+
+    def chunks(self, count: int, each: int) -> Iterator[slice]:
+        """Slices of things with so many patterns each."""
+        widest = max(self.network.sizes) * len(self.targets.functionals)
+        step = max(1, CACHED // 8 // (widest * each))
+        return (slice(at, at + step) for at in range(0, count, step))
+
+    def _sides(self, on: BoolArray) -> list[BoolArray]:
+        """Patterns (n, N) layer by layer."""
+        return [np.ascontiguousarray(part) for part in by_layer(self.network.hidden, on)]
+
+    def _sizes(self, jacobians: FloatArray) -> FloatArray:
+        """Norms (n,) of Jacobians (n, k, d), up to rounding."""
+        targets = self.targets
+        if targets.rows[0] != ALL or targets.columns[0] != ALL:
+            return np.asarray(targets.interval(np.abs(jacobians)).max(axis=1))
+        if targets.input_norm == "l2":
+            return np.asarray(np.linalg.norm(jacobians, 2, axis=(1, 2)))
+        signs = L1Output().vertices(jacobians.shape[2])
+        assert signs is not None  # they are few: the problem is `able`
+        return np.asarray(lengths(jacobians @ signs.T, axis=1).max(axis=1))
+
+    def relaxed(self, phases: PhaseBatch) -> FloatArray:
+        """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
+        if self.targets.rows[0] != ALL:
+            network, norm = self.problem.tangent_network, self.problem.input_norm
+            rows = self.targets.functionals
+            each = (gradient_norms(network, phases, row, norm) for row in rows)
+            return np.asarray(np.maximum.reduce(list(each)))
+        rows = np.asarray(self.targets.functionals @ self.network.head.weight)
+        room = gamma(self.terms) * (
+            np.abs(self.targets.functionals) @ np.asarray(self.network.head.sizes)
+        )
+        layers = self.problem.tangent_network.hidden
+        sizes = gradient_sizes(layers, phases, rows - room, rows + room)
+        return np.asarray(self.targets.interval(sizes).max(axis=1))
+
+    def preactivations(self, points: FloatArray) -> FloatArray:
+        """Pre-activations (..., N) at points (..., d)."""
+        return np.concatenate(self.network.preactivations(points), axis=-1)
+
+    def forms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Pre-activations of units (n, k) under patterns (n, N): ``A x + b``, (n, k, d), (n, k)."""
+        hidden = self.network.hidden
+        start = FloatSignal.inputs(self.network.input_dim)
+        signals = carry(start, hidden, decided(hidden, self._sides(on)))
+        found = [
+            np.broadcast_to(np.asarray(z.matrix), (len(on), layer.units, start.width))
+            for layer, z in zip(hidden, signals, strict=True)
+        ]
+        every = np.concatenate(found, axis=1)
+        picked = np.take_along_axis(every, units[:, :, None], axis=1)
+        return picked[:, :, :-1], picked[:, :, -1]
+
+
+def with_sides(on: BoolArray, units: IntArray, numbers: IntArray) -> BoolArray:
+    """Patterns (n, N) as `on`, but for units (n, k), which are as the bits of numbers (n,) say."""
+    found = on.copy()
+    bits = (numbers[:, None] >> np.arange(units.shape[1])) & 1
+    np.put_along_axis(found, units, bits.astype(bool), axis=1)
+    return found
+
+
+def _bits(k: int) -> BoolArray:
+    """All patterns (2^k, k) of k units."""
+    return ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(bool)

@@ -1,0 +1,157 @@
+"""Maps that choose their cells: those whose interval is not good enough are halved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.maps.cells import Cells, halved
+from lipyomo.analyses.maps.ends import Ends, joined
+from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.result import CellMap, statuses
+from lipyomo.analyses.maps.run import MapSettings, cells_for, over_all
+from lipyomo.analyses.maps.stages import Bounding, Job, answers
+from lipyomo.analyses.maps.store import check_new, finished, store_of
+from lipyomo.base.arguments import real_number, whole_number
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.errors import MethodError
+from lipyomo.base.system.outputs import OutputError
+from lipyomo.base.system.parallel import Workers
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Progress, Status
+from lipyomo.problems.run import Clock
+
+
+@with_one_blas_thread
+def refine_cells(
+    problem: LipschitzProblem,
+    cells: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str] | int | tuple[int, ...],
+    until: float,
+    settings: MapSettings | None = None,
+    out: str | PathLike[str] | None = None,
+    *,
+    largest: bool = False,
+    most: int = 100_000,
+    **changes: Any,
+) -> CellMap:
+    """A map whose cells are halved, along their longest edges, until a glance at each is enough.
+
+    So cells become small where the constant is hard to tell.
+
+    Parameters
+    ----------
+    problem, cells, settings
+        As for `map_cells`; the cells to begin with.
+    until : float
+        Relative gap of a cell at which it is kept; in (0, 1).
+    out : path, optional
+        A new ``.npz``, ``.csv`` or ``.jsonl`` file, which is written at the end.
+    largest : bool, optional
+        Only the largest constant of all is to be as good as that.
+    most : int, optional
+        Cells at which to stop.
+    **changes
+        Fields of `MapSettings`.
+
+    Returns
+    -------
+    CellMap
+        Without a grid.  Cells that are too small to be halved, or left at the `most`, have the
+        status ``bounds``.
+
+    Raises
+    ------
+    LipyomoError
+        As `map_cells`, or if no batches know the problem's norms.
+    """
+    if not 0 < real_number(until, "until", MethodError) < 1:
+        raise MethodError(f"until must be in (0, 1), not {until}")
+    whole_number(most, "the most cells", MethodError, least=1)
+    if out is not None:
+        check_new(out)
+    chosen = replace(settings or MapSettings(), **changes)
+    clock = Clock(chosen.time_limit, chosen.should_stop)
+    start = cells_for(problem, cells)
+    over = over_all(problem, start)
+    bounding = Bounding(over, until, replace(PARAMS, effort=PARAMS.glance))
+    if not bounding.able:
+        raise MethodError(
+            f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"
+        )
+    finest = 2.0**-PARAMS.levels * float(_edges(start).max())
+    kept: list[_Some | None] = []
+    parts, count, best = start, len(start), 0.0
+    with chosen.pool(len(start)) as pool:
+        while len(parts):
+            ends = _bounded(pool, bounding, parts)
+            best = max(best, float(ends.lower.max()))
+            lower = np.full(len(parts), best) if largest else ends.lower
+            good = ends.upper - lower <= until * ends.upper
+            count += int((~good).sum())
+            good |= _edges(parts) <= finest
+            good |= clock.expired or count > most
+            kept.append(_Some(parts, ends).take(good))
+            if chosen.progress is not None:
+                top = max(best, float(ends.upper.max()))
+                chosen.progress(Progress(clock.seconds, best, top, count, f"{count} cells"))
+            if good.all():
+                break
+            left = parts.take(np.flatnonzero(~good))
+            parts = Cells(*halved(left.lower, left.upper))
+    found = _joined(over, kept, until, clock, best if largest else 0.0)
+    try:
+        with store_of(out, over, found.cells, until, chosen.time_limit) as store:
+            return finished(store, found)
+    except OutputError as error:  # the disk may have become full meanwhile
+        return replace(found, unwritten=str(error))
+
+
+class _Some(NamedTuple):
+    """Cells with their ends."""
+
+    cells: Cells
+    ends: Ends
+
+    def take(self, which: BoolArray) -> _Some | None:
+        """Some of them, if there are any."""
+        index, ends = np.flatnonzero(which), self.ends
+        if not index.size:
+            return None
+        return _Some(self.cells.take(index), ends.take(index))
+
+
+def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends:
+    """A glance at each cell."""
+    parts = shares(PARAMS, len(cells), pool.count)
+    jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)
+    found = dict(answers(pool, bounding, jobs))
+    return joined([found[number] for number in sorted(found)])
+
+
+def _edges(cells: Cells) -> FloatArray:
+    """The longest edge of each cell, shape (n,)."""
+    return np.asarray((cells.upper - cells.lower).max(axis=1))
+
+
+def _joined(
+    over: LipschitzProblem, kept: Sequence[_Some | None], until: float, clock: Clock, best: float
+) -> CellMap:
+    some = [part for part in kept if part is not None]
+    lower, upper = (
+        np.concatenate([getattr(part.cells, name) for part in some]) for name in ("lower", "upper")
+    )
+    cells = Cells(lower, upper)
+    ends = joined([part.ends for part in some])
+    end = Status.TIME_LIMIT if clock.expired else Status.BOUNDS
+    end = Status.INTERRUPTED if clock.interrupted else end
+    status = statuses(ends.lower, ends.upper, until, end)
+    status[(ends.upper - best <= until * ends.upper) & (status == end.value)] = Status.GAP.value
+    known = ends.lower, ends.upper, status, ends.points, clock.seconds, until
+    return CellMap(over, cells, *known, witness_rest=ends.rests)

@@ -1,0 +1,258 @@
+"""Cells of piecewise-linear networks: all at once, halved where too much is open.
+
+A box whose units are all decided has one Jacobian: it is exact at once.  With few open units, the
+norms of all their patterns bound it from above; a pattern counts from below once a point inside the
+box is known at which every open unit's pre-activation is proved nonzero, and not at all once it is
+proved empty.  Boxes with more open units are halved.  What is left after that (kinks that meet in
+one point, or touch a face) is for the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from lipyomo.analyses.maps.cells import halved
+from lipyomo.analyses.maps.ends import Ends, Narrowing
+from lipyomo.analyses.maps.faces import with_faces
+from lipyomo.analyses.maps.inside import inside
+from lipyomo.analyses.maps.pieces import Pieces, with_sides
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.problems.run import Clock
+from lipyomo.relaxations.linear.preactivation import propagate
+from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
+
+P = TypeVar("P", bound=Pieces)
+
+
+class Parts(NamedTuple):
+    """Boxes, each a part of a cell.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (P, d)
+    cell : ndarray of int, shape (P,)
+    bounds : ndarray, shape (P,)
+        Upper bounds of the norm on them.
+    phases : ndarray of int8, shape (P, N)
+        What is known of their units.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    cell: IntArray
+    bounds: FloatArray
+    phases: PhaseBatch
+
+    def take(self, which: IntArray | BoolArray | slice) -> Parts:
+        """Some of them."""
+        ends = self.low[which], self.high[which]
+        return Parts(*ends, self.cell[which], self.bounds[which], self.phases[which])
+
+    @property
+    def too_thin(self) -> BoolArray:
+        """Which boxes have no float64 number between their faces, shape (P,)."""
+        axis, number = (self.high - self.low).argmax(axis=1), np.arange(len(self.cell))
+        low, high = self.low[number, axis], self.high[number, axis]
+        middle = low + 0.5 * (high - low)
+        return np.asarray((middle <= low) | (middle >= high))
+
+    def halves(self) -> Parts:
+        """Both halves of each, along its longest edge."""
+        rest = (np.concatenate([part, part]) for part in self[2:])
+        return Parts(*halved(self.low, self.high), *rest)
+
+
+def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
+    """Ends of the cells ``low <= x <= high``, both (n, d), as far as halving leads.
+
+    Rounding: bounds are norms with room for their errors, from phases that hold on the whole box.
+    """
+    cells = Narrowing(low, high, max(pieces.gap, pieces.params.slack))
+    narrow(cells, pieces, low, high, clock)
+    return cells.ends
+
+
+def narrow(
+    cells: Narrowing,
+    pieces: P,
+    low: FloatArray,
+    high: FloatArray,
+    clock: Clock,
+    learn: Callable[[P], P] = lambda pieces: pieces,
+) -> None:
+    """Look at cells and halve them until they are closed, or that leads nowhere.
+
+    Parameters
+    ----------
+    cells : Narrowing
+    pieces : Pieces
+    low, high : ndarray, shape (n, d)
+    clock : Clock
+    learn : callable, optional
+        From the pieces to those of the next level, once boxes of one size have been looked at.
+    """
+    params = pieces.params
+    phases = with_faces(pieces, np.repeat(pieces.open[None], len(low), axis=0), low, high)
+    parts = Parts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
+    for level in count():
+        kept = []
+        cells.spend(parts.cell)
+        for at in range(0, len(parts.cell), params.slice):
+            some = parts.take(slice(at, at + params.slice))
+            if clock.expired and np.isfinite(some.bounds).all():
+                cells.close(some.cell, some.bounds)
+                continue
+            kept.append(_examined(pieces, cells, some))
+        if not kept:
+            break
+        pieces, left = learn(pieces), _joined(kept)
+        left = _still(cells, left)
+        deep = (cells.spent[left.cell] >= params.effort) | left.too_thin
+        deep |= level == params.levels or low.shape[1] > params.inputs
+        cells.close(left.cell[deep], left.bounds[deep])
+        if deep.all():
+            break
+        parts = left.take(~deep).halves()
+
+
+def divided(low: FloatArray, high: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Ends (n, d) of at least so many boxes that make up one with the ends (d,)."""
+    none = np.zeros((1, 0), dtype=np.int8)
+    parts = Parts(low[None], high[None], np.zeros(1, dtype=np.intp), np.zeros(1), none)
+    while len(parts.cell) < count and not parts.too_thin.any():
+        parts = parts.halves()
+    return parts.low, parts.high
+
+
+def _still(cells: Narrowing, parts: Parts) -> Parts:
+    """The parts that are not closed by what is attained; the others are closed."""
+    done = parts.bounds <= cells.cutoff(parts.cell)
+    cells.close(parts.cell[done], parts.bounds[done])
+    return parts.take(~done)
+
+
+def _examined(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
+    """The parts that have to be halved, with new bounds; the others are closed."""
+    stack = Stack.unknown(parts.phases, parts.low, parts.high)
+    propagate(pieces.network.hidden, None, stack)
+    open_ = stack.phases == OPEN
+    counts = open_.sum(axis=1)
+    parts = parts._replace(phases=stack.phases)
+    most = pieces.most_open
+    left = []
+    many = counts > most
+    if many.any():
+        left.append(_sampled(pieces, cells, parts.take(many)))
+    for k in range(min(int(counts.max(initial=0)), most) + 1):
+        which = np.flatnonzero(counts == k)
+        if which.size:
+            units = np.nonzero(open_[which])[1].reshape(which.size, k)
+            left.append(_enumerated(pieces, cells, parts.take(which), units))
+    return _joined(left)
+
+
+def _joined(parts: Sequence[Parts]) -> Parts:
+    low, high, cell, bounds, phases = map(np.concatenate, zip(*parts, strict=True))
+    return Parts(low, high, cell, bounds, phases)
+
+
+def _sampled(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
+    """Boxes with many open units: relaxed bounds, and values at some points."""
+    bounds = np.minimum(parts.bounds, pieces.relaxed(parts.phases))
+    parts = _still(cells, parts._replace(bounds=bounds))
+    points, z, strict = _points(pieces, parts)
+    on = np.where((parts.phases == OPEN)[:, None], z > 0, (parts.phases == RIGHT)[:, None])
+    owner, place = np.nonzero(strict)
+    values, errors = pieces.norms(on[owner, place])
+    cells.attain(parts.cell[owner], values - errors, points[owner, place])
+    return _still(cells, parts)
+
+
+def _points(pieces: Pieces, parts: Parts) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Points (P, S, d) inside the boxes, pre-activations (P, S, N), and whether they count.
+
+    A point counts if it is inside, and no open unit can be at its kink.
+    """
+    shares = _shares(pieces.params.samples, parts.low.shape[1])
+    points = parts.low[:, None] + shares * (parts.high - parts.low)[:, None]
+    z = pieces.preactivations(points)
+    return points, z, _counts(pieces, parts, points, z)
+
+
+def _counts(pieces: Pieces, parts: Parts, points: FloatArray, z: FloatArray) -> BoolArray:
+    inside_ = ((points > parts.low[:, None]) & (points < parts.high[:, None])).all(axis=2)
+    near = (np.abs(z) <= pieces.errors) & (parts.phases == OPEN)[:, None]
+    return np.asarray(inside_ & ~near.any(axis=2))
+
+
+def _shares(count: int, d: int) -> FloatArray:
+    """Places (S, d) in the unit box: the middle, and some that are spread evenly."""
+    root = 2.0 ** (1.0 / (d + 1))  # of an additive recurrence with irrational steps
+    steps = np.array([(1.0 / root ** (j + 1)) % 1.0 for j in range(d)])
+    return np.asarray((0.5 + np.arange(count)[:, None] * steps) % 1.0)
+
+
+def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray) -> Parts:
+    """Boxes with k open units (P, k): all patterns of these."""
+    k, on = units.shape[1], parts.phases == RIGHT
+    values, errors = pieces.all_norms(on, units)
+    above, below = values + errors, values - errors
+    parts = parts._replace(bounds=np.minimum(parts.bounds, above.max(axis=1)))
+    if k == 0:
+        middle = np.clip(0.5 * (parts.low + parts.high), parts.low, parts.high)
+        cells.attain(parts.cell, below[:, 0], middle)
+        return parts.take(cells.leave(parts.cell, parts.bounds))
+    points, z, strict = _points(pieces, parts)
+    code = (np.take_along_axis(z, units[:, None], axis=2) > 0) @ (1 << np.arange(k))
+    reached = np.where(strict, np.take_along_axis(below, code, axis=1), -1.0)
+    best = reached.argmax(axis=1)[:, None]
+    cells.attain(
+        parts.cell,
+        np.take_along_axis(reached, best, axis=1)[:, 0],
+        np.take_along_axis(points, best[:, :, None], axis=1)[:, 0],
+    )
+    matters = above > cells.cutoff(parts.cell)[:, None]
+    left = matters.sum(axis=1)
+    test = (left > 0) & (left <= pieces.params.tests) & (points.shape[2] <= pieces.params.inputs)
+    if test.any():
+        owner, place = np.nonzero(matters & test[:, None])
+        for part in pieces.chunks(owner.size, 1 + points.shape[2]):
+            own, number = owner[part], place[part]
+            sides = with_sides(on[own], units[own], number)
+            some = parts.take(own)
+            empty = _tested(pieces, cells, some, units[own], sides, below[own, number])
+            above[own[empty], number[empty]] = 0.0
+        bounds = np.minimum(parts.bounds, above.max(axis=1))
+        parts = parts._replace(bounds=bounds)
+    return _still(cells, parts)
+
+
+def _tested(
+    pieces: Pieces,
+    cells: Narrowing,
+    parts: Parts,
+    units: IntArray,
+    on: BoolArray,
+    values: FloatArray,
+) -> BoolArray:
+    """Which patterns `on` (n, N) of boxes are empty; those with a point attain their values."""
+    A, b = pieces.forms(on, units)
+    sign = np.where(np.take_along_axis(on, units, axis=1), 1.0, -1.0)
+    middle, radius = 0.5 * (parts.low + parts.high), 0.5 * (parts.high - parts.low)
+    rows = sign[:, :, None] * A * radius[:, None]
+    right = sign * (np.matmul(A, middle[:, :, None])[:, :, 0] + b)
+    answer = inside(rows, right, pieces.errors[units])
+    which = np.flatnonzero(answer.found)
+    if which.size:
+        points = middle[which] + radius[which] * answer.points[which]
+        some = parts.take(which)
+        z = pieces.preactivations(points)
+        same = (np.take_along_axis(z > 0, units[which], 1) == (sign[which] > 0)).all(axis=1)
+        good = same & _counts(pieces, some, points[:, None], z[:, None])[:, 0]
+        cells.attain(some.cell[good], values[which[good]], points[good])
+    return answer.empty

@@ -1,0 +1,312 @@
+"""Maps: batches of cells through the stages, on one process or several, within one time limit."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.maps.cells import Cells, cells_of, grid
+from lipyomo.analyses.maps.ends import Ends
+from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
+from lipyomo.analyses.maps.stages import Bounding, Job, Searching, answers
+from lipyomo.analyses.maps.store import finished, store_of
+from lipyomo.base.arguments import duration, instance, real_number
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.errors import MethodError, ProblemError
+from lipyomo.base.system.parallel import Workers
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.methods.registry import get_method
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Progress, ProgressCallback, Status
+from lipyomo.problems.run import Clock
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MapSettings:
+    """How a map is made.
+
+    Attributes
+    ----------
+    gap : float
+        Relative gap at which a cell is left; 0 asks for exact constants.
+    time_limit : float
+        Seconds for the whole map; what is known by then is the answer.
+    workers : int or None
+        Processes; one by default, None for one a core.
+    executor : concurrent.futures.Executor, optional
+        Where batches of cells go instead.
+    dask : str, optional
+        Address of a dask scheduler, instead.
+    progress : callable, optional
+        Called with `Progress` after each batch: ends of the largest constant, and cells as nodes.
+    should_stop : callable, optional
+        Polled; True ends the map with what is known.
+    """
+
+    gap: float = 0.0
+    time_limit: float = math.inf
+    workers: int | None = 1
+    executor: Executor | None = None
+    dask: str | None = None
+    progress: ProgressCallback | None = None
+    should_stop: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
+        object.__setattr__(self, "time_limit", limit)
+        if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
+            raise MethodError(f"gap must be in [0, 1), not {self.gap}")
+
+    def pool(self, jobs: int) -> Workers[Job, Any]:
+        """Where so many jobs run."""
+        return Workers(self.workers, self.executor, self.dask, jobs)
+
+
+@with_one_blas_thread
+def map_cells(
+    problem: LipschitzProblem,
+    cells: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str] | int | tuple[int, ...],
+    settings: MapSettings | None = None,
+    out: str | PathLike[str] | None = None,
+    **changes: Any,
+) -> CellMap:
+    """The local Lipschitz constants of many cells.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Network and norms.  Its domain does not matter, unless cells are a division of it.
+    cells : Cells, list of Box, array_like, path, int or tuple of int
+        As `lipyomo.analyses.maps.grid` makes them; boxes of any kind, from a file as well
+        (`lipyomo.analyses.maps.cells_of`); or numbers of cells along the first inputs of the
+        problem's box.
+    settings : MapSettings, optional
+    out : path, optional
+        A ``.npz``, ``.csv`` or ``.jsonl`` file that cells are written to as they are settled.  What
+        is there from the same map is not done again.
+    **changes
+        Fields of `MapSettings`, such as ``gap=0.01`` or ``time_limit=60``.
+
+    Returns
+    -------
+    CellMap
+
+    Raises
+    ------
+    LipyomoError
+        If cells and network do not fit, no method takes the problem, or the file cannot be used.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> network = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[1.0, 2.0]]])
+    >>> problem = lipyomo.LipschitzProblem(network, lipyomo.Box(-1.0, 1.0, 1))
+    >>> found = lipyomo.map_cells(problem, 2)
+    >>> found.constant_upper.tolist(), found.status.tolist()
+    ([2.0, 1.0], ['exact', 'exact'])
+    """
+    remedy = "give a LipschitzProblem, made of a network and a domain"
+    instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
+    chosen = replace(settings or MapSettings(), **changes)
+    whole = cells_for(problem, cells)
+    clock = Clock(chosen.time_limit, chosen.should_stop)
+    over = over_all(problem, whole)
+    state = _State(over, whole, chosen, clock)
+    with store_of(out, over, whole, chosen.gap, chosen.time_limit) as store:
+        state.take(store.known)
+        state.run(store.add)
+        return finished(store, state.found())
+
+
+def cells_for(problem: LipschitzProblem, cells: Any) -> Cells:
+    """The cells that are meant, for a problem.
+
+    Raises
+    ------
+    LipyomoError
+        If they do not fit the problem.
+    """
+    counts = isinstance(cells, int | np.integer) and not isinstance(cells, bool)
+    counts |= isinstance(cells, tuple) and all(isinstance(n, int | np.integer) for n in cells)
+    if counts:
+        if not (problem.domain.is_box and problem.domain.is_bounded):
+            raise ProblemError("only a bounded box can be divided into cells.  Remedy: give a Box")
+        return grid(problem.domain.lower, problem.domain.upper, cells)
+    found = cells_of(cells)
+    if found.dimension != problem.network.input_dim:
+        raise ProblemError(
+            f"the cells have {found.dimension} inputs, the network takes "
+            f"{problem.network.input_dim}"
+        )
+    return found
+
+
+def over_all(problem: LipschitzProblem, cells: Cells) -> LipschitzProblem:
+    """The problem over a box that holds all cells.
+
+    Raises
+    ------
+    MethodError
+        If the search takes no such problem.
+    """
+    widths = cells.upper - cells.lower
+    widths = np.where(widths > 0, widths, np.inf).min(axis=1)
+    problem.over(cells.box(int(widths.argmin())))  # the thinnest cell is a problem of its own
+    over = problem.over(cells.hull)
+    reason = get_method("bnb").refusal(over)
+    if reason is not None:
+        raise MethodError(f"a map of this problem cannot be made: {reason}")
+    return over
+
+
+class _State:
+    """The ends of all cells, as they become known."""
+
+    def __init__(
+        self, problem: LipschitzProblem, cells: Cells, settings: MapSettings, clock: Clock
+    ) -> None:
+        count = len(cells)
+        self._problem, self._cells = problem, cells
+        self._settings, self._clock = settings, clock
+        self._lower, self._upper = np.zeros(count), np.full(count, np.inf)
+        self._points, self._rests = cells.middle, np.zeros(cells.middle.shape)
+        self._ended: dict[int, Status] = {}
+        self._settled = 0
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    def take(self, known: tuple[IntArray, Ends]) -> None:
+        """Cells (k,) that were settled before."""
+        which, ends = known
+        self._enter(which, ends)
+        self._settled = len(which)
+
+    def _enter(self, which: IntArray, ends: Ends) -> None:
+        better = ends.lower > self._lower[which]
+        self._points[which[better]] = ends.points[better]
+        self._rests[which[better]] = ends.rests[better]
+        self._lower[which] = np.maximum(self._lower[which], ends.lower)
+        self._upper[which] = np.minimum(self._upper[which], ends.upper)
+
+    def _status(self, which: IntArray | slice, otherwise: Status) -> StatusArray:
+        return statuses(self._lower[which], self._upper[which], self._settings.gap, otherwise)
+
+    def _open(self, which: IntArray) -> IntArray:
+        """Those of some cells that are not settled."""
+        left = self._status(which, Status.TIME_LIMIT) == Status.TIME_LIMIT.value
+        return np.asarray(which[left])
+
+    def _ends(self, which: IntArray) -> Ends:
+        return Ends(self._lower[which], self._upper[which], self._points[which], self._rests[which])
+
+    def found(self) -> CellMap:
+        """The map."""
+        end = Status.INTERRUPTED if self._clock.interrupted else Status.TIME_LIMIT
+        status = self._status(slice(None), end)
+        for index, said in self._ended.items():
+            if status[index] == end.value and said is Status.PRECISION:
+                status[index] = said.value
+        return CellMap(
+            self._problem,
+            self._cells,
+            self._lower,
+            self._upper,
+            status,
+            self._points,
+            self._clock.seconds,
+            self._settings.gap,
+            witness_rest=self._rests,
+        )
+
+    # -- the stages --------------------------------------------------------------------------------
+
+    def run(self, settle: Callable[[IntArray, Ends], None]) -> None:
+        """Bound all cells that are not known, then search those that stay open.
+
+        Parameters
+        ----------
+        settle : callable
+            Is told cells (k,) with their final ends.
+        """
+        settings = self._settings
+        left = self._open(np.arange(len(self._cells)))
+        with settings.pool(len(left)) as pool:
+            own = pool.own and pool.count == 1
+            stop = settings.should_stop if own else None
+            bounding = Bounding(self._problem, settings.gap, stop=stop)
+            if bounding.able and left.size:
+                everywhere = np.full(left.size, bounding.of_all)
+                self._enter(left, Ends.at(np.zeros(left.size), everywhere, self._points[left]))
+                self._bound(pool, bounding, left, settle)
+            left = self._open(left)
+            left = left[np.argsort(-self._upper[left], kind="stable")]
+            searching = Searching(self._problem, settings.gap, stop)
+            self._search(pool, searching, left, settle)
+
+    def _bound(
+        self,
+        pool: Workers[Job, Any],
+        bounding: Bounding,
+        left: IntArray,
+        settle: Callable[[IntArray, Ends], None],
+    ) -> None:
+        """All cells but those that fix inputs which others do not, job by job."""
+        cells, frozen = self._cells, self._problem.domain.frozen
+        fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
+        left = left[~fixes]
+        batches = [left[part] for part in shares(PARAMS, len(left), pool.count)]
+        for number, ends in answers(pool, bounding, self._jobs(batches)):
+            which = batches[number]
+            self._enter(which, ends)
+            done = np.setdiff1d(which, self._open(which), assume_unique=True)
+            settle(done, self._ends(done))
+            self._tell(len(done), "all at once")
+
+    def _search(
+        self,
+        pool: Workers[Job, Any],
+        searching: Searching,
+        left: IntArray,
+        settle: Callable[[IntArray, Ends], None],
+    ) -> None:
+        """Cells one by one."""
+        batches = [left[k : k + 1] for k in range(len(left))]
+        jobs = self._jobs(batches, max(pool.count, 1))
+        for number, found in answers(pool, searching, jobs):
+            which = batches[number]
+            self._enter(which, found.ends)
+            self._ended[int(which[0])] = found.status
+            settle(which, self._ends(which))
+            self._tell(1, "search")
+
+    def _jobs(self, batches: list[IntArray], together: int | None = None) -> Iterator[Job]:
+        """Jobs while there is time; each of the `together` that run at once gets an equal share."""
+        cells, clock = self._cells, self._clock
+        for number, which in enumerate(batches):
+            if clock.expired:
+                return
+            seconds = clock.left
+            if together is not None:
+                seconds = seconds * together / (len(batches) - number)
+            yield Job(cells.lower[which], cells.upper[which], min(seconds, clock.left))
+
+    def _tell(self, settled: int, message: str) -> None:
+        self._settled += settled
+        said = f"{message}, {self._settled} of {len(self._cells)} cells"
+        lower, upper = float(self._lower.max()), float(self._upper.max())
+        report = Progress(self._clock.seconds, lower, upper, self._settled, said)
+        logger.info("%s", report)
+        if self._settings.progress is not None:
+            self._settings.progress(report)

@@ -1,0 +1,115 @@
+"""Cells of networks with smooth units: their boxes in common batches, each with its own cutoff.
+
+The steps are those of the search (`lipyomo.search.spaces.boxes`); a cell is the root of a search of
+its own, whose boxes are bounded together with those of other cells.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+
+from lipyomo.analyses.maps.ends import Ends, Narrowing
+from lipyomo.analyses.maps.params import Params
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.problems.run import Clock
+from lipyomo.problems.targets import ALL
+from lipyomo.search.spaces.boxes.bound import Bounded, bounded, decided, framed_jacobian
+from lipyomo.search.spaces.boxes.boxes import Boxes, joined
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.cut import cut
+from lipyomo.search.spaces.boxes.euclid import framed
+from lipyomo.search.spaces.boxes.gradient import enclosed
+from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.split import halved
+from lipyomo.search.spaces.boxes.values import steepest
+
+
+def bound_smooth_cells(
+    context: Context, low: FloatArray, high: FloatArray, clock: Clock, params: Params
+) -> Ends:
+    """Ends of the cells ``low <= x <= high``, both (n, d), to the gap of the context's question."""
+    narrowing = Narrowing(low, high, max(context.question.gap, params.slack))
+    boxes = Boxes.over(context, low, high)
+    cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
+    if not context.euclidean:
+        starts = range(0, len(boxes), context.chunk)
+        parts = (boxes.take(slice(at, at + context.chunk)) for at in starts)
+        boxes = joined([_signed(context, part) for part in parts])
+    for level in count():
+        kept, owners = [], []
+        narrowing.spend(cell)
+        for at in range(0, len(boxes), context.chunk):
+            part = slice(at, at + context.chunk)
+            some, own = boxes.take(part), cell[part]
+            if clock.expired and np.isfinite(some.bounds).all():
+                narrowing.close(own, some.bounds)
+                continue
+            cutoff = narrowing.cutoff(own)
+            found = bounded(context, some, cutoff)
+            _look(context, narrowing, found, own)
+            keep = found.boxes.bounds > narrowing.cutoff(own)
+            narrowing.close(own[~keep], found.boxes.bounds[~keep])
+            if keep.any():  # what is cut off is at most the cutoff
+                narrowing.close(own[keep], cutoff[keep])
+                kept.append(cut(found.take(np.flatnonzero(keep))))
+                owners.append(own[keep])
+        if not kept:
+            break
+        boxes, cell = joined(kept), np.concatenate(owners)
+        done = boxes.bounds <= narrowing.cutoff(cell)
+        done |= (narrowing.spent[cell] >= params.effort) | (level == params.levels)
+        narrowing.close(cell[done], boxes.bounds[done])
+        boxes, cell = boxes.take(~done), cell[~done]
+        if not len(boxes):
+            break
+        children, can = halved(context, boxes)
+        narrowing.close(cell[~can], boxes.bounds[~can])
+        boxes, cell = children, np.concatenate([cell[can], cell[can]])
+    return narrowing.ends
+
+
+def _signed(context: Context, boxes: Boxes) -> Boxes:
+    """Boxes with the signs of the direction that the gradient has all over them."""
+    if not (boxes.v_low < boxes.v_high).any():
+        return boxes
+    still = np.zeros_like(boxes.v_low)
+    known = relaxed(context, boxes, (still, still))
+    return decided(boxes, framed_jacobian(known, framed(context, boxes)))
+
+
+def _look(context: Context, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
+    """Values at the middles of boxes, and where their affine bounds are largest."""
+    boxes = found.boxes
+    top = np.where(found.x > 0, boxes.high, np.where(found.x < 0, boxes.low, boxes.middle))
+    for points in (boxes.middle, top):
+        narrowing.attain(cell, attained(context, points), points)
+
+
+def attained(context: Context, points: FloatArray) -> FloatArray:
+    """Norms (N,) of the Jacobian at points (N, d) from below.
+
+    The Jacobian is enclosed as on a box of width zero, both slopes of a unit that may be at a break
+    of its slope included: so near the point, and in any full-dimensional set that it touches, there
+    are points of no smaller norm, but for an arbitrarily little.
+    """
+    boxes = Boxes.over(context, points, points)
+    per = len(boxes) // len(points)
+    boxes = boxes.take(slice(0, None, per))
+    still = np.zeros_like(boxes.v_low)
+    known = relaxed(context, boxes, (still, still))
+    euclidean = context.targets.rows[0] == ALL
+    rows = context.head if euclidean else context.rows
+    errors = None if euclidean else np.broadcast_to(context.row_errors, (len(points), *rows.shape))
+    jacobian = enclosed(known, np.broadcast_to(rows, (len(points), *rows.shape)), errors)
+    targets, middle = context.targets, jacobian.middle
+    sizes = targets.interval(np.abs(middle)).max(axis=1)
+    values = sizes
+    if euclidean and targets.columns[0] == ALL:
+        y, v = steepest(middle, targets.input_norm)
+        values = np.abs(np.einsum("nk,nkd,nd->n", y, middle, v))
+    # the norm of what is enclosed is at most that of its radius away; functionals are off by little
+    off = targets.interval(jacobian.radius).max(axis=1) + 8.0 * gamma(sum(middle.shape[1:])) * sizes
+    return np.asarray(np.maximum(values - off, 0.0))

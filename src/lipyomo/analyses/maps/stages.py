@@ -1,0 +1,154 @@
+"""What is done to cells: all at once, and then the search for those that are left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from lipyomo.analyses.api import solve
+from lipyomo.analyses.maps.ends import Ends
+from lipyomo.analyses.maps.params import PARAMS, Params
+from lipyomo.analyses.maps.pieces import Pieces
+from lipyomo.analyses.maps.relu import bound_cells
+from lipyomo.analyses.maps.smooth import bound_smooth_cells
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.system.parallel import Workers
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Point, Status
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
+from lipyomo.search.spaces.boxes.context import Context, Question
+
+Value = TypeVar("Value")
+
+
+class Job(NamedTuple):
+    """Some cells, and the time for them.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (n, d)
+    seconds : float
+    """
+
+    low: FloatArray
+    high: FloatArray
+    seconds: float = math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Bounding:
+    """Bounds cells all at once.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Over a box that holds all cells.
+    gap : float
+    params : Params, optional
+    stop : callable, optional
+        Polled now and then.
+    """
+
+    problem: LipschitzProblem
+    gap: float
+    params: Params = field(default=PARAMS)
+    stop: Callable[[], bool] | None = None
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return Pieces(self.problem.reduced.problem, self.gap, self.params)
+
+    @cached_property
+    def _context(self) -> Context:
+        return Context.of(Question(self.problem.reduced.problem, self.gap))
+
+    @property
+    def able(self) -> bool:
+        """Whether there are batches for the problem's norms; else each cell is searched."""
+        return self.problem.network.smooth or self._pieces.able
+
+    def __call__(self, job: Job) -> Ends:
+        """The ends of the cells, in the inputs of the problem."""
+        reduced, clock = self.problem.reduced, Clock(job.seconds, self.stop)
+        low, high = (np.ascontiguousarray(end[:, reduced.moving]) for end in job[:2])
+        if self.problem.network.smooth:
+            ends = bound_smooth_cells(self._context, low, high, clock, self.params)
+        else:
+            ends = bound_cells(self._pieces, low, high, clock)
+        points = np.repeat(reduced.values[None], len(low), axis=0)
+        points[:, reduced.moving] = ends.points
+        rests = np.zeros(points.shape)
+        rests[:, reduced.moving] = ends.rests
+        lower = np.maximum(ends.lower - self.problem.rounding, 0.0)
+        return Ends(lower, ends.upper + self.problem.underflow, points, rests)
+
+    @cached_property
+    def of_all(self) -> float:
+        """An upper bound for every cell, from one look at the box that holds them."""
+        domain = self.problem.domain
+        whole = Job(domain.lower[None], domain.upper[None], 0.0)
+        return float(replace(self, stop=None)(whole).upper[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What the search says of a cell.
+
+    Attributes
+    ----------
+    ends : Ends
+        Of one cell.
+    status : Status
+    """
+
+    ends: Ends
+    status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class Searching:
+    """Searches a cell.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Over any domain.
+    gap : float
+    stop : callable, optional
+    """
+
+    problem: LipschitzProblem
+    gap: float
+    stop: Callable[[], bool] | None = None
+
+    def __call__(self, job: Job) -> Searched:
+        """The answer of the default method for a job of one cell."""
+        settings = Settings(
+            time_limit=max(job.seconds, 1e-3), gap=self.gap, threads=1, should_stop=self.stop
+        )
+        cell = Box(job.low[0], job.high[0])
+        found = solve(self.problem.over(cell), settings=settings)
+        place = Point(cell.center) if found.witness is None else found.witness
+        point, *rest = np.atleast_2d(place.point)
+        ends = Ends.at(np.array([found.lower]), np.array([found.upper]), point[None])
+        if rest:
+            ends = replace(ends, rests=np.array(rest))
+        return Searched(ends, found.status)
+
+
+def answers(
+    pool: Workers[Job, Value], work: Callable[[Job], Value], jobs: Iterable[Job]
+) -> Iterator[tuple[int, Value]]:
+    """Positions of jobs and what came of them, as they finish; raises what ended one."""
+    for number, found in pool.run(work, jobs):
+        if isinstance(found, LipyomoError):
+            raise found
+        yield number, found

@@ -1,0 +1,102 @@
+"""Problems that differ in their boxes only, bounded together before each is solved alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from lipyomo.analyses.maps.cells import Cells
+from lipyomo.analyses.maps.ends import Ends
+from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.stages import Bounding, Job
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.system.parallel import Workers
+from lipyomo.methods.registry import get_method
+from lipyomo.primal.regions.witness import make_witness
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Result
+from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.settings import Settings
+
+EXACT = "bnb"
+"""The method whose answers these are: branch and bound on boxes."""
+
+
+def joins(method: str, settings: Settings) -> bool:
+    """Whether a method and settings ask for nothing that batches of boxes do not know."""
+    plain = settings.solver == "auto" and settings.formulation == "auto" and not settings.options
+    return method in ("auto", EXACT) and plain and not settings.rational and not settings.verbose
+
+
+def together(
+    problems: Sequence[LipschitzProblem], settings: Settings, pool: Workers[Any, Any]
+) -> dict[int, Result]:
+    """Answers to those of many problems that batches settle, by their places.
+
+    Parameters
+    ----------
+    problems : sequence of LipschitzProblem
+    settings : Settings
+        The time limit is that of each problem.
+    pool : Workers
+        Where batches run.
+
+    Returns
+    -------
+    dict of int to Result
+        With a witness each, which is confirmed in exact arithmetic as that of any other answer.
+    """
+    found: dict[int, Result] = {}
+    for places in _alike(problems):
+        low, high = (
+            np.array([getattr(problems[k].domain, end) for k in places])
+            for end in ("lower", "upper")
+        )
+        try:
+            over = problems[places[0]].over(Cells(low, high).hull)
+            bounding = Bounding(over, settings.gap)
+            if get_method(EXACT).refusal(over) is not None or not bounding.able:
+                continue
+        except LipyomoError:  # each problem will say so itself
+            continue
+        same = ((low == high) == over.domain.frozen).all(axis=1)
+        chosen, low, high = np.asarray(places)[same], low[same], high[same]
+        parts = shares(PARAMS, len(chosen), pool.count)
+        jobs = (Job(low[part], high[part], settings.time_limit) for part in parts)
+        for number, ends in pool.run(bounding, jobs):
+            if isinstance(ends, Ends):
+                own = chosen[parts[number]]
+                found |= dict(_answers(problems, own.tolist(), ends, settings))
+    return found
+
+
+def _alike(problems: Sequence[LipschitzProblem]) -> list[list[int]]:
+    """Places of problems on bounded boxes that share network and norms, two or more each."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for k, problem in enumerate(problems):
+        domain, norm = problem.domain, problem.output_norm
+        few = problem.network.input_dim <= PARAMS.inputs
+        if few and domain.is_box and domain.is_bounded and problem.directions is None:
+            told = id(norm) if norm.kind == "linear" else norm.name
+            c = None if problem.functional is None else problem.functional.tobytes()
+            key = id(problem.network), problem.input_norm, told if c is None else c
+            groups.setdefault(key, []).append(k)
+    return [places for places in groups.values() if len(places) > 1]
+
+
+def _answers(
+    problems: Sequence[LipschitzProblem], places: Sequence[int], ends: Ends, settings: Settings
+) -> Iterator[tuple[int, Result]]:
+    """Results of the problems whose ends meet, and whose witnesses are confirmed."""
+    for k, upper, point in zip(places, ends.upper.tolist(), ends.points, strict=True):
+        problem = problems[k]
+        run = Run(problem, settings, EXACT, clock=Clock())
+        run.raise_lower(make_witness(problem, point))
+        run.drop_upper(upper)
+        if run.witness is not None and run.closed:
+            run.warn(*problem.notes)
+            run.count(1)
+            run.record(together=len(places))
+            yield k, run.result(done=True)

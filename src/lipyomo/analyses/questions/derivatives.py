@@ -1,0 +1,202 @@
+"""Signed ranges of derivatives ``c . J(x) v`` over a domain, one or all entries of a Jacobian."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.questions.entries import EntrySearch
+from lipyomo.base.arguments import instance, real_numbers
+from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.decimals import seconds
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.naming import Names, some
+from lipyomo.problems.norms import ONE_BY_ONE
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.ranges import Range, chosen_functional, why_open
+from lipyomo.problems.result import Status
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class JacobianRanges:
+    """The ranges of all entries of a Jacobian.
+
+    Attributes
+    ----------
+    entries : tuple of tuple of Range
+        One a row (an output, or a functional) and column (an input, or a direction).
+    columns : tuple of int
+        The inputs of the columns; with directions that are no single inputs, their numbers.
+    status : Status
+        ``exact`` if all entries are, else why some are not.
+    seconds : float
+    nodes : int
+        Of branch and bound: boxes, or parts of the domain and of patterns.
+    names : tuple of str, or None
+        Of the inputs of the columns, where they have names.
+    """
+
+    entries: tuple[tuple[Range, ...], ...]
+    columns: tuple[int, ...]
+    status: Status
+    seconds: float
+    nodes: int
+    names: Names | None = None
+
+    def __repr__(self) -> str:
+        rows = len(self.entries)
+        exact = sum(entry.is_exact for row in self.entries for entry in row)
+        return (
+            f"JacobianRanges({rows} x {len(self.columns)} entries, {exact} exact, {self.status}, "
+            f"{seconds(self.seconds)})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "columns": list(self.columns),
+            "names": None if self.names is None else list(self.names),
+            "entries": [[entry.to_dict() for entry in row] for row in self.entries],
+            "status": str(self.status),
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+        }
+
+
+@with_one_blas_thread
+def derivative_range(
+    problem: LipschitzProblem,
+    functional: npt.ArrayLike | None = None,
+    direction: npt.ArrayLike | None = None,
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Range:
+    """The least and the largest value of ``c . J(x) v`` over a domain.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        A network and a domain, maybe with directions; its norms do not matter.
+    functional : array_like, shape (m,), optional
+        c; by default the functional of the problem, or its one output.
+    direction : array_like, shape (d,), optional
+        v, in inputs; by default the one direction of the problem, or its one input.
+    settings : Settings, optional
+        Uses time_limit (for both ends together), threads (processes), executor, dask, seed,
+        progress and should_stop.
+    **changes
+        Fields of `Settings` to set, such as ``time_limit=60``.
+
+    Returns
+    -------
+    Range
+        Of the derivatives on full-dimensional pieces inside the domain, or, of a smooth network,
+        at its points; attained ends are enclosed at the witnesses.
+
+    Raises
+    ------
+    ProblemError
+        If the parts do not fit together, or the direction moves an input that the domain fixes.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> network = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[2.0, 1.0]]])
+    >>> problem = lipyomo.LipschitzProblem(network, lipyomo.Box(-1, 3, 1))
+    >>> found = lipyomo.derivative_range(problem)
+    >>> found.low[1], found.high[0], found.status.value
+    (-1.0, 2.0, 'exact')
+    """
+    settings = chosen_settings(settings, changes)
+    network, d = _checked(problem).network, problem.network.input_dim
+    row = problem.functional
+    if functional is not None or row is None:
+        row = chosen_functional(network, functional)
+    if direction is None:
+        if (d if problem.directions is None else problem.directions.shape[1]) > 1:
+            raise ProblemError("there are several directions.  Remedy: give one of them")
+        along = problem
+    else:
+        v = real_numbers(direction, "the direction", ProblemError).reshape(-1)
+        if v.size != d or not np.isfinite(v).all():
+            raise ProblemError(f"the direction needs {d} finite entries, one an input")
+        if not v.any():
+            raise ProblemError("the direction is zero.  Remedy: give one that moves an input")
+        along = LipschitzProblem(network, problem.domain, "l1", "linf", directions=v)
+    return ranges_along(along, row[None], settings).entries[0][0]
+
+
+@with_one_blas_thread
+def jacobian_ranges(
+    problem: LipschitzProblem, settings: Settings | None = None, **changes: Any
+) -> JacobianRanges:
+    """The ranges of all entries of the Jacobian over a domain, in searches that they share.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        A network and a domain, maybe with directions (``wrt=[0, 3]``) or a functional; its norms do
+        not matter.
+    settings, **changes : optional
+        As of `derivative_range`; the time limit is one for all.
+
+    Returns
+    -------
+    JacobianRanges
+    """
+    rows = np.eye(_checked(problem).network.output_dim)
+    if problem.functional is not None:
+        rows = problem.functional[None]
+    return ranges_along(problem, rows, chosen_settings(settings, changes))
+
+
+def _checked(problem: LipschitzProblem) -> LipschitzProblem:
+    instance(problem, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
+    if problem.free is not None:
+        raise ProblemError("derivatives have no range along inputs that are free of cost")
+    return problem
+
+
+@with_one_blas_thread
+def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings) -> JacobianRanges:
+    """The ranges of ``rows . J T`` for functionals (p, m), some at a time."""
+    clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+    steps, columns, inputs = _steps(problem)
+    size, count = max(1, ONE_BY_ONE // (2 * steps.shape[1])), len(rows)
+    entries: list[tuple[Range, ...]] = []
+    nodes = 0
+    for start in range(0, count, size):
+        part = rows[start : start + size]
+        within = clock.within(clock.left * len(part) / (count - start))
+        found = EntrySearch(problem, steps, part, settings, within)
+        found.run()
+        if within.interrupted:
+            clock.stop()
+        nodes += found.nodes
+        entries += found.ranges()
+    ended = {entry.status for row in entries for entry in row}
+    status = Status.EXACT if ended == {Status.EXACT} else why_open(clock)
+    status = Status.CONTRADICTION if Status.CONTRADICTION in ended else status
+    named = problem.network.input_names if inputs else None
+    names = some(named, list(columns))
+    return JacobianRanges(tuple(entries), columns, status, clock.seconds, nodes, names)
+
+
+def _steps(problem: LipschitzProblem) -> tuple[Matrix, tuple[int, ...], bool]:
+    """The directions (d, k) of a problem's columns, their numbers, and whether these are inputs."""
+    if problem.directions is None:
+        moving = np.flatnonzero(~problem.domain.frozen)
+        return np.eye(problem.network.input_dim)[:, moving], tuple(moving.tolist()), True
+    T = sp.csc_array(problem.directions)
+    T.eliminate_zeros()
+    if (np.diff(T.indptr) == 1).all():
+        return problem.directions, tuple(T.indices.tolist()), True
+    return problem.directions, tuple(range(T.shape[1])), False

@@ -1,0 +1,141 @@
+"""The largest value of a network over a domain: how far two networks can be off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.questions.several import shared
+from lipyomo.analyses.questions.values import value_range
+from lipyomo.base.arguments import instance
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.system.plain import plain
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.ranges import Range, tolerance_of
+from lipyomo.problems.result import Status
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class LargestValue:
+    """The interval of ``sup |f(x)|_beta`` over a domain.
+
+    Attributes
+    ----------
+    lower : float
+        Attained at `x`, in exact arithmetic.
+    upper : float
+        Proved.
+    x : ndarray, shape (d,), or None
+    functional : ndarray, shape (m,), or None
+        The vertex y of the dual ball with ``|y . f(x)| = lower``.
+    status : Status
+        ``exact`` if both ends are equal up to a millionth, else why they are not.
+    seconds : float
+    nodes : int
+    rest : ndarray, shape (d,), optional
+        The point is ``x + rest``, as of `lipyomo.Witness`.
+    """
+
+    lower: float
+    upper: float
+    x: FloatArray | None
+    functional: FloatArray | None
+    status: Status
+    seconds: float
+    nodes: int
+    rest: FloatArray | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the value is known up to a millionth."""
+        return self.status is Status.EXACT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found: dict[str, Any] = plain(vars(self))
+        if self.rest is None:
+            del found["rest"]
+        return found
+
+
+@with_one_blas_thread
+def largest_value(
+    problem: LipschitzProblem | Sequence[LipschitzProblem],
+    settings: Settings | None = None,
+    **changes: Any,
+) -> LargestValue:
+    """Bound ``sup |f(x)|_beta`` over the domain of a problem, or over the domains of several.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem or sequence of LipschitzProblem
+        Its network, domain and output norm count; the domain is bounded, and the dual ball of the
+        norm has vertices (all norms but ``l2``).
+    settings, **changes
+        As of `lipyomo.value_range`.
+
+    Returns
+    -------
+    LargestValue
+
+    Raises
+    ------
+    NormError
+        If the dual ball has no vertices, or too many.
+    ProblemError
+        If the values have no range that is known: on unbounded domains, say.
+    """
+    remedy = "give a LipschitzProblem, or several"
+    instance(problem, (LipschitzProblem, Sequence), "the problem", ProblemError, remedy)
+    problems = [problem] if isinstance(problem, LipschitzProblem) else list(problem)
+    for one in problems:
+        instance(one, LipschitzProblem, "a problem", ProblemError, remedy)
+    if not problems:
+        raise ProblemError("there is no problem.  Remedy: give one or more")
+    chosen = chosen_settings(settings, changes)
+    clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
+    asked = [(one, row) for one in problems for row in _vertices(one)]
+    found: list[Range] = []
+    for k, (one, row) in enumerate(asked):
+        own = replace(chosen, **shared(clock, len(asked) - k))
+        found.append(value_range(one.network, one.domain, row, own))
+        if found[-1].status is Status.INTERRUPTED:
+            clock.stop()
+    best = max(range(len(found)), key=lambda k: found[k].magnitude[0])
+    widest = max(found, key=lambda one: one.magnitude[1])
+    lower, upper = found[best].magnitude[0], widest.magnitude[1]
+    side = 1 if found[best].high[0] >= -found[best].low[1] else 0
+    place = found[best].witnesses[side]
+    close = upper - lower <= tolerance_of(lower)
+    status = Status.EXACT if close else widest.status
+    if lower > upper or any(one.status is Status.CONTRADICTION for one in found):
+        status = Status.CONTRADICTION
+    elif status is Status.EXACT and not close:  # both ends are known, up to the larger one's size
+        status = Status.PRECISION
+    return LargestValue(
+        lower,
+        upper,
+        None if place is None else place.x,
+        asked[best][1],
+        status,
+        clock.seconds,
+        sum(one.nodes for one in found),
+        None if place is None else place.rest,
+    )
+
+
+def _vertices(problem: LipschitzProblem) -> FloatArray:
+    """The functionals whose largest absolute value is the norm."""
+    vertices = problem.dual_vertices
+    if vertices is None:
+        raise NormError(
+            f"the largest value in the norm {problem.output_norm.name} is not known: its dual ball "
+            "has no vertices, or too many.  Remedy: take linf, cross or a functional"
+        )
+    return vertices

@@ -1,0 +1,112 @@
+"""The range of a Lie derivative over a domain: what Lyapunov and barrier certificates ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.questions.values import ends_of
+from lipyomo.base.arguments import instance, real_numbers
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import Layer, Network
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.magnitudes import check_magnitudes
+from lipyomo.problems.ranges import Range, check_parts, chosen_functional
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
+from lipyomo.search.objectives.field import FieldPipeline, FieldQuestion
+
+
+@with_one_blas_thread
+def lie_derivative(
+    V: Network,
+    g: Network | Sequence[Any],
+    domain: Domain,
+    functional: npt.ArrayLike | None = None,
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Range:
+    """The least and the largest value of ``grad V(x) . g(x)`` over a domain.
+
+    Along solutions of ``x' = g(x)`` V changes so fast: if all values are negative, it falls.
+
+    Parameters
+    ----------
+    V : Network
+        Piecewise linear or smooth.
+    g : Network, or (A, b), or (A,)
+        The field: a network with as many outputs as inputs, or the map ``A x + b``.
+    domain : Domain
+        Bounded, and all inputs can move in it.
+    functional : array_like, shape (m,), optional
+        Of V; not needed for a network with one output.
+    settings, **changes : optional
+        As of `lipyomo.derivative_range`.
+
+    Returns
+    -------
+    Range
+        Of the values at points of the domain at which V has a gradient (inside of the domain, if it
+        is piecewise linear); attained ends are enclosed at the witnesses.
+
+    Raises
+    ------
+    ProblemError
+        If the parts do not fit together, the domain is unbounded, or an input cannot move.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> V = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[1.0, 1.0]]])  # |x|
+    >>> found = lipyomo.lie_derivative(V, ([[-2.0]], [0.0]), lipyomo.Box(-1, 3, 1))  # x' = -2 x
+    >>> round(found.low[0], 5), round(abs(found.high[1]), 5)
+    (-6.0, 0.0)
+    """
+    settings = chosen_settings(settings, changes)
+    check_parts(V, domain)
+    if domain.frozen.any():
+        raise ProblemError("an input cannot move in the domain.  Remedy: give it a little width")
+    row = chosen_functional(V, functional)
+    field = _field(g, V.input_dim)
+    check_magnitudes(V, domain, row[None])
+    check_magnitudes(field, domain, None)
+    clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+    points = domain.sample(np.random.default_rng(settings.seed), 64)
+    terms = np.abs(V.gradients(points, row) * field.forward(points)).sum(axis=1)
+    scale = float(terms.max())
+
+    def pipeline(sign: float) -> FieldPipeline:
+        question = FieldQuestion(V, sign * row, domain, scale, field=field)
+        return FieldPipeline(question, settings.seed)
+
+    return ends_of(pipeline, settings, clock)
+
+
+def _field(g: Any, d: int) -> Network:
+    """The field as a network from R^d to R^d."""
+    if isinstance(g, Network):
+        field = g
+    else:
+        instance(g, Sequence, "the field", ProblemError, "give a Network, or (A, b)")
+        if len(g) not in (1, 2):
+            raise ProblemError("the field is neither a network nor (A, b)")
+        A: FloatArray = real_numbers(g[0], "the matrix A", ProblemError)
+        b = np.zeros(d) if len(g) == 1 else real_numbers(g[1], "the offset b", ProblemError)
+        if A.shape != (d, d) or b.shape != (d,):
+            raise ProblemError(
+                f"the field has the shapes {A.shape} and {b.shape}, expected ({d}, {d}) and "
+                f"({d},).  Remedy: give a Network, or a pair (A, b)"
+            )
+        field = Network([Layer(A, b)], "field")
+    if (field.input_dim, field.output_dim) != (d, d):
+        raise ProblemError(
+            f"the field takes {field.input_dim} inputs and has {field.output_dim} outputs: both "
+            f"should be {d}, the inputs of V"
+        )
+    return field

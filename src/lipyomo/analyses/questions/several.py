@@ -1,0 +1,126 @@
+"""Several problems at once, such as the parts of a domain that is a union: the largest constant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from lipyomo.analyses.api import chosen_settings, solve
+from lipyomo.base.errors import MethodError, ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.methods.registry import was_interrupted
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Progress, Result, Status, close_enough
+from lipyomo.problems.run import PROVED, Clock
+from lipyomo.problems.settings import Settings
+
+LEAST = time.get_clock_info("monotonic").resolution
+"""Seconds that a part gets when time is over: there is a bound even so."""
+
+
+def shared(clock: Clock, left: int) -> dict[str, Any]:
+    """Settings of a part where so many are left: they share the time, and end with the clock."""
+    share = max(clock.left / left, LEAST)
+    return {"time_limit": share, "started": None, "should_stop": lambda: clock.interrupted}
+
+
+@with_one_blas_thread
+def solve_largest(
+    problems: Sequence[LipschitzProblem],
+    method: str = "auto",
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Result:
+    """Bound the largest constant of several problems, one after the other.
+
+    Parameters
+    ----------
+    problems : sequence of LipschitzProblem
+        Of one network, in the same norms.
+    method, settings, **changes
+        As for `lipyomo.solve`.  What is left of the time limit is shared by the problems to come.
+
+    Returns
+    -------
+    Result
+        Its witness is one of the problem with the largest lower end: ``details["part"]``.
+        ``details["parts"]`` has the interval of each.
+
+    Raises
+    ------
+    LipyomoError
+        If there is no problem, or one cannot be treated.
+    """
+    if not problems:
+        raise ProblemError("there is no problem to solve.  Remedy: give one or more")
+    chosen = chosen_settings(settings, changes)
+    clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
+    if len(problems) == 1:
+        return solve(problems[0], method, chosen)
+    if chosen.checkpoint is not None:
+        raise MethodError("a checkpoint is one of a single search, and there are several problems")
+    found: list[Result] = []
+    history: list[tuple[float, float, float]] = []
+    for k, problem in enumerate(problems):
+        left = len(problems) - k
+        upper = max((one.upper for one in found), default=0.0) if left == 1 else float("inf")
+        lower = max((one.lower for one in found), default=0.0)
+
+        def told(now: Progress, k: int = k, lower: float = lower, upper: float = upper) -> None:
+            if chosen.progress is not None:
+                message = f"part {k + 1} of {len(problems)}"
+                ends = max(lower, now.lower), max(upper, now.upper)
+                chosen.progress(Progress(clock.seconds, *ends, now.nodes, message))
+
+        own = replace(chosen, **shared(clock, left), progress=told)
+        found.append(solve(problem, method, own))
+        if was_interrupted(found[-1]):
+            clock.stop()
+        ends = max(lower, found[-1].lower), max(upper, found[-1].upper)
+        history.append((clock.seconds, *ends))
+    return _largest(problems, found, history, clock.seconds)
+
+
+def _largest(
+    problems: Sequence[LipschitzProblem],
+    found: Sequence[Result],
+    history: list[tuple[float, float, float]],
+    seconds: float,
+) -> Result:
+    """The result of all from those of each."""
+    best = max(range(len(found)), key=lambda k: found[k].lower)
+    widest = max(found, key=lambda one: one.upper)
+    lower, upper = found[best].lower, widest.upper
+    status = widest.status
+    if lower > upper or any(one.status is Status.CONTRADICTION for one in found):
+        status = Status.CONTRADICTION
+    elif found[best].status is Status.EXACT and close_enough(lower, upper):
+        status = Status.EXACT
+    estimates = [one.estimate for one in found if one.estimate is not None]
+    parts = [
+        {
+            "domain": problem.domain.describe(),
+            "lower": one.lower,
+            "upper": one.upper,
+            "status": str(one.status),
+            "seconds": one.seconds,
+        }
+        for problem, one in zip(problems, found, strict=True)
+    ]
+    unproved = [one.basis for one in found if one.basis not in (None, PROVED)]
+    return replace(
+        found[best],
+        upper=upper,
+        status=status,
+        estimate=max(estimates, default=None),
+        seconds=seconds,
+        nodes=sum(one.nodes or 0 for one in found),
+        unstable=None,
+        basis=unproved[0] if unproved else widest.basis,
+        warnings=list(dict.fromkeys(note for one in found for note in one.warnings)),
+        history=history,
+        details={**found[best].details, "part": best, "parts": parts},
+        look_ahead=None,
+    )

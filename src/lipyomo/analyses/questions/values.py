@@ -1,0 +1,160 @@
+"""The exact range of a network's values over a domain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.api import chosen_settings
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import FloatArray, Network
+from lipyomo.primal.regions.value import value_at
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.magnitudes import check_magnitudes
+from lipyomo.problems.ranges import Range, check_parts, chosen_functional
+from lipyomo.problems.reductions.exact import exactly
+from lipyomo.problems.reductions.reduction import Reduction
+from lipyomo.problems.result import Point, Progress, Status
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.engine import Found
+from lipyomo.search.engine.protocol import NODES
+from lipyomo.search.engine.protocol import Pipeline as Searching
+from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.params import PARAMS
+from lipyomo.search.objectives.pipeline import Pipeline
+from lipyomo.search.objectives.smooth import SmoothPipeline
+from lipyomo.search.start import searched
+
+
+@with_one_blas_thread
+def value_range(
+    network: Network,
+    domain: Domain,
+    functional: npt.ArrayLike | None = None,
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Range:
+    """The least and the largest value of ``c . f`` over a domain.
+
+    Parameters
+    ----------
+    network : Network
+        f.
+    domain : Domain
+        A bounded one: a box, a ball, or a polytope; inputs may be frozen.
+    functional : array_like, shape (m,), optional
+        c; not needed for a network with one output.
+    settings, **changes : optional
+        As of `lipyomo.derivative_range`.
+
+    Returns
+    -------
+    Range
+        Attained ends are values at the witnesses, in exact arithmetic on the weights as they are,
+        or in balls where units are smooth.
+
+    Raises
+    ------
+    ProblemError
+        If the parts do not fit together, or the domain is unbounded.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> network = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[2.0, 1.0]]])
+    >>> found = lipyomo.value_range(network, lipyomo.Box(-1, 3, 1))
+    >>> found.low[0] <= 0.0 <= found.low[1], found.high[0], found.status.value
+    (True, 6.0, 'exact')
+    """
+    settings = chosen_settings(settings, changes)
+    check_parts(network, domain)
+    row = chosen_functional(network, functional)
+    check_magnitudes(network, domain, row[None])
+    clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+    reduced = exactly(network, domain)
+    if not reduced.moving.any() or not reduced.network.linked[row != 0].any():  # a constant
+        value, center = value_at(network, row, domain.center), Point(domain.center)
+        return Range(value, value, (center, center), Status.EXACT, clock.seconds)
+    domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
+    sample = domain.sample(np.random.default_rng(settings.seed), 64)
+    scale = _scale(reduced.network, row, sample)
+    kind = SmoothPipeline if reduced.network.smooth else Pipeline
+
+    def pipeline(sign: float) -> Searching[Any, Any]:
+        return kind(Question(reduced.network, sign * row, domain, scale), settings.seed)
+
+    found = ends_of(pipeline, settings, clock)
+    low, high = found.witnesses
+    return replace(found, witnesses=(_lifted(reduced, low), _lifted(reduced, high)))
+
+
+def ends_of(
+    pipeline: Callable[[float], Searching[Any, Any]], settings: Settings, clock: Clock
+) -> Range:
+    """Both ends: the largest values that two searches find, that of minus one and that of one.
+
+    Parameters
+    ----------
+    pipeline : callable
+        From a sign to what searches values of that sign.
+    settings : Settings
+    clock : Clock
+        For both together.
+    """
+    ends: list[Found[Any]] = []
+    scarce = clock
+    for sign in (-1.0, 1.0):
+        part = clock.within((1.0 if ends else 0.5) * clock.left)
+        heard = _heard(settings, clock, sign)
+        ends.append(searched(pipeline(sign), settings, part, heard))
+        if part.interrupted:
+            clock.stop()
+        if part.expired:
+            scarce = part
+    lower, upper = ends
+    return Range(
+        (-lower.upper + 0.0, -lower.best.value + 0.0),  # no negative zeros
+        (upper.best.value + 0.0, upper.upper + 0.0),
+        (_point(lower), _point(upper)),
+        Status.EXACT,
+        clock.seconds,
+        sum(end.counters.get(NODES, 0) for end in ends),
+    ).ended(scarce)
+
+
+def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
+    """The size of ``c . f`` at some points, and some of that of the terms that cancel in it.
+
+    Values of a difference can be far smaller than its parts', and are not known better than these.
+    """
+    h = points
+    for layer in network.hidden:
+        h = layer.activate(layer.preactivation(h))
+    values = np.abs(network.head.preactivation(h) @ row)
+    terms = (np.abs(h) @ network.head.sizes.T + np.abs(network.head.bias)) @ np.abs(row)
+    return float(max(values.max(), PARAMS.cancelled * terms.max()))
+
+
+def _point(found: Found[Any]) -> Point | None:
+    return None if found.best.point is None else Point.at(found.best.point)
+
+
+def _lifted(reduced: Reduction, at: Point | None) -> Point | None:
+    return None if at is None else Point.at(reduced.lift_point(at.point))
+
+
+def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:
+    """What tells the caller how far one end is."""
+
+    def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+        if settings.progress is not None:
+            end = "largest value" if sign > 0 else "least value, negated"
+            settings.progress(Progress(clock.seconds, -math.inf, upper, nodes, end))
+
+    return hear

@@ -1,0 +1,243 @@
+"""One call from a file or a model to its constant, for notebooks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.questions.several import solve_largest
+from lipyomo.base.arguments import brief, instance, real_numbers
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Box, Domain, ball
+from lipyomo.problems.domains.vnnlib import read_vnnlib
+from lipyomo.problems.norms import OutputNorm
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Result
+
+if TYPE_CHECKING:
+    from lipyomo.formats.onnx.arrange import Fixed, Output
+
+Side: TypeAlias = "npt.ArrayLike"
+"""A number for all inputs, or one for each, in the network's shape or flattened."""
+
+
+@with_one_blas_thread
+def lipschitz(
+    network: Any,
+    box: Sequence[Side] | Domain | None = None,
+    norm: str = "linf",
+    output_norm: str | OutputNorm | None = None,
+    *,
+    center: Side | None = None,
+    radius: float | None = None,
+    clip: tuple[Side, Side] | None = None,
+    vnnlib: str | os.PathLike[str] | None = None,
+    functional: npt.ArrayLike | None = None,
+    margin: int | None = None,
+    wrt: Any = None,
+    weights: npt.ArrayLike | None = None,
+    directions: npt.ArrayLike | None = None,
+    output: Output = None,
+    fixed: Fixed | None = None,
+    method: str = "auto",
+    **settings: Any,
+) -> Result:
+    """The local Lipschitz constant of a network, from wherever it comes.
+
+    Parameters
+    ----------
+    network : str, path-like, Network, torch.nn.Module or scikit-learn estimator
+        A path is that of an ONNX file, which is compared with onnxruntime.  A module that does not
+        start with a Linear layer takes its input shape from the box or the center.
+    box : (low, high) or Domain, optional
+        The inputs; numbers stand for all of them.
+    norm : {'linf', 'l1', 'l2'}, optional
+        Of the inputs.
+    output_norm : str or OutputNorm, optional
+        ``l1``, ``l2``, ``linf``, ``cross`` or ``cross(i)``; by default the scalar itself for one
+        output, else linf.
+    center, radius : array_like and float, optional
+        A ball in the norm of the inputs, instead of a box.
+    clip : (low, high), optional
+        Cuts the ball.
+    vnnlib : str or path-like, optional
+        A VNN-LIB file of conditions on the inputs, instead of a box.
+    functional : array_like, shape (m,), optional
+        The scalar ``|c . f|`` instead of an output norm.
+    margin : int, optional
+        Class i: the norm cross(i) instead of an output norm.
+    wrt, weights, directions : optional
+        Directions, as of `LipschitzProblem`.
+    output, fixed : optional
+        Of an ONNX file, as of `load`.
+    method : str, optional
+        ``auto`` takes an exact one.
+    **settings
+        Fields of `Settings`, such as ``time_limit=10``.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    LipyomoError
+        If the network cannot be read, or there is no domain, or not one only.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> lipyomo.lipschitz("models/iris.onnx", box=(4, 6), time_limit=10).is_exact
+    True
+    """
+    given = {"box": box, "center": center, "vnnlib": vnnlib}
+    known = [name for name, value in given.items() if value is not None]
+    if len(known) != 1:
+        raise ProblemError(
+            f"{' and '.join(known) or 'no domain'} given.  Remedy: give one of box=(0, 1), "
+            "center= with radius=, or vnnlib=FILE"
+        )
+    if (radius is not None or clip is not None) and center is None:
+        raise ProblemError("radius and clip are about a ball.  Remedy: give its center")
+    path = isinstance(network, str | os.PathLike)
+    check_file_options(path, output, fixed)
+    read = network_of(network, _shape(box, center), output, fixed)
+    if vnnlib is not None:
+        domains = list(read_vnnlib(vnnlib).parts)
+    elif center is not None:
+        domains = [_ball(center, radius, clip, norm, read.input_dim)]
+    else:
+        domains = [box if isinstance(box, Domain) else Box(*_pair(box, "box"), read.input_dim)]
+    problems = [
+        LipschitzProblem(
+            read,
+            domain,
+            norm,
+            output_norm,
+            functional,
+            margin,
+            directions=directions,
+            wrt=wrt,
+            weights=weights,
+        )
+        for domain in domains
+    ]
+    if path:
+        from lipyomo.formats.onnx import check_against_runtime
+
+        check_against_runtime(read, network, domain=domains[0], output=output, fixed=fixed)
+    return solve_largest(problems, method, **settings)
+
+
+class Given(NamedTuple):
+    """A network, and what is known of where it comes from.
+
+    Attributes
+    ----------
+    network : Network
+    onnx : (path, output, fixed) or None
+        The ONNX file, and what was taken of it.
+    classes : sequence or None
+        Of a scikit-learn classifier, in their order.
+    """
+
+    network: Network
+    onnx: tuple[Any, ...] | None
+    classes: Any
+
+
+def read_network(
+    given: Any, inputs: Any, output: Output = None, fixed: Fixed | None = None
+) -> Given:
+    """The network of a path, a model or an estimator, for rows of inputs.
+
+    Raises
+    ------
+    LipyomoError
+        If it cannot be read, or is none.
+    """
+    path = isinstance(given, str | os.PathLike)
+    check_file_options(path, output, fixed)
+    shape = () if isinstance(given, Network) or hasattr(inputs, "columns") else np.shape(inputs)[1:]
+    network = network_of(given, shape if len(shape) > 1 else None, output, fixed)
+    if not path:
+        return Given(network, None, getattr(given, "classes_", None))
+    from lipyomo.formats.onnx import check_against_runtime
+
+    check_against_runtime(network, given, output=output, fixed=fixed)
+    return Given(network, (given, output, fixed), None)
+
+
+def check_file_options(path: bool, output: Output, fixed: Fixed | None) -> None:
+    """Refuse what is about a file where the network comes from none."""
+    if not path and (output is not None or fixed is not None):
+        raise ProblemError("output and fixed are about an ONNX file, and the network is none")
+
+
+def network_of(
+    given: Any,
+    shape: tuple[int, ...] | None = None,
+    output: Output = None,
+    fixed: Fixed | None = None,
+) -> Network:
+    """The network of a path or a model, not compared with onnxruntime yet."""
+    if isinstance(given, Network):
+        return given
+    if isinstance(given, str | os.PathLike):
+        from lipyomo.formats.onnx import load
+
+        return load(given, output=output, fixed=fixed, check=False)
+    torch, sklearn = sys.modules.get("torch"), sys.modules.get("sklearn.base")
+    if torch is not None and isinstance(given, torch.nn.Module):
+        from lipyomo.formats.importers import from_torch
+
+        return from_torch(given, input_shape=shape)
+    if sklearn is not None and isinstance(given, sklearn.BaseEstimator):
+        from lipyomo.formats.importers import from_sklearn
+
+        return from_sklearn(given)
+    raise ProblemError(
+        f"the network is {brief(given)}.  Remedy: give the path of an ONNX file, a Network, a "
+        "torch module or a scikit-learn estimator"
+    )
+
+
+def _ball(
+    center: Side, radius: float | None, clip: tuple[Side, Side] | None, norm: str, size: int
+) -> Domain:
+    """The ball around a center in so many inputs."""
+    if radius is None:
+        raise ProblemError("a ball needs a radius.  Remedy: give radius=")
+    ends = None if clip is None else _pair(clip, "clip")
+    at = np.broadcast_to(_flat(center), size) if np.size(center) == 1 else _flat(center)
+    return ball(at, radius, norm, ends)
+
+
+def _shape(box: Any, center: Any) -> tuple[int, ...] | None:
+    """The shape of one input, if the domain has one of several axes."""
+    sides = list(box) if isinstance(box, Sequence | np.ndarray) else [center]
+    shapes = [np.shape(side) for side in sides if np.ndim(side) > 1]
+    return shapes[0] if shapes else None
+
+
+def _pair(sides: Any, what: str) -> tuple[Any, Any]:
+    """Two sides, flattened."""
+    remedy = f"give two, as in {what}=(0, 1)"
+    instance(sides, (Sequence, np.ndarray), what, ProblemError, remedy)
+    if len(sides) != 2:
+        raise ProblemError(f"{what} has {len(sides)} sides.  Remedy: {remedy}")
+    low, high = map(_flat, sides)
+    return low, high
+
+
+def _flat(side: Any) -> Any:
+    """A side as a number, or as a row of numbers."""
+    numbers = real_numbers(side, "the domain", ProblemError)
+    return float(numbers) if numbers.ndim == 0 else numbers.reshape(-1)

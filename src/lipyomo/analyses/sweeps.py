@@ -1,0 +1,217 @@
+"""Many problems on many cores, or on a cluster: the same answers, in the order they finish.
+
+A sweep runs one method on a family of problems (all balls around a test set, all snapshots of a
+training run).  One problem that fails spoils nothing: its error comes back in its place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lipyomo.analyses.api import chosen_settings, solve
+from lipyomo.analyses.maps.params import PARAMS
+from lipyomo.analyses.maps.together import joins, together
+from lipyomo.base.arguments import instance
+from lipyomo.base.errors import LipyomoError, MethodError, ProblemError
+from lipyomo.base.system.parallel import Workers
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.methods.registry import get_method, was_interrupted
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Result, frame_of
+from lipyomo.problems.settings import Settings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One problem's answer.
+
+    Attributes
+    ----------
+    index : int
+        Position of the problem in the sweep.
+    result : Result or None
+    error : str or None
+        The sentence of the error that the problem caused, if it did.
+    """
+
+    index: int
+    result: Result | None
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row's numbers for a table; None where there is none."""
+        found = None if self.result is None else self.result.to_dict()
+        names = ("lower", "upper", "status", "method", "gap", "nodes", "seconds")
+        values = {name: None if found is None else found[name] for name in names}
+        return {"index": self.index, **values, "error": self.error}
+
+
+class Sweep(Iterator[SweepRow]):
+    """The rows of a sweep, as they finish; see `sweep`."""
+
+    def __init__(self, rows: Iterator[SweepRow]) -> None:
+        self._rows = rows
+        self._given = 0
+
+    def __repr__(self) -> str:
+        given = f"{self._given} row{'s' * (self._given != 1)} given so far"
+        return f"Sweep({given}; iterate over it, or call to_frame)"
+
+    @with_one_blas_thread
+    def __next__(self) -> SweepRow:
+        row = next(self._rows)
+        self._given += 1
+        return row
+
+    def to_frame(self) -> DataFrame:
+        """All rows that are left as a pandas frame, in the order of the problems.
+
+        Raises
+        ------
+        LipyomoError
+            If pandas is not installed.
+        """
+        return frame_of(row.to_dict() for row in sorted(self, key=lambda row: row.index))
+
+
+def sweep(
+    problems: Iterable[LipschitzProblem],
+    method: str = "auto",
+    settings: Settings | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    dask: str | None = None,
+    **changes: Any,
+) -> Sweep:
+    """Solve many problems in processes of their own; rows come as they finish.
+
+    Parameters
+    ----------
+    problems : iterable of LipschitzProblem
+        Taken as workers get free: a generator of a million is fine.  Boxes in a list that share
+        their network and norms are bounded together first, as those of a map
+        (`lipyomo.analyses.maps`).
+    method : str, optional
+        As for `lipyomo.solve`.
+    settings : Settings, optional
+        The time limit is that of each problem.  Each problem runs on one thread unless `threads`
+        says otherwise; callbacks (`progress`, `should_stop`) do not reach other processes and are
+        dropped.
+    workers : int, optional
+        Number of processes; one a core by default, 1 runs everything in this process.
+    executor : concurrent.futures.Executor, optional
+        Run there instead, such as ``distributed.Client(...).get_executor()`` or
+        ``mpi4py.futures.MPIPoolExecutor()``.
+    dask : str, optional
+        Address of a dask scheduler to run on (extra ``[dask]``).
+    **changes
+        Fields of `Settings` to set, such as ``time_limit=60``.
+
+    Returns
+    -------
+    Sweep
+        An iterator of `SweepRow` in the order of completion (with one worker, of the problems);
+        ``to_frame()`` collects them.  Ctrl-C ends it, after the interval of the problem under way.
+
+    Raises
+    ------
+    LipyomoError
+        If the number of workers is not positive, a setting is wrong, or the solver cannot be used.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> network = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[1.0, 2.0]]])
+    >>> boxes = [lipyomo.Box(-1.0, 0.0, 1), lipyomo.Box(0.0, 1.0, 1)]
+    >>> problems = [lipyomo.LipschitzProblem(network, box) for box in boxes]
+    >>> [row.result.lower for row in lipyomo.sweep(problems, workers=1, time_limit=10)]
+    [2.0, 1.0]
+    """
+    instance(problems, Iterable, "the problems", ProblemError, "a sequence of LipschitzProblem")
+    if method != "auto":
+        get_method(method)
+    chosen = chosen_settings(settings, changes)
+    if chosen.checkpoint is not None:
+        raise MethodError("a checkpoint is that of one problem, and a sweep has many")
+    if chosen.solver != "auto":
+        from lipyomo.solvers.registry import get_solver
+
+        get_solver(chosen.solver, chosen.solvers_file)
+    chosen = replace(chosen, progress=None, should_stop=None, threads=chosen.threads or 1)
+    known = len(problems) if isinstance(problems, list | tuple) else None
+    context: Workers[Any, Any] = Workers(workers, executor, dask, known)
+    return Sweep(_rows(context, problems, method, chosen))
+
+
+def _rows(
+    context: Workers[Any, Any],
+    problems: Iterable[LipschitzProblem],
+    method: str,
+    settings: Settings,
+) -> Iterator[SweepRow]:
+    solved = partial(solve, method=method, settings=settings)
+    with context as pool:
+        for index, result in _found(problems, joins(method, settings), solved, pool, settings):
+            row = (
+                SweepRow(index, result)
+                if isinstance(result, Result)
+                else SweepRow(index, None, str(result))
+            )
+            logger.info("problem %d: %s", index, row.error or f"{row.result!r}".splitlines()[0])
+            yield row
+            if row.result is not None and was_interrupted(row.result):
+                raise KeyboardInterrupt  # which the method has answered with what it had
+
+
+def _found(
+    problems: Iterable[LipschitzProblem],
+    joined: bool,
+    solved: Callable[[LipschitzProblem], Result],
+    pool: Workers[Any, Any],
+    settings: Settings,
+) -> Iterator[tuple[int, Result | LipyomoError]]:
+    """Problems one by one, after those that can be bounded together if they are in a list."""
+    if not (joined and isinstance(problems, Sequence)):
+        yield from pool.run(solved, problems)
+        return
+    for first in range(0, len(problems), PARAMS.job):
+        some = problems[first : first + PARAMS.job]
+        known = together(some, settings, pool)
+        for index, result in _merged(known, pool, solved, enumerate(some)):
+            yield first + index, result
+
+
+def _merged(
+    known: dict[int, Result],
+    pool: Workers[Any, Any],
+    solved: Callable[[LipschitzProblem], Result],
+    problems: Iterable[tuple[int, LipschitzProblem]],
+) -> Iterator[tuple[int, Result | LipyomoError]]:
+    """Results that are known and those that are still to come, in the order of the problems."""
+    numbers: list[int] = []
+
+    def jobs() -> Iterator[LipschitzProblem]:
+        for number, problem in problems:
+            if number not in known:
+                numbers.append(number)
+                yield problem
+
+    waiting = deque(sorted(known))
+    for place, result in pool.run(solved, jobs()):
+        while waiting and waiting[0] < numbers[place]:
+            k = waiting.popleft()
+            yield k, known[k]
+        yield numbers[place], result
+    for k in waiting:
+        yield k, known[k]

@@ -1,0 +1,1 @@
+"""What knows no networks: errors, arguments, arrays, numbers, the machine, pictures."""

@@ -1,0 +1,240 @@
+"""Exact arithmetic on float64 numbers: integers times a power of two, multiplied by FLINT.
+
+Every finite float64 is an integer times a power of two, and so are sums and products of them.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
+
+from lipyomo.base.arrays import FloatArray, Matrix, dense
+from lipyomo.base.numerics.exactness import unit_exponents
+from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
+
+MOST_TERMS = 1 << 16
+"""Products that are summed up exactly where they cancel: milliseconds."""
+
+
+def whole(values: FloatArray) -> tuple[list[int], int]:
+    """Finite numbers as integers times ``2**exponent``, in the order of the flat array."""
+    flat = np.asarray(values, dtype=np.float64).reshape(-1)
+    mantissa, exponent = np.frexp(flat)
+    digits = np.ldexp(mantissa, 53).astype(np.int64)
+    used = np.flatnonzero(digits)
+    if not used.size:
+        return [0] * flat.size, 0
+    base = int(unit_exponents(flat[used]).min())  # of the lowest bit: short integers stay short
+    shift = np.where(digits == 0, 0, exponent.astype(np.int64) - 53 - base)
+    found = [
+        d << s if s >= 0 else d >> -s for d, s in zip(digits.tolist(), shift.tolist(), strict=True)
+    ]
+    return found, base
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A matrix ``matrix * 2**exponent``.
+
+    Attributes
+    ----------
+    matrix : flint.fmpz_mat
+    exponent : int
+    """
+
+    matrix: fmpz_mat
+    exponent: int
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Exact:
+        """The exact values of a finite float64 matrix; a vector becomes a column."""
+        digits, exponent = whole(values)
+        columns = values.shape[1] if values.ndim == 2 else 1
+        return cls(fmpz_mat(values.shape[0], columns, digits), exponent)
+
+    def __matmul__(self, other: Exact) -> Exact:
+        return Exact(self.matrix * other.matrix, self.exponent + other.exponent)
+
+    def aligned(self, exponent: int) -> fmpz_mat:
+        """The integers with respect to a smaller exponent."""
+        shift = self.exponent - exponent
+        return self.matrix if shift == 0 else self.matrix * fmpz(1 << shift)
+
+    def __add__(self, other: Exact) -> Exact:
+        low = min(self.exponent, other.exponent)
+        return Exact(self.aligned(low) + other.aligned(low), low)
+
+    def __sub__(self, other: Exact) -> Exact:
+        low = min(self.exponent, other.exponent)
+        return Exact(self.aligned(low) - other.aligned(low), low)
+
+    def columns_scaled(self, factors: FloatArray) -> Exact:
+        """Times ``diag(factors)`` from the right."""
+        return self.transposed().rows_scaled(factors).transposed()
+
+    def rows_scaled(self, factors: FloatArray) -> Exact:
+        """Times ``diag(factors)`` from the left."""
+        digits, exponent = whole(factors)
+        width = self.matrix.ncols()
+        rows = [
+            row if factor == 1 else [factor * entry for entry in row] if factor else [0] * width
+            for row, factor in zip(self.matrix.tolist(), digits, strict=True)
+        ]
+        return Exact(_matrix(rows, width), self.exponent + exponent)
+
+    def transposed(self) -> Exact:
+        """The transpose."""
+        return Exact(self.matrix.transpose(), self.exponent)
+
+    def rationals(self) -> list[list[fmpq]]:
+        """The entries of each row."""
+        return [[rational(entry, self.exponent) for entry in row] for row in self.matrix.tolist()]
+
+
+def _matrix(rows: list[list[fmpz]] | list[list[int]], width: int) -> fmpz_mat:
+    """A matrix of rows, of which there may be none."""
+    return fmpz_mat(len(rows), width, [entry for row in rows for entry in row])
+
+
+def rational(whole_part: fmpz, exponent: int) -> fmpq:
+    """``whole_part * 2**exponent``."""
+    if exponent >= 0:
+        return fmpq(whole_part * fmpz(1 << exponent))
+    return fmpq(whole_part, fmpz(1 << -exponent))
+
+
+def exact(value: float) -> fmpq:
+    """A finite float64 number as a rational."""
+    top, bottom = float(value).as_integer_ratio()
+    return fmpq(top, bottom)
+
+
+def affine_value(row: FloatArray, x: FloatArray, constant: float) -> fmpq:
+    """``row . x + constant`` of finite numbers, exactly."""
+    pairs = zip(row.tolist(), x.tolist(), strict=True)
+    return sum((exact(a) * exact(v) for a, v in pairs), exact(constant))
+
+
+def close_product(left: FloatArray, right: Matrix) -> tuple[FloatArray, FloatArray]:
+    """``left @ right``, and what its entries may be off by.
+
+    What cancels is rounding in float64: such entries are summed up exactly, and rounded once, as
+    long as they are few.
+
+    Parameters
+    ----------
+    left : ndarray, shape (k, m)
+    right : Matrix, shape (m, n)
+
+    Returns
+    -------
+    (ndarray, ndarray), shapes (k, n)
+    """
+    found = np.asarray(left @ right)
+    errors = gamma(left.shape[1]) * np.asarray(np.abs(left) @ abs(right))
+    terms = np.count_nonzero(left, axis=1)
+    once = (terms <= 1) | ((terms == 2) & np.isin(left, (-1.0, 0.0, 1.0)).all(axis=1))
+    errors[once] = UNIT * np.abs(found[once])  # a product, or a difference
+    rows, columns = np.nonzero(errors > EQUAL * np.abs(found))
+    if rows.size * left.shape[1] > MOST_TERMS:
+        return found, errors
+    for j in np.unique(columns).tolist():
+        own = rows[columns == j]
+        column = np.asarray(dense(right[:, [j]]))
+        sums = (Exact.of(left[own]) @ Exact.of(column)).rationals()
+        found[own, j] = [approximate(value) for (value,) in sums]
+        errors[own, j] = UNIT * np.abs(found[own, j])
+    return found, errors
+
+
+def fraction(value: fmpq) -> Fraction:
+    """A rational as one of Python's."""
+    return Fraction(int(value.p), int(value.q))
+
+
+class ExactWeights:
+    """The weights and biases of a layer, ``[[W, b], [0, 1]]``, without rounding.
+
+    Sparse weights stay sparse: their products are sums over the entries that are there.
+
+    Parameters
+    ----------
+    weight : ndarray or sparse array, shape (n, n_in)
+    bias : ndarray, shape (n,)
+    """
+
+    def __init__(self, weight: Matrix, bias: FloatArray) -> None:
+        n, inputs = weight.shape
+        self._dense: Exact | None = None
+        if isinstance(weight, np.ndarray):
+            full = np.zeros((n + 1, inputs + 1))
+            full[:n, :inputs], full[:n, inputs], full[n, inputs] = weight, bias, 1.0
+            self._dense = Exact.of(full)
+            return
+        one = sp.csr_array([[1.0]])
+        column = sp.csr_array(bias[:, None])
+        self._matrix = sp.csr_array(sp.block_array([[weight, column], [None, one]]))
+        self._matrix.sum_duplicates()
+
+    def after(self, signal: Exact) -> Exact:
+        """``[[W, b], [0, 1]] @ signal`` for a signal of shape (n_in + 1, w)."""
+        if self._dense is not None:
+            return self._dense @ signal
+        return _sparse_product(self._matrix, signal)
+
+    def before(self, rows: Exact) -> Exact:
+        """``rows @ [[W, b], [0, 1]]`` for rows of shape (k, n + 1)."""
+        if self._dense is not None:
+            return rows @ self._dense
+        transposed = sp.csr_array(self._matrix.T)
+        return _sparse_product(transposed, rows.transposed()).transposed()
+
+
+def _sparse_product(matrix: sp.csr_array, signal: Exact) -> Exact:
+    digits, exponent = whole(matrix.data)
+    rows, width = signal.matrix.tolist(), signal.matrix.ncols()
+    indices, starts = matrix.indices.tolist(), matrix.indptr.tolist()
+    zero = fmpz(0)
+    found = []
+    for start, stop in pairwise(starts):
+        terms = [(digits[p], rows[indices[p]]) for p in range(start, stop)]
+        found.append([sum((a * row[j] for a, row in terms), zero) for j in range(width)])
+    return Exact(_matrix(found, width), signal.exponent + exponent)
+
+
+def row_reduced(matrix: fmpq_mat) -> tuple[list[list[fmpq]], list[int]]:
+    """The nonzero rows of the reduced echelon form, and the column of each one's pivot."""
+    reduced, rank = matrix.rref()
+    table = reduced.tolist()[:rank]
+    return table, [next(j for j, value in enumerate(row) if value != 0) for row in table]
+
+
+def approximate(value: fmpq) -> float:
+    """A rational as the nearest finite float64 number."""
+    try:
+        return int(value.p) / int(value.q)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, 1 if value.p > 0 else -1)
+
+
+def root_below(square: fmpq) -> float:
+    """The largest float64 number whose square is at most `square` (not negative)."""
+    if square == 0:
+        return 0.0
+    top, bottom = int(square.p), int(square.q)
+    shift = max(0, 120 - (top.bit_length() - bottom.bit_length()))
+    shift += shift % 2
+    try:
+        value = math.isqrt((top << shift) // bottom) / (1 << (shift // 2))
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0)
+    while exact(value) ** 2 > square:
+        value = math.nextafter(value, 0.0)
+    return value

@@ -1,0 +1,361 @@
+"""Where parallel work runs: this process, a pool of processes, dask, or any executor.
+
+Everything that runs in parallel goes through `concurrent.futures.Executor`, so that a cluster is
+one argument away: ``dask.distributed.Client.get_executor()`` and ``mpi4py.futures`` are executors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
+from typing import Any, Generic, TypeVar, cast
+
+from lipyomo.base.arguments import whole_number
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.system.extras import require
+from lipyomo.base.system.processes import Interpreter, reason, without_messages
+from lipyomo.base.system.threads import usable_cores, with_one_blas_thread
+
+Job = TypeVar("Job")
+Value = TypeVar("Value")
+
+AHEAD = 2
+"""Jobs a worker that are handed over before any is finished."""
+
+UNKNOWN = 16
+"""Workers that an executor of somebody else's is taken to have."""
+
+
+class InlineExecutor(Executor):
+    """Runs every call at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call, and return a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except LipyomoError as error:
+            future.set_exception(error)
+        return future
+
+
+@with_one_blas_thread
+def _called(
+    tell: object, function: Callable[..., Value], *arguments: object, **keywords: object
+) -> Value:
+    """Call a function in a process of a `Crew`, of which there is one a core."""
+    return without_messages(tell, function, *arguments, **keywords)
+
+
+class Crew(Executor):
+    """Runs calls in processes of its own, which start when there is something for them to do.
+
+    Each is a fresh interpreter, since solver libraries keep threads that do not survive a fork.
+    None of them hears of Ctrl-C.  One that dies loses its own call only (`BrokenProcessPool`);
+    another starts for the next one.
+
+    Parameters
+    ----------
+    processes : int
+        The most at a time.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="crew")
+        self._idle: list[Interpreter] = []
+        self._busy: set[Interpreter] = set()
+        self._lock = threading.Lock()
+        self._killed = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have a function of a module called."""
+        return self._threads.submit(self._call, pickle.dumps((_called, (fn, *args), kwargs)))
+
+    def _call(self, content: bytes) -> Any:
+        with self._lock:
+            if self._killed:
+                raise BrokenProcessPool("the processes have been ended")
+            process = self._idle.pop() if self._idle else Interpreter()
+            self._busy.add(process)
+        alive = False
+        try:
+            process.send(content)
+            answer = process.receive()
+            alive = True
+            kind, said = pickle.loads(answer)
+            alive = kind != "crashed"
+        except (EOFError, OSError) as error:
+            if alive:  # reading the answer has failed, not the process
+                raise
+            raise BrokenProcessPool(reason(process.code())) from error
+        finally:
+            with self._lock:
+                self._busy.discard(process)
+                if alive:
+                    self._idle.append(process)
+            if not alive:
+                process.kill()
+        if kind == "crashed":
+            raise BrokenProcessPool(said)
+        if kind == "failed":
+            raise said
+        return said
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls, and end the processes: at once unless `wait` is asked for."""
+        if not wait:
+            self.kill()
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
+        self.kill()
+
+    def kill(self) -> None:
+        """End all processes, busy or not."""
+        with self._lock:
+            self._killed = True
+            processes = [*self._idle, *self._busy]
+            self._idle.clear()
+        for process in processes:
+            process.kill()
+
+
+class Carried(Generic[Job, Value]):
+    """A function that is pickled once, and unpickled once in every process that calls it.
+
+    So what it holds (a network, constants that it has found) stays from one job to the next.
+    """
+
+    def __init__(self, function: Callable[[Job], Value]) -> None:
+        self._content = pickle.dumps(function)
+        self._key = hashlib.sha256(self._content).digest()
+
+    @with_one_blas_thread
+    def __call__(self, job: Job) -> Value:
+        """Call the function, wherever the executor has brought it."""
+        if self._key not in _CARRIED:
+            _CARRIED.clear()
+            _CARRIED[self._key] = pickle.loads(self._content)
+        return cast(Value, _CARRIED[self._key](job))
+
+
+_CARRIED: dict[bytes, Callable[[Any], Any]] = {}
+"""The function that this process was last asked for, by its digest."""
+
+
+class WorkerDied(LipyomoError):
+    """A worker process ended without an answer, twice on the same job."""
+
+
+class Workers(Generic[Job, Value]):
+    """A context in which jobs run on workers.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Processes; one a core by default.  One worker runs everything in this process.
+    executor : concurrent.futures.Executor, optional
+        Used instead, and left open.
+    dask : str, optional
+        Address of a dask scheduler (``tcp://host:8786``), used instead; needs the extra ``[dask]``,
+        and lipyomo on its workers.
+    jobs : int, optional
+        How many jobs there are, if known: no more processes than that are started.
+    helping : bool, optional
+        The caller does jobs as well: one process fewer is started.  Once called they are kept, for
+        the next such context of as many.
+
+    Attributes
+    ----------
+    own : bool
+        Whether the processes are this context's own.
+    count : int
+        Workers; 0 if unknown.
+    processes : int
+        How many of them are other processes, started by this context.
+
+    Raises
+    ------
+    LipyomoError
+        If the number of workers is not positive, or the scheduler cannot be reached.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        dask: str | None = None,
+        jobs: int | None = None,
+        helping: bool = False,
+    ) -> None:
+        if workers is not None and whole_number(workers, "workers", LipyomoError, None) < 1:
+            raise LipyomoError(f"at least one worker is needed, not {workers}")
+        if executor is not None and dask is not None:
+            raise LipyomoError("give an executor or the address of a dask scheduler, not both")
+        self._executor, self._address = executor, dask
+        self._client: Any = None
+        self.own = executor is None and dask is None
+        most = usable_cores() if jobs is None else max(1, jobs)
+        self.count = min(workers or usable_cores(), most) if self.own else workers or 0
+        self.processes = self.count - helping if self.own else 0
+        self._helping = helping
+        self._calls: list[Future[int]] = []
+
+    def __enter__(self) -> Workers[Job, Value]:
+        if self._address is not None:
+            self._connect(self._address)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.own and self._executor is not None:
+            if self._calls and kind is None and self.processes not in _spare:
+                _spare[self.processes] = self._executor, self._calls
+            else:
+                wait = kind is None and not self._helping
+                self._executor.shutdown(wait=wait, cancel_futures=True)
+        if self._client is not None:
+            self._client.close()
+
+    @property
+    def executor(self) -> Executor:
+        """The executor, started when it is first needed."""
+        if self._executor is None:
+            if self.count == 1:
+                self._executor = InlineExecutor()
+            else:
+                kept = _spare.pop(self.processes, None) if self._helping else None
+                self._executor, self._calls = kept or (Crew(self.processes), [])
+        return self._executor
+
+    def call(self, module: str) -> None:
+        """Have processes of this context's own start, which takes half a second.
+
+        Parameters
+        ----------
+        module : str
+            What they load, by its name: it may be loaded here at the same time.
+        """
+        if self.processes:
+            executor = self.executor  # which knows the calls that it has heard
+            for _ in range(self.processes - len(self._calls)):
+                self._calls.append(executor.submit(_load, module))
+
+    @property
+    def up(self) -> int:
+        """How many of the processes that were called are there."""
+        return len({call.result() for call in self._calls if call.done() and not call.exception()})
+
+    def restart(self) -> None:
+        """Give up processes of which one has died; others start when they are needed."""
+        if self.own and self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor, self._calls = None, []
+
+    def _connect(self, address: str) -> None:
+        distributed = require("distributed", "A sweep on a cluster")
+        try:
+            self._client = distributed.Client(address, timeout="10s")
+        except (OSError, ValueError, TimeoutError) as error:
+            raise LipyomoError(
+                f"no dask scheduler answers at '{address}' ({error}).  Remedy: start one with "
+                "'dask scheduler', and workers with 'dask worker ADDRESS'"
+            ) from None
+        self._executor = self._client.get_executor(pure=False)
+        threads = sum(self._client.nthreads().values())
+        self.count = self.count or max(1, threads)
+
+    def run(
+        self, function: Callable[[Job], Value], jobs: Iterable[Job]
+    ) -> Iterator[tuple[int, Value | LipyomoError]]:
+        """Call `function` on every job; results come as they finish.
+
+        A job whose worker died is tried once more.
+
+        Parameters
+        ----------
+        function : callable
+            Of one job; both travel to other processes.
+        jobs : iterable
+            Taken as workers get free, so that it may be long.
+
+        Yields
+        ------
+        (int, value or LipyomoError)
+            Position of the job, and what came of it; other errors are raised.
+        """
+        waiting = iter(enumerate(jobs))
+        running: dict[Future[Value], tuple[int, Job]] = {}
+        again: set[int] = set()
+        inline = isinstance(self.executor, InlineExecutor)
+        function = function if inline else Carried(function)
+        room = 1 if inline else AHEAD * (self.count or UNKNOWN)
+        try:
+            while True:
+                while len(running) < room:
+                    entry = next(waiting, None)
+                    if entry is None:
+                        break
+                    running[self.executor.submit(function, entry[1])] = entry
+                if not running:
+                    return
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in sorted(finished, key=lambda done: running[done][0]):
+                    index, job = running.pop(future)
+                    error = future.exception()
+                    if not (isinstance(error, BrokenProcessPool) and self.own):
+                        yield index, error if isinstance(error, LipyomoError) else future.result()
+                    elif index in again:
+                        yield (
+                            index,
+                            WorkerDied(
+                                f"its worker process ended without an answer, twice: {error}.  "
+                                "Remedy: if memory ran out, use fewer workers or a smaller domain"
+                            ),
+                        )
+                    else:
+                        again.add(index)
+                        running[self.executor.submit(function, job)] = index, job
+        finally:
+            for future in running:
+                future.cancel()
+
+
+_spare: dict[int, tuple[Executor, list[Future[int]]]] = {}
+"""Crews of helping contexts that are over, by their number of processes, and the calls that these
+have heard."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_spare.clear)  # the threads that serve them are not there
+
+
+@contextlib.contextmanager
+def called_early(workers: int | None, module: str) -> Iterator[None]:
+    """A block for whose helping contexts processes start at once; they end with it, busy or not.
+
+    Parameters
+    ----------
+    workers : int, optional
+        As for `Workers`; one by default.
+    module : str
+        What they load, by its name.
+    """
+    early = Workers[Any, Any](workers or 1, helping=True)
+    with contextlib.suppress(RuntimeError, OSError), early:  # who needs them calls them again
+        early.call(module)
+    try:
+        yield
+    finally:
+        for crew, _ in _spare.values():
+            crew.shutdown(wait=False, cancel_futures=True)
+        _spare.clear()
+
+
+def _load(module: str) -> int:
+    """Load a module; returns the process that was asked."""
+    import_module(module)
+    return os.getpid()

@@ -1,1 +1,0 @@
-"""The network of ``lipyomo demo``, a copy of ``models/iris.onnx``."""

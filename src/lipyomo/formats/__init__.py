@@ -1,0 +1,1 @@
+"""Networks in and out: ONNX models, PyTorch modules, scikit-learn estimators."""

@@ -1,0 +1,246 @@
+"""Tensors that are affine functions of the inputs and of the units found so far.
+
+While a graph is lowered, every tensor that depends on the input is an `Affine`: a shape, and one
+row of a sparse matrix plus one offset an entry.  The columns are the *variables*: the d inputs
+first, then the outputs of all two-slope units in the order in which they were made.  Skips,
+Concat, Split and residual sums then need no care: they are sums and selections of rows.
+
+Nothing is rounded: where float64 numbers cannot hold a product or a sum, the tensor is first
+carried by identity units of its own, which have coefficients of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.numerics.exactness import (
+    entries_are_exact,
+    lost_in_sum,
+    product_is_exact,
+    sum_is_exact,
+)
+from lipyomo.formats.onnx.budget import NUMBER, budget
+
+
+def _afford(numbers: float) -> None:
+    """Ask the budget for a sparse matrix of so many numbers."""
+    budget().charge(2 * NUMBER * float(numbers), f"a map of {numbers:,.0f} coefficients")
+
+
+def widen(matrix: sp.csr_array, columns: int) -> sp.csr_array:
+    """The same rows over `columns` variables (new variables do not occur in old rows)."""
+    if matrix.shape[1] == columns:
+        return matrix
+    return sp.csr_array(
+        (matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], columns)
+    )
+
+
+def product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
+    """``operator @ matrix`` in CSR form, through dense arithmetic where both factors are full."""
+    if isinstance(operator, np.ndarray) and matrix.nnz > 4 * matrix.shape[0]:
+        used = np.unique(matrix.indices)
+        if matrix.nnz > 0.3 * matrix.shape[0] * used.size:
+            rows = operator.shape[0]
+            _afford((rows + matrix.shape[0]) * used.size)
+            dense = operator @ matrix[:, used].toarray()
+            indptr = np.arange(rows + 1) * used.size
+            full = sp.csr_array(
+                (dense.reshape(-1), np.tile(used, rows), indptr), shape=(rows, matrix.shape[1])
+            )
+            full.eliminate_zeros()
+            return full
+    factor = sp.csr_array(operator)
+    each = np.diff(matrix.indptr)
+    if (each == 1).all() and np.unique(matrix.indices).size == matrix.nnz:
+        return _relabelled(factor, matrix)
+    _afford(min(each[factor.indices].sum(dtype=np.float64), factor.shape[0] * matrix.shape[1]))
+    result = sp.csr_array(factor @ matrix)
+    result.eliminate_zeros()
+    result.sort_indices()
+    return result
+
+
+def _relabelled(factor: sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
+    """``factor @ matrix`` where every row of `matrix` reads one variable of its own.
+
+    That is a convolution of units or inputs, where the product would hold a second copy.
+    """
+    data = factor.data
+    if (matrix.data != 1.0).any():
+        data = data * matrix.data[factor.indices]
+    result = sp.csr_array(
+        (data, matrix.indices[factor.indices], factor.indptr),
+        shape=(factor.shape[0], matrix.shape[1]),
+    )
+    result.eliminate_zeros()
+    result.sort_indices()
+    return result
+
+
+def matrix_sum_is_exact(a: sp.csr_array, b: sp.csr_array, total: sp.csr_array) -> bool:
+    """Whether ``a + b == total`` holds without rounding."""
+    if total.nnz == a.nnz + b.nnz:
+        return True  # no entry has two terms
+    if not total.shape[1]:
+        return True
+    return not abs(lost_in_sum(a, b, total)).max()
+
+
+class Carrier(Protocol):
+    """Whoever makes the variables."""
+
+    def carried(self, x: Affine) -> Affine:
+        """The same tensor, each entry of which is a variable."""
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """A tensor whose entries are affine functions of the variables.
+
+    Parameters
+    ----------
+    matrix : csr_array, shape (size, variables)
+        One row an entry of the tensor, in row-major order.
+    offset : ndarray, shape (size,)
+    shape : tuple of int
+    carrier : Carrier, optional
+        None for tensors without variables, whose arithmetic is that of constants.
+    """
+
+    matrix: sp.csr_array
+    offset: FloatArray
+    shape: tuple[int, ...]
+    carrier: Carrier | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(self.offset.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        matrix = self.matrix
+        return int(
+            matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes + self.offset.nbytes
+        )
+
+    @property
+    def index(self) -> IntArray:
+        """The positions 0, 1, ... of the entries, in the shape of the tensor."""
+        return np.arange(self.size).reshape(self.shape)
+
+    @property
+    def plain(self) -> BoolArray:
+        """Which entries, of the flattened tensor, are a variable and nothing else."""
+        plain = (np.diff(self.matrix.indptr) == 1) & (self.offset == 0.0)
+        plain[plain] = self.matrix.data[self.matrix.indptr[:-1][plain]] == 1.0
+        return np.asarray(plain)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every entry is a variable of its own."""
+        indices = self.matrix.indices
+        return bool(self.plain.all()) and np.unique(indices).size == indices.size
+
+    def carried(self) -> Affine:
+        """The same tensor in variables of its own."""
+        return self if self.carrier is None else self.carrier.carried(self)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Affine:
+        """The same entries in another shape."""
+        return replace(self, shape=shape)
+
+    def take(self, index: IntArray) -> Affine:
+        """The tensor whose entries are those at the positions `index`, in the shape of `index`."""
+        flat = index.reshape(-1)
+        if flat.size == self.size and np.array_equal(flat, np.arange(self.size)):
+            return self.reshaped(index.shape)
+        _afford(np.diff(self.matrix.indptr)[flat].sum(dtype=np.float64))
+        return Affine(self.matrix[flat], self.offset[flat], index.shape, self.carrier)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Affine:
+        """The tensor repeated to `shape` by the usual broadcasting rules."""
+        return self if shape == self.shape else self.take(np.broadcast_to(self.index, shape))
+
+    def apply(self, operator: FloatArray | sp.csr_array, shape: tuple[int, ...]) -> Affine:
+        """A linear map of the flattened tensor, read as a tensor of the given shape."""
+        exact = self.fresh or (
+            product_is_exact(operator, self.matrix)
+            and product_is_exact(operator, self.offset[:, None])
+        )
+        x = self if exact else self.carried()
+        offset = np.asarray(operator @ x.offset)
+        return Affine(product(operator, x.matrix), offset, tuple(shape), x.carrier)
+
+    def scale(self, factors: npt.ArrayLike) -> Affine:
+        """Multiply by constants (broadcast both ways)."""
+        values = np.asarray(factors, dtype=np.float64)
+        target = self.broadcast(np.broadcast_shapes(self.shape, values.shape))
+        flat = np.broadcast_to(values, target.shape).reshape(-1)
+        each = np.repeat(flat, np.diff(target.matrix.indptr))
+        exact = entries_are_exact(each, target.matrix.data).all()
+        if not (exact and entries_are_exact(flat, target.offset).all()):
+            target = target.carried()
+            each = np.repeat(flat, np.diff(target.matrix.indptr))
+        matrix = target.matrix.copy()
+        matrix.data = matrix.data * each
+        matrix.eliminate_zeros()
+        return Affine(matrix, target.offset * flat, target.shape, target.carrier)
+
+    def shift(self, values: npt.ArrayLike) -> Affine:
+        """Add constants (broadcast both ways)."""
+        constants = np.asarray(values, dtype=np.float64)
+        target = self.broadcast(np.broadcast_shapes(self.shape, constants.shape))
+        flat = np.broadcast_to(constants, target.shape).reshape(-1)
+        if not sum_is_exact(target.offset, flat):
+            target = target.carried()
+        return replace(target, offset=target.offset + flat)
+
+    def __add__(self, other: Affine) -> Affine:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        left, right = self.broadcast(shape), other.broadcast(shape)
+        columns = max(left.matrix.shape[1], right.matrix.shape[1])
+        a, b = widen(left.matrix, columns), widen(right.matrix, columns)
+        matrix = sp.csr_array(a + b)
+        exact = sum_is_exact(left.offset, right.offset) and matrix_sum_is_exact(a, b, matrix)
+        carrier = left.carrier or right.carrier
+        if not exact and carrier is not None:
+            return left.carried() + right.carried()
+        matrix.eliminate_zeros()
+        return Affine(matrix, left.offset + right.offset, shape, carrier)
+
+    def __neg__(self) -> Affine:
+        return replace(self, matrix=-self.matrix, offset=-self.offset)
+
+    def __sub__(self, other: Affine) -> Affine:
+        return self + (-other)
+
+    @staticmethod
+    def constant(values: npt.ArrayLike) -> Affine:
+        """Constants as a tensor without variables."""
+        array = np.asarray(values, dtype=np.float64)
+        return Affine(sp.csr_array((array.size, 0)), array.reshape(-1).copy(), array.shape)
+
+
+def joined(parts: list[Affine], axis: int) -> Affine:
+    """Tensors joined along an axis."""
+    starts = np.cumsum([0, *(part.size for part in parts)])
+    order = [part.index + start for part, start in zip(parts, starts, strict=False)]
+    return stack(parts).take(np.concatenate(order, axis=axis))
+
+
+def stack(parts: list[Affine]) -> Affine:
+    """The entries of all parts, one after another, as one flat tensor."""
+    columns = max(part.matrix.shape[1] for part in parts)
+    matrix = sp.csr_array(sp.vstack([widen(part.matrix, columns) for part in parts], format="csr"))
+    offset = np.concatenate([part.offset for part in parts])
+    carriers = [part.carrier for part in parts if part.carrier is not None]
+    return Affine(matrix, offset, (offset.size,), carriers[0] if carriers else None)

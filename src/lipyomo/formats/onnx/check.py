@@ -1,0 +1,309 @@
+"""Compare an imported network with onnxruntime, and refuse it when they disagree.
+
+The runtime computes in the precision of the file, mostly float32; the network computes in float64.
+The two may differ by the rounding errors of the runtime.  These are estimated to first order: a
+layer that computes ``W h + b`` makes errors of about ``eps (|W| |h| + |b|)``, and an error reaches
+the output through the Jacobian of the layers behind it.  To this comes the rounding of the largest
+tensor in the graph, which may cancel within a layer.  So the tolerance grows with the intermediate
+magnitudes, but not with products of norms that would let a real difference pass.  A smooth unit is
+computed by formulas whose terms are as large as ``L (1 + |z|)``, L its greatest slope: |sigma| is
+below that up to a constant, and the float32 kernels of onnxruntime (rational approximations of
+tanh, sigmoid and erf, exp and log elsewhere) are off by a few eps of it.  That eps is float32's in
+float64 models too: erf and constants such as 1/6 are float32 there as well.  Where that does
+not explain a difference, it is estimated again with a layer for every node of the graph: numbers
+that cancel once nodes are put together are large in the runtime all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from lipyomo.base.arrays import dense
+from lipyomo.base.errors import ImportRefused
+from lipyomo.base.system.memory import BATCH
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.formats.onnx.arrange import Fixed, Output
+from lipyomo.formats.onnx.budget import NUMBER, budget
+from lipyomo.formats.onnx.lower import lower_graph
+from lipyomo.formats.onnx.params import PARAMS
+from lipyomo.formats.onnx.read import PathLike, inlined, read_model
+from lipyomo.formats.onnx.runtime import Runner, open_runtime
+from lipyomo.formats.onnx.select import select_graph
+from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.problems.problem import LOOKS
+
+SINGLE = float(np.finfo(np.float32).eps)
+"""Unit roundoff of the formulas of smooth operators, at least."""
+
+
+class Samples(Protocol):
+    """Anything that draws points, as domains do."""
+
+    def sample(self, rng: np.random.Generator, count: int, /) -> FloatArray:
+        """Random points, shape (count, d)."""
+
+
+class CheckFailed(ImportRefused):
+    """The imported network and onnxruntime disagree.
+
+    Parameters
+    ----------
+    message : str
+    difference : float
+        The largest absolute difference of an output.
+    tolerance : float
+        What rounding could explain at that output.
+    """
+
+    def __init__(self, message: str, difference: float, tolerance: float) -> None:
+        self.difference = difference
+        self.tolerance = tolerance
+        super().__init__(
+            message,
+            remedy="please report this model; check=False imports it unchecked, at your own risk",
+        )
+
+
+def rounding_tolerance(
+    network: Network, points: npt.ArrayLike, eps: float, asked: FloatArray | float = np.inf
+) -> FloatArray:
+    """What rounding errors of relative size `eps` can change in the outputs.
+
+    Parameters
+    ----------
+    network : Network
+    points : array_like, shape (n, d)
+    eps : float
+        Unit roundoff of the other evaluation.
+    asked : ndarray, shape (n, m), optional
+        Differences to be explained.  Where the last layer's errors do so already, those of the
+        hidden ones, which take Jacobians, are left out.
+
+    Returns
+    -------
+    ndarray, shape (n, m)
+    """
+    h = np.asarray(points, dtype=np.float64)
+    found = network.preactivations(h)
+    inner = [layer.activate(z) for layer, z in zip(network.hidden, found, strict=True)]
+    tolerance = _sizes(network.head, inner[-1] if inner else h)
+    if not network.hidden or (PARAMS.safety * eps * tolerance >= asked).all():
+        return np.asarray(PARAMS.safety * eps * tolerance)
+    sizes = [_sizes(*pair) for pair in zip(network.hidden, [h, *inner], strict=False)]
+    slopes = []
+    for layer, z, size in zip(network.hidden, found, sizes, strict=True):
+        slopes.append(_steepest(layer, z, PARAMS.safety * eps * size))
+    coarse = max(1.0, SINGLE / eps)
+    formulas = [_formula_sizes(*pair, coarse) for pair in zip(network.hidden, found, strict=True)]
+    widest, entries = max(network.sizes), BATCH // NUMBER
+    some = max(1, entries // widest)
+    for start in range(0, network.output_dim, some):
+        outputs = slice(start, min(start + some, network.output_dim))
+        count = max(1, entries // (widest * (outputs.stop - outputs.start)))
+        for first in range(0, len(h), count):
+            budget().poll()
+            part = slice(first, min(first + count, len(h)))
+            _add_hidden_errors(network, tolerance, sizes, slopes, formulas, part, outputs)
+    return np.asarray(PARAMS.safety * eps * tolerance)
+
+
+def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
+    """The sum of the absolute values of the terms that a layer adds up, shape (n, units)."""
+    return np.asarray((layer.sizes @ np.abs(h).T).T + np.abs(layer.bias))
+
+
+def _steepest(layer: Layer, z: FloatArray, error: FloatArray) -> FloatArray:
+    """The greatest absolute slopes of the units within an error of pre-activations (n, units)."""
+    one = np.abs(np.where(z > 0, layer.right, layer.left))
+    found = np.where(np.abs(z) <= error, layer.steepest, one)
+    for curve in layer.curves:
+        at, off = z[:, curve.units], error[:, curve.units]
+        low, high = curve.activation.slope_range(at - off, at + off)
+        found[:, curve.units] = np.maximum(np.abs(low), np.abs(high))
+    return found
+
+
+def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | None:
+    """A factor times the terms by which smooth units are computed, shape (n, units).
+
+    None for a layer without smooth units.
+    """
+    if not layer.curves:
+        return None
+    return np.where(layer.curved, factor * layer.steepest, 0.0) * (1.0 + np.abs(z))
+
+
+def _add_hidden_errors(
+    network: Network,
+    tolerance: FloatArray,
+    sizes: list[FloatArray],
+    slopes: list[FloatArray],
+    formulas: list[FloatArray | None],
+    part: slice,
+    outputs: slice,
+) -> None:
+    """Add to `tolerance` what errors of the hidden layers do to some outputs at some points."""
+    rows = dense(network.head.weight[outputs])
+    points = part.stop - part.start
+    jacobians = np.broadcast_to(rows, (points, *rows.shape))
+    for position in range(len(network.hidden) - 1, -1, -1):
+        own = formulas[position]
+        if own is not None:
+            tolerance[part, outputs] += np.einsum("pmn,pn->pm", np.abs(jacobians), own[part])
+        jacobians = jacobians * slopes[position][part][:, None, :]
+        tolerance[part, outputs] += np.einsum(
+            "pmn,pn->pm", np.abs(jacobians), sizes[position][part]
+        )
+        if position:
+            weight = network.layers[position].weight
+            flat = jacobians.reshape(-1, weight.shape[0])
+            jacobians = np.asarray(flat @ weight).reshape(points, len(rows), weight.shape[1])
+
+
+def random_points(dimension: int, count: int, rng: np.random.Generator) -> FloatArray:
+    """Points of several magnitudes for a network whose domain is not known, shape (count, d)."""
+    scales = 10.0 ** rng.uniform(-1.0, 1.5, size=(count, 1))
+    points = scales * rng.standard_normal((count, dimension))
+    points[::4] = rng.uniform(0.0, 1.0, size=points[::4].shape)
+    return points
+
+
+@with_one_blas_thread
+def check_against_runtime(
+    network: Network,
+    model: onnx.ModelProto | PathLike,
+    points: npt.ArrayLike | None = None,
+    domain: Samples | None = None,
+    samples: int = LOOKS,
+    seed: int = 0,
+    output: Output = None,
+    fixed: Fixed | None = None,
+) -> float:
+    """Compare a network with the model that it was imported from, as onnxruntime computes it.
+
+    Parameters
+    ----------
+    network : Network
+    model : onnx.ModelProto or path
+    points : array_like, shape (n, d), optional
+        Where to compare.
+    domain : object with ``sample(rng, count)``, optional
+        Where to take random points when no `points` are given; without it they have several
+        magnitudes around the origin.
+    samples : int, optional
+        Number of random points.
+    seed : int, optional
+    output : str or sequence of str, optional
+        Tensors or nodes at which the model was cut.
+    fixed : mapping of str to array_like, optional
+        Values that inputs were given.
+
+    Returns
+    -------
+    float
+        The largest difference of an output.
+
+    Raises
+    ------
+    CheckFailed
+        If an output differs by more than rounding can explain.
+    ImportRefused
+        If onnxruntime cannot run the model, or takes another number of inputs or outputs.
+    """
+    proto = model if isinstance(model, onnx.ModelProto) else read_model(model)
+    runtime = open_runtime(proto, output, fixed)
+    if points is None:
+        rng = np.random.default_rng(seed)
+        if domain is None:
+            points = random_points(network.input_dim, samples, rng)
+        else:
+            points = domain.sample(rng, samples)
+    chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    if runtime.size != network.input_dim or chosen.shape[1] != network.input_dim:
+        raise ImportRefused(
+            f"the model takes {runtime.size} inputs, the network {network.input_dim}, and the "
+            f"points have {chosen.shape[1]} coordinates",
+            remedy="give points of the network's dimension",
+        )
+    chosen, expected, largest = _answers(runtime, chosen)
+    found = network.forward(chosen)
+    if expected.shape != found.shape:
+        raise ImportRefused(
+            f"{runtime.name} returns {expected.shape[1]} numbers, the network {found.shape[1]}",
+            remedy="please report this model",
+        )
+    difference = np.abs(expected - found)
+    cancelled = PARAMS.complete * runtime.eps * largest
+    tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
+    if not (difference <= tolerance).all():
+        whole = inlined(proto)
+        separate = lower_graph(select_graph(whole, output, fixed), separate=True)
+        by_node = rounding_tolerance(separate, chosen, runtime.eps) * (
+            PARAMS.complete / PARAMS.safety
+        )
+        tolerance = np.maximum(tolerance, by_node)
+    _compare(found, expected, tolerance)
+    return float(difference.max(initial=0.0))
+
+
+def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Points, rounded as the runtime takes them, and what it says there.
+
+    Points where its numbers overflow, and more than it can be asked at, are left out.
+
+    Returns
+    -------
+    points : ndarray, shape (k, d)
+    expected : ndarray, shape (k, m)
+    largest : ndarray, shape (k, 1)
+        The largest number that was met on the way.
+
+    Raises
+    ------
+    ImportRefused
+        If no point is left.
+    """
+    points = _representable(points, runtime.dtype)[: runtime.points]
+    answers = []
+    for point in points:
+        budget().poll()
+        answers.append(runtime(point))
+    expected = np.array([value for value, _ in answers])
+    largest = np.array([[size] for _, size in answers])
+    comparable = np.isfinite(largest[:, 0]) & np.isfinite(expected).all(axis=1)
+    if not comparable.any():
+        raise ImportRefused(
+            f"the numbers overflow in {runtime.name} ({np.dtype(runtime.dtype).name}), so the "
+            "import cannot be checked",
+            remedy="scale the weights down; check=False imports the model unchecked, at your own "
+            "risk",
+        )
+    return points[comparable], expected[comparable], largest[comparable]
+
+
+def _representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:
+    """The points rounded to a type, and scaled down where they would overflow in it."""
+    most = float(np.sqrt(np.finfo(dtype).max))
+    size = np.abs(points).max(axis=1, keepdims=True, initial=1.0)
+    return np.asarray((points * np.minimum(1.0, most / size)).astype(dtype), dtype=np.float64)
+
+
+def _compare(found: FloatArray, expected: FloatArray, tolerance: FloatArray) -> None:
+    """Raise where outputs differ by more than `tolerance`, with the largest difference."""
+    difference = np.abs(expected - found)
+    wrong = ~(difference <= tolerance)
+    if not wrong.any():
+        return
+    size = np.where(wrong, np.nan_to_num(difference, nan=np.inf), -1.0)
+    worst = np.unravel_index(int(np.argmax(size)), size.shape)
+    raise CheckFailed(
+        f"the imported network and onnxruntime disagree: output {worst[1]} is "
+        f"{found[worst]:.9g} here and {expected[worst]:.9g} there; the difference "
+        f"{difference[worst]:.3g} is more than rounding explains ({tolerance[worst]:.3g})",
+        float(difference[worst]),
+        float(tolerance[worst]),
+    )

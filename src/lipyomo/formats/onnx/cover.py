@@ -1,0 +1,83 @@
+"""What to carry past a layer: the smallest set of entries and partial sums (König's theorem)."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import IntArray
+
+
+def smallest_cover(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
+    """The fewest rows and columns that together hold every non-zero of `matrix`.
+
+    A column in the cover stands for one value that is carried as it is, a row for one partial sum
+    that is carried instead of its terms.  By König's theorem the minimum equals the size of a
+    maximum matching; among the smallest covers this one has as many columns as possible, because
+    single values keep later layers sparse.
+
+    Parameters
+    ----------
+    matrix : csr_array, shape (rows, columns)
+        Without explicit zeros.
+
+    Returns
+    -------
+    rows, columns : ndarray of int
+    """
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    graph = sp.csr_matrix(matrix)
+    row_of_column = np.asarray(maximum_bipartite_matching(graph, perm_type="row"))
+    by_column = sp.csc_array(matrix)
+    touched = np.diff(by_column.indptr) > 0
+    column_of_row = np.full(matrix.shape[0], -1)
+    matched = np.flatnonzero(row_of_column >= 0)
+    column_of_row[row_of_column[matched]] = matched
+
+    # Columns reachable from an unmatched one by alternating paths are left out of the cover, and
+    # the rows on those paths are in it.
+    seen_columns = touched & (row_of_column < 0)
+    seen_rows = np.zeros(matrix.shape[0], dtype=bool)
+    frontier = np.flatnonzero(seen_columns)
+    while frontier.size:
+        rows = np.unique(by_column[:, frontier].indices)
+        rows = rows[~seen_rows[rows]]
+        seen_rows[rows] = True
+        frontier = column_of_row[rows]
+        frontier = frontier[~seen_columns[frontier]]
+        seen_columns[frontier] = True
+    return np.flatnonzero(seen_rows), np.flatnonzero(touched & ~seen_columns)
+
+
+def distinct_rows(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
+    """Rows that differ from each other, and which of them each row equals.
+
+    Returns
+    -------
+    first : ndarray of int, shape (k,)
+        Positions of the distinct rows.
+    which : ndarray of int, shape (rows,)
+        ``matrix[first[which[i]]] == matrix[i]``.
+    """
+    known: dict[bytes, int] = {}
+    first: list[int] = []
+    which = np.empty(matrix.shape[0], dtype=np.intp)
+    matrix.sort_indices()
+    for row in range(matrix.shape[0]):
+        key = digest(matrix, row)
+        which[row] = known.setdefault(key, len(first))
+        if which[row] == len(first):
+            first.append(row)
+    return np.asarray(first, dtype=np.intp), which
+
+
+def digest(matrix: sp.csr_array, row: int) -> bytes:
+    """A short name of a sorted row: equal for equal rows, and for no others (2^-128)."""
+    span = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    found = hashlib.blake2b(matrix.indices[span].tobytes(), digest_size=16)
+    found.update(b"|")
+    found.update(matrix.data[span].tobytes())
+    return found.digest()

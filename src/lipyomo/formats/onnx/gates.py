@@ -1,0 +1,490 @@
+"""Activations that a graph writes out as products, such as ``x * Sigmoid(x)``.
+
+Such a product is no affine function of units, so it is told from its formula.  Each tensor knows
+the formula by which it follows entry by entry from others, with constants that are the same in all
+entries.  Where operators multiply or divide signals, the formula is expanded in one signal x that
+all of it is made of, as a sum of terms ``x**p`` and ``x**p f(...)``.  All but the constant and
+the multiple of x must be one term that belongs to an activation; coefficients are exact fractions.
+
+A formula that is made of comparisons (``Where(x > 0, x, 0.1 * x)``) is followed as a piecewise
+linear function of its signal (`lipyomo.formats.onnx.bends`).
+
+What is no activation yet (``x * x * x`` in GELU's form with tanh, ``x > 0``) is kept as a formula,
+and refused where something else reads it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import onnx
+
+from lipyomo.base.errors import ImportNote, ImportRefused, NetworkError
+from lipyomo.formats.onnx import bends
+from lipyomo.formats.onnx.affine import Affine
+from lipyomo.formats.onnx.bends import Bent, Jump, Pieces
+from lipyomo.formats.onnx.graph import REAL_TYPES, Array, Node
+from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.activations import Activation, activation
+
+ROUNDED = 2.0 * float(np.finfo(np.float32).eps)
+"""Relative error of a constant such as sqrt(2) that was stored as a float32 number."""
+
+MOST_TERMS = 16
+"""Terms of an expanded formula: those of activations have five at most."""
+
+HIGHEST = 3
+"""Power of the signal, as in GELU's form with tanh."""
+
+
+class RoundedConstant(ImportNote):
+    """A model holds a rounded constant of an activation, which was taken for the true one."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """``name(argument)``, a function of one signal; `argument` is an expanded formula."""
+
+    name: str
+    argument: frozenset[tuple[Term, Fraction]]
+
+    @classmethod
+    def of(cls, name: str, argument: Expanded) -> Function:
+        """With the terms in no order."""
+        return cls(name, frozenset(argument.items()))
+
+
+class Term(NamedTuple):
+    """``x**power``, or ``x**power function``."""
+
+    power: int
+    function: Function | None = None
+
+
+Expanded: TypeAlias = dict[Term, Fraction]
+"""Terms and their coefficients, none of them zero."""
+
+ONE, SIGNAL = Term(power=0), Term(power=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """How a tensor follows from others, entry by entry.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    value : Affine, optional
+        None where the tensor is no affine function of units.
+    operator : str, optional
+        Empty where nothing is known.
+    arguments : tuple of Formula or Fraction, optional
+    signals : tuple of Formula, optional
+        The tensors of which all arguments are made, the nearest first.
+    """
+
+    shape: tuple[int, ...]
+    value: Affine | None
+    operator: str = ""
+    arguments: tuple[Formula | Fraction, ...] = ()
+    signals: tuple[Formula, ...] = ()
+
+    @property
+    def made_of(self) -> tuple[Formula, ...]:
+        """The tensors of which this one is made, itself included."""
+        return self.signals if self.value is None else (self, *self.signals)
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A tensor that is known by its formula only.
+
+    Parameters
+    ----------
+    formula : Formula
+    refused : ImportRefused
+        Why it is nothing else, for those who cannot go on from the formula.
+    """
+
+    formula: Formula
+    refused: ImportRefused
+
+    nbytes = 0
+    """Of its entries, of which there are none."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tensor."""
+        return self.formula.shape
+
+
+_PARAMETERS = {
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "LeakyRelu": {"alpha": 0.01},
+    "ThresholdedRelu": {"alpha": 1.0},
+    "Shrink": {"lambd": 0.5, "bias": 0.0},
+}
+"""Attributes that are further arguments, with their defaults."""
+
+
+def formula(
+    node: Node, arguments: Sequence[Formula | Array | None], value: Affine | None = None
+) -> Formula | None:
+    """The formula of a node's output; None if the node does more than that.
+
+    Parameters
+    ----------
+    node : Node
+    arguments : sequence
+        Formulas of tensors that depend on the input; constants; None where one is omitted.
+    value : Affine, optional
+        The output, if it is known.
+    """
+    operator = node.op_type
+    if operator == "Cast" and node.integer("to", onnx.TensorProto.FLOAT) not in REAL_TYPES:
+        # integers may be rounded numbers, truth is not
+        operator = "Bool" if node.integer("to", 0) == onnx.TensorProto.BOOL else ""
+    known_operator = operator in _OPERATORS or operator in bends.OPERATORS
+    if node.domain or not known_operator or node.version < 7:
+        return None
+    constants = [_scalar(a) for a in arguments if isinstance(a, np.ndarray)]
+    varying = [a for a in arguments if isinstance(a, Formula)]
+    if any(c is None for c in constants) or not varying or any(a is None for a in arguments):
+        return None
+    shape = varying[0].shape
+    if any(a.shape != shape for a in varying):
+        return None
+    if any(np.broadcast_shapes(shape, a.shape) != shape for a in arguments if a is not None):
+        return None
+    known = [_scalar(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    if operator == "Clip" and len(known) == 1:
+        known += [_attribute(node, "min"), _attribute(node, "max")]
+    defaults = _PARAMETERS.get(operator, {})
+    known += [Fraction(node.number(key, default)) for key, default in defaults.items()]
+    first, *others = (a.made_of for a in varying)
+    signals = tuple(s for s in first if all(any(s is t for t in other) for other in others))
+    given = tuple(a for a in known if a is not None)
+    return Formula(shape, value, operator, given, signals) if signals else None
+
+
+def _scalar(array: Array) -> Fraction | None:
+    """The one number that all entries of a constant are, if they are."""
+    if not array.size or array.dtype.kind not in "fiub" or (array != array.flat[0]).any():
+        return None
+    number = float(array.flat[0])
+    return Fraction(number) if math.isfinite(number) else None
+
+
+def _attribute(node: Node, key: str) -> Fraction | None:
+    found = node.attributes.get(key)
+    return Fraction(found) if isinstance(found, int | float) and math.isfinite(found) else None
+
+
+@dataclass(frozen=True)
+class Match:
+    """``factor * kind(inside) + beside``, both affine in a signal.
+
+    Parameters
+    ----------
+    signal : Affine
+    kind : Activation
+    factor : Fraction
+    inside, beside : mapping of Term to Fraction
+        Of the constant and the signal.
+    rounded : bool
+        Whether a constant of the activation was rounded to float32.
+    """
+
+    signal: Affine
+    kind: Activation
+    factor: Fraction
+    inside: Mapping[Term, Fraction]
+    beside: Mapping[Term, Fraction]
+    rounded: bool = False
+
+    def units(self, trace: Trace, node: Node) -> Affine:
+        """The tensor by new units; a warning says so where a constant was rounded at `node`."""
+        if self.rounded:
+            warnings.warn(
+                f"node '{node.name}' ({node.op_type}) makes the activation {self.kind.name} with "
+                "constants of float32: they were taken for the numbers that they round",
+                RoundedConstant,
+                stacklevel=2,
+            )
+        z = self.signal if self.inside == {SIGNAL: 1} else _affine(self.signal, self.inside)
+        units = trace.smooth(z, self.kind)
+        total = units if self.factor == 1 else units.scale(float(self.factor))
+        return total + _affine(self.signal, self.beside) if self.beside else total
+
+
+def _expansions(found: Formula) -> Iterator[tuple[Affine, Expanded]]:
+    """A formula in each of the signals in which it can be written, the nearest first."""
+    for signal in found.signals:
+        terms = _expanded(found, signal, {})
+        if terms is not None and signal.value is not None:
+            yield signal.value, terms
+
+
+def _functions(found: Formula) -> Iterator[tuple[Affine, Pieces]]:
+    """A formula as a piecewise linear function of each of the signals of which it can be one."""
+    for signal in found.signals:
+        pieces = _pieces(found, signal, {})
+        if pieces is not None and signal.value is not None:
+            yield signal.value, pieces
+
+
+def is_expandable(found: Formula) -> bool:
+    """Whether a formula may become an activation as it goes on."""
+    return any(True for _ in _expansions(found)) or any(True for _ in _functions(found))
+
+
+def jump_of(found: Formula) -> Jump | None:
+    """Where a formula jumps, if it is a piecewise linear function of a signal that does."""
+    return next((pieces.jump for _, pieces in _functions(found)), None)
+
+
+def activation_of(found: Formula) -> Match | Bent | None:
+    """The activation that a formula is, but for factors and terms that are affine in its signal."""
+    for signal, terms in _expansions(found):
+        match = _activation(signal, terms)
+        if match is not None:
+            return match
+    for signal, pieces in _functions(found):
+        if pieces.jump is None:
+            return Bent(signal, pieces)
+    return None
+
+
+def _affine(x: Affine, terms: Mapping[Term, Fraction]) -> Affine:
+    """``a x + b``."""
+    scaled = x.scale(float(terms.get(SIGNAL, 0)))
+    return scaled.shift(float(terms[ONE])) if ONE in terms else scaled
+
+
+# -- expanding ------------------------------------------------------------------------------------
+
+
+def _expanded(
+    found: Formula | Fraction, signal: Formula, known: dict[int, Expanded | None]
+) -> Expanded | None:
+    """A formula as terms in a signal; None if it cannot be written so."""
+    if found is signal:
+        return {SIGNAL: Fraction(1)}
+    if isinstance(found, Fraction):
+        return {ONE: found} if found else {}
+    if id(found) not in known:
+        operator = _OPERATORS.get(found.operator)
+        inner = [_expanded(argument, signal, known) for argument in found.arguments]
+        terms = None
+        if operator is not None and all(part is not None for part in inner):
+            terms = operator(*(part for part in inner if part is not None))
+        known[id(found)] = None if terms is not None and len(terms) > MOST_TERMS else terms
+    return known[id(found)]
+
+
+def _pieces(
+    found: Formula | Fraction, signal: Formula, known: dict[int, Pieces | None]
+) -> Pieces | None:
+    """A formula as a piecewise linear function of a signal; None if it is none."""
+    if found is signal:
+        return Pieces.line(1)
+    if isinstance(found, Fraction):
+        return Pieces.line(0, found)
+    if id(found) not in known:
+        operator = bends.OPERATORS.get(found.operator)
+        inner = [_pieces(argument, signal, known) for argument in found.arguments]
+        parts = [part for part in inner if part is not None]
+        whole = operator is not None and len(parts) == len(inner)
+        known[id(found)] = operator(*parts) if operator is not None and whole else None
+    return known[id(found)]
+
+
+def _sum(*parts: Expanded) -> Expanded:
+    total: Expanded = {}
+    for part in parts:
+        for term, c in part.items():
+            total[term] = total.get(term, Fraction(0)) + c
+    return {term: c for term, c in total.items() if c}
+
+
+def _times(terms: Expanded, factor: Fraction) -> Expanded:
+    return {term: factor * c for term, c in terms.items() if factor}
+
+
+def _product(first: Expanded, second: Expanded) -> Expanded | None:
+    parts: list[Expanded] = []
+    for (p, f), a in first.items():
+        for (q, g), b in second.items():
+            if p + q > HIGHEST or (f is not None and g is not None):
+                return None
+            parts.append({Term(p + q, f if g is None else g): a * b})
+    return _sum(*parts)
+
+
+def _power(base: Expanded, exponent: Expanded) -> Expanded | None:
+    wanted = exponent.get(ONE, Fraction(0))
+    if set(exponent) != {ONE} or wanted not in range(1, HIGHEST + 1):
+        return None
+    result: Expanded | None = base
+    for _ in range(int(wanted) - 1):
+        result = _product(result, base) if result is not None else None
+    return result
+
+
+def _function(name: str) -> Callable[[Expanded], Expanded | None]:
+    def applied(argument: Expanded) -> Expanded | None:
+        if not set(argument) - {ONE}:
+            return None
+        return {Term(0, Function.of(name, argument)): Fraction(1)}
+
+    return applied
+
+
+def _one_plus(terms: Expanded, name: str) -> tuple[Fraction, Expanded] | None:
+    """(c, e) if the terms are ``c (1 + name(e))``."""
+    c = terms.get(ONE)
+    if c is None or len(terms) != 2:
+        return None
+    ((p, f),) = set(terms) - {ONE}
+    if p or f is None or f.name != name or terms[Term(p, f)] != c:
+        return None
+    return c, dict(f.argument)
+
+
+def _inverse(terms: Expanded) -> Expanded | None:
+    """``1 / (c (1 + exp(e)))`` and ``1 / (c (1 + |e|))``."""
+    for name, inverse, sign in (("exp", "sigmoid", -1), ("abs", "inverse", 1)):
+        found = _one_plus(terms, name)
+        if found is not None:
+            c, argument = found
+            own = Function.of(inverse, _times(argument, Fraction(sign)))
+            return {Term(0, own): 1 / c}
+    if set(terms) == {ONE}:
+        return {ONE: 1 / terms[ONE]}
+    return None
+
+
+def _quotient(first: Expanded, second: Expanded) -> Expanded | None:
+    inverse = _inverse(second)
+    return None if inverse is None else _product(first, inverse)
+
+
+def _logarithm(terms: Expanded) -> Expanded | None:
+    """``log(1 + exp(e))``, which is softplus, and ``log(sigmoid(e))``, which is -softplus(-e)."""
+    found = _one_plus(terms, "exp")
+    if found is None and len(terms) == 1:
+        (((power, function), c),) = terms.items()
+        if c == 1 and not power and function is not None and function.name == "sigmoid":
+            argument = _times(dict(function.argument), Fraction(-1))
+            return {Term(0, Function.of("softplus", argument)): Fraction(-1)}
+    if found is None or found[0] != 1:
+        return None
+    return {Term(0, Function.of("softplus", found[1])): Fraction(1)}
+
+
+def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
+    """``min(max(e, 0), c)`` as c times a clip at 1."""
+    if len(limits) != 2 or limits[0] or set(limits[1]) != {ONE} or limits[1][ONE] <= 0:
+        return None
+    top = limits[1][ONE]
+    return {Term(0, Function.of("clip", _times(argument, 1 / top))): top}
+
+
+def _hard_sigmoid(argument: Expanded, alpha: Expanded, beta: Expanded) -> Expanded | None:
+    inner = _product(argument, alpha)
+    return None if inner is None else _clip(_sum(inner, beta), {}, {ONE: Fraction(1)})
+
+
+_OPERATORS: dict[str, Callable[..., Expanded | None]] = {
+    "Add": _sum,
+    "Sum": _sum,
+    "Sub": lambda a, b: _sum(a, _times(b, Fraction(-1))),
+    "Neg": lambda a: _times(a, Fraction(-1)),
+    "Mul": _product,
+    "Div": _quotient,
+    "Reciprocal": _inverse,
+    "Pow": _power,
+    "Log": _logarithm,
+    "Clip": _clip,
+    "HardSigmoid": _hard_sigmoid,
+    "Identity": lambda a: a,
+    "Cast": lambda a: a,
+    **{name.capitalize(): _function(name) for name in ("sigmoid", "tanh", "erf", "softplus")},
+    **{name.capitalize(): _function(name) for name in ("exp", "abs")},
+}
+
+
+# -- recognising ----------------------------------------------------------------------------------
+
+
+def _activation(signal: Affine, terms: Expanded) -> Match | None:
+    """The activation that terms in a signal are, but for an affine function of it."""
+    beside = {term: c for term, c in terms.items() if term in (ONE, SIGNAL)}
+    others = [(term, c) for term, c in terms.items() if term not in beside]
+    if len(others) != 1:
+        return None
+    ((power, function), c) = others[0]
+    if function is None or power > 1:
+        return None
+    argument = dict(function.argument)
+    if power == 0:
+        if function.name not in ("sigmoid", "softplus") or set(argument) - {ONE, SIGNAL}:
+            return None
+        return Match(signal, activation(function.name), c, argument, beside)
+    for kind, factor, of_signal, rounded in _gates(function.name, argument):
+        rest = _sum(beside, {SIGNAL: c * of_signal})
+        return Match(signal, kind, c * factor, {SIGNAL: Fraction(1)}, rest, rounded)
+    return None
+
+
+_Gate: TypeAlias = tuple[Activation, Fraction, Fraction, bool]
+
+
+def _gates(name: str, argument: Expanded) -> Iterator[_Gate]:
+    """``x name(argument)`` as an activation times a factor and a multiple of x; whether rounded."""
+    slope = argument.get(SIGNAL, Fraction(0))
+    linear = set(argument) == {SIGNAL}
+    one, none = Fraction(1), Fraction(0)
+    sign = 1 if slope > 0 else -1
+    if name in ("sigmoid", "tanh") and linear:
+        # x sigmoid(-y) = x - x sigmoid(y);  x tanh(y) = 2 x sigmoid(2 y) - x, both for y > 0
+        half = name == "tanh"
+        beta = float(abs(slope) * (2 if half else 1))
+        try:
+            kind = activation("swish", beta=beta)
+        except NetworkError:
+            return
+        extra = Fraction(-sign) if half else (one if sign < 0 else none)
+        yield kind, Fraction(2 * sign if half else sign), extra, False
+    elif name == "erf" and linear:
+        near = _near(abs(slope), math.sqrt(0.5))
+        if near is not None:  # x erf(x / sqrt 2) = 2 gelu(x) - x
+            yield activation("gelu"), Fraction(2 * sign), Fraction(-sign), near
+    elif name == "tanh" and set(argument) == {SIGNAL, Term(3)}:
+        near = _near(abs(slope), math.sqrt(2.0 / math.pi))
+        bend = _near(argument[Term(3)] / slope, 0.044715)
+        if near is not None and bend is not None:
+            kind = activation("gelu", approximate="tanh")
+            yield kind, Fraction(2 * sign), Fraction(-sign), near or bend
+    elif name == "tanh" and argument == {Term(0, Function.of("softplus", {SIGNAL: one})): one}:
+        yield activation("mish"), one, none, False
+    elif name == "clip" and argument.get(ONE) == Fraction(1, 2) and set(argument) == {ONE, SIGNAL}:
+        near = _near(slope, 1.0 / 6.0)
+        if near is not None:
+            yield activation("hard_swish"), one, none, near
+    elif name == "inverse" and linear and abs(slope) == 1:
+        yield activation("softsign"), one, none, False
+
+
+def _near(found: Fraction, true: float) -> bool | None:
+    """Whether a constant was rounded to float32; None if it is another number."""
+    off = abs(float(found) / true - 1.0)
+    if not off <= ROUNDED:
+        return None
+    return off > 2.0**-50

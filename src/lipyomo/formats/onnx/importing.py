@@ -1,0 +1,130 @@
+"""The way in: a file or a model becomes a network that was compared with onnxruntime."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from types import NoneType
+
+import onnx
+
+from lipyomo.base.arguments import duration, instance, whole_number
+from lipyomo.base.errors import ImportRefused
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
+from lipyomo.formats.onnx.budget import limits, spending
+from lipyomo.formats.onnx.check import Samples, check_against_runtime
+from lipyomo.formats.onnx.lower import lower_graph
+from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
+from lipyomo.formats.onnx.select import select_graph
+from lipyomo.networks.network import Network
+
+
+@with_one_blas_thread
+def load(
+    path: PathLike,
+    output: Output = None,
+    check: bool = True,
+    domain: Samples | None = None,
+    time_limit: float = math.inf,
+    memory_limit: int | None = None,
+    fixed: Fixed | None = None,
+) -> Network:
+    """Import an ONNX file.
+
+    Parameters
+    ----------
+    path : str or path-like
+    output : str or sequence of str, optional
+        Tensor or node to cut the graph at, for example the logits before a Softmax; several
+        (``["a", "b"]`` or ``"a,b"``) are stacked into one row.
+    check : bool, optional
+        Compare the network with onnxruntime on random points.
+    domain : object with ``sample(rng, count)``, optional
+        Where to take the points of the comparison.
+    time_limit : float, optional
+        Seconds.
+    memory_limit : int, optional
+        Bytes; half of the machine's memory if left out.
+    fixed : mapping of str to array_like, optional
+        Values of inputs by name, rounded to their types; a number is repeated.  Those that are left
+        are joined, in the order of the model, with a warning.
+
+    Returns
+    -------
+    Network
+        A function of the flattened input (row-major, a free batch dimension set to one) with
+        flattened outputs.  Weights are the stored ones, exactly, in float64.
+
+    Raises
+    ------
+    ImportRefused
+        If the file cannot be read, an operator is not supported, there is no single input and
+        output, onnxruntime computes something else, or the model asks for more memory or time than
+        it may have.
+    """
+    instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
+    time_limit = duration(time_limit, "the time limit (time_limit)", ImportRefused)
+    if memory_limit is not None:
+        memory_limit = whole_number(memory_limit, "memory_limit", ImportRefused, least=1)
+    with spending(limits(time_limit, memory_limit)):
+        model = read_model(path)
+        # as it is written, whatever the locale says of letters
+        name = os.fsencode(Path(path).stem).decode("utf-8", errors="backslashreplace")
+        return _network(model, output, check, domain, name, fixed)
+
+
+@with_one_blas_thread
+def from_model(
+    model: onnx.ModelProto,
+    output: Output = None,
+    check: bool = True,
+    domain: Samples | None = None,
+    name: str | None = None,
+    fixed: Fixed | None = None,
+) -> Network:
+    """Import an ONNX model that is in memory.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    output, check, domain
+        As for `load`.
+    name : str, optional
+        Name of the network; the name of the graph if left out.
+    fixed : mapping of str to array_like, optional
+        As for `load`.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    ImportRefused
+        As for `load`.
+    """
+    instance(model, onnx.ModelProto, "the model", ImportRefused, "give what onnx.load returns")
+    with spending(limits(math.inf, None)):
+        return _network(model, output, check, domain, name, fixed)
+
+
+def _network(
+    model: onnx.ModelProto,
+    output: Output,
+    check: bool,
+    domain: Samples | None,
+    name: str | None,
+    fixed: Fixed | None,
+) -> Network:
+    remedy = "give the name of a tensor or node, or several, or leave it out"
+    instance(output, (str, list, tuple, NoneType), "output", ImportRefused, remedy)
+    check_model(model, name or model.graph.name or "model")
+    model = inlined(model)
+    graph = select_graph(model, output, fixed)
+    tell_choices(model, output, fixed)
+    network = lower_graph(graph, name or model.graph.name or "network")
+    if check:
+        check_against_runtime(network, model, domain=domain, output=output, fixed=fixed)
+    return network

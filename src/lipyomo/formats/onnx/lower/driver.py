@@ -1,0 +1,321 @@
+"""Walk through the nodes of a graph and lower each."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lipyomo.base.errors import ImportRefused, NetworkError
+from lipyomo.formats.onnx.affine import Affine
+from lipyomo.formats.onnx.budget import OverBudget, budget, expect
+from lipyomo.formats.onnx.chain import to_network
+from lipyomo.formats.onnx.fold import fold
+from lipyomo.formats.onnx.gates import (
+    Formula,
+    Pending,
+    activation_of,
+    formula,
+    is_expandable,
+    jump_of,
+)
+from lipyomo.formats.onnx.graph import (
+    Array,
+    Graph,
+    Node,
+    branches,
+    first_line,
+    plain_node,
+    reads,
+    tensor_array,
+)
+from lipyomo.formats.onnx.lower import affine_maps, conv, moves, reductions, resize, smooth, units
+from lipyomo.formats.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
+from lipyomo.formats.onnx.params import PARAMS
+from lipyomo.formats.onnx.refusal import refusal
+from lipyomo.formats.onnx.system import System
+from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.network import Network
+from lipyomo.problems.reductions.merge import merge
+
+MODULES = (affine_maps, conv, moves, reductions, resize, smooth, units)
+"""The modules that register operators when they are imported."""
+
+
+def _check_finite(node: Node, arguments: list[Value | None]) -> None:
+    """Refuse infinite constants where a tensor is computed (limits of Clip may be infinite)."""
+    if node.op_type == "Clip":
+        return
+    for name, value in zip(node.inputs, arguments, strict=True):
+        if value is None or isinstance(value, Affine) or value.dtype.kind != "f":
+            continue
+        if not np.isfinite(value).all():
+            raise node.refuse(
+                f"the weights '{name}' hold infinite entries or NaN",
+                "train or export the network again",
+            )
+
+
+class _Scope:
+    """The tensors of a graph while its nodes are lowered; none is kept longer than it is read.
+
+    Parameters
+    ----------
+    nodes : list of Node
+    known : dict of str to Value
+        Tensors that are there from the start.
+    kept : set of str
+        Tensors that stay: the outputs.
+    outer : _Scope, optional
+        Of the graph around this one.
+    """
+
+    def __init__(
+        self,
+        nodes: list[Node],
+        known: dict[str, Value],
+        kept: set[str],
+        outer: _Scope | None = None,
+    ) -> None:
+        self.known: dict[str, Value | Pending] = dict(known)
+        self.formulas: dict[str, Formula] = {}
+        self.written_out: set[str] = set()
+        self.outer = outer
+        self._kept = kept
+        self._readers: dict[str, int] = {}
+        for node in nodes:
+            for name in reads(node.proto):
+                self._readers[name] = self._readers.get(name, 0) + 1
+        budget().held += sum(_size(value) for value in known.values())
+
+    def get(self, name: str) -> Value | Pending | None:
+        """A tensor of this graph or of one around it."""
+        if name in self.known or self.outer is None:
+            return self.known.get(name)
+        return self.outer.get(name)
+
+    def formula(self, name: str) -> Formula | Array | None:
+        """How a tensor follows from others; a constant as it is."""
+        if name not in self.known and self.outer is not None:
+            return self.outer.formula(name)
+        value = self.known.get(name)
+        if isinstance(value, Pending):
+            return value.formula
+        if isinstance(value, Affine) and name not in self.formulas:
+            self.formulas[name] = Formula(value.shape, value)
+        return self.formulas.get(name) if isinstance(value, Affine) else value
+
+    def formula_of(self, node: Node, value: Affine | None = None) -> Formula | None:
+        """How the output of a node follows from what it reads."""
+        return formula(node, [self.formula(name) for name in node.inputs], value)
+
+    def add(self, node: Node, lowered: Lowered | Pending) -> None:
+        """Keep the outputs of a node, and forget what it was the last one to read."""
+        outputs = [lowered] if isinstance(lowered, Affine | np.ndarray | Pending) else lowered
+        only = outputs[0] if len(outputs) == 1 else None
+        if isinstance(only, Affine):
+            found = self.formula_of(node, only)
+            if found is not None:
+                self.formulas[node.outputs[0]] = found
+        for name, value in zip(node.outputs, outputs, strict=False):
+            if name and (name in self._readers or name in self._kept):
+                self.known[name] = value
+                budget().held += _size(value)
+        for name in reads(node.proto):
+            self._readers[name] -= 1
+            if not self._readers[name] and name not in self._kept and name in self.known:
+                budget().held -= _size(self.known.pop(name))
+                self.formulas.pop(name, None)
+
+
+def _size(value: Value | Pending) -> int:
+    return int(value.nbytes)
+
+
+def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Lowered | Pending:
+    """The outputs of the node at `position`."""
+    node = graph.nodes[position]
+    found = [scope.get(name) if name else None for name in node.inputs]
+    arguments = [value for value in found if not isinstance(value, Pending)]
+    pending = [value.refused for value in found if isinstance(value, Pending)]
+    # a factor of an activation belongs to it: x Clip(x + 3, 0, 6) / 6 has none then
+    factor = node.op_type in ("Mul", "Div") and not scope.written_out.isdisjoint(node.inputs)
+    own = scope.formula_of(node) if pending or factor else None
+    match = None if own is None else activation_of(own)
+    if match is None:
+        try:
+            if pending:
+                raise pending[0]
+            return _lower_alone(graph, position, arguments, scope, trace)
+        except OverBudget:
+            raise
+        except ImportRefused as refused:
+            own = scope.formula_of(node)
+            match = None if own is None else activation_of(own)
+            if match is None and own is not None and is_expandable(own):
+                jumps = pending or node.op_type in ("Shrink", "ThresholdedRelu")
+                return Pending(own, (_jumping(node, own, refused) if jumps else None) or refused)
+            if match is None:
+                raise
+    scope.written_out.update(node.outputs)
+    return match.units(trace, node)
+
+
+def _jumping(node: Node, own: Formula, refused: ImportRefused) -> ImportRefused | None:
+    """The refusal of what comparisons make together, if it jumps."""
+    jump = jump_of(own)
+    if jump is None:
+        return None
+    remedy = "replace it by a continuous activation, and train again"
+    return node.refuse(
+        f"it jumps by {float(jump.size):.4g} where the signal that it is made of is "
+        f"{float(jump.at):.4g}, so it has no Lipschitz constant",
+        refused.remedy if refused.remedy and "--output" in refused.remedy else remedy,
+    )
+
+
+def _lower_alone(
+    graph: Graph, position: int, arguments: list[Value | None], scope: _Scope, trace: Trace
+) -> Lowered:
+    """The outputs of the node at `position`, whose operator says all that is needed."""
+    node = graph.nodes[position]
+    for name, value in zip(node.inputs, arguments, strict=True):
+        if name and value is None:
+            raise node.refuse(
+                f"'{name}' is an output that is not supported (a mask, indices, or a statistic)",
+                "export the model in inference mode, without that output",
+            )
+    if node.domain == "" and node.op_type == "If":
+        return _lower_branch(graph, node, arguments, scope, trace)
+    function = lowering_of(node)
+    variable = any(isinstance(argument, Affine) for argument in arguments)
+    if not variable and (function is None or not takes_constants(node)):
+        return fold(node, [None if isinstance(a, Affine) else a for a in arguments])
+    if function is None:
+        read = [i for i, argument in enumerate(arguments) if isinstance(argument, Affine)]
+        raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
+    if variable:
+        _check_finite(node, arguments)
+    _, made = expect(node, arguments)
+    if graph.output_name in node.outputs:
+        budget().charge(PARAMS.unit_bytes * made, f"{made:,.0f} outputs")
+
+    def later() -> list[Node]:
+        return graph.nodes[position + 1 :]
+
+    return function(Call(node, arguments, trace, later, graph.input_name, made))
+
+
+def _lower_branch(
+    graph: Graph, node: Node, arguments: list[Value | None], scope: _Scope, trace: Trace
+) -> list[Value]:
+    """The outputs of an If whose condition is constant: those of the branch that it takes."""
+    condition = Call(node, arguments, trace).constant(0, "the condition")
+    inner = branches(node.proto).get("then_branch" if np.all(condition) else "else_branch")
+    if inner is None:
+        raise node.refuse("the branch is missing", "export the model again")
+    nodes = [plain_node(proto, graph.versions) for proto in inner.node]
+    stored: dict[str, Value] = {
+        tensor.name: tensor_array(tensor, tensor.name) for tensor in inner.initializer
+    }
+    names = [value.name for value in inner.output]
+    inside = _Scope(nodes, stored, set(names), scope)
+    part = Graph(nodes, {}, graph.input_name, graph.input_shape, "", graph.versions)
+    _lower_nodes(part, inside, trace)
+    budget().held -= sum(_size(value) for value in inside.known.values())
+    outputs = [_made(inside.get(name)) for name in names]
+    if any(value is None for value in outputs):
+        raise node.refuse("an output of the branch is not made", "export the model again")
+    return [value for value in outputs if value is not None]
+
+
+def _made(value: Value | Pending | None) -> Value | None:
+    """A tensor that has to be one; raises the refusal of a product that is no activation."""
+    if isinstance(value, Pending):
+        raise value.refused
+    return value
+
+
+def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
+    """Lower all nodes of a graph into its scope."""
+    for position, node in enumerate(graph.nodes):
+        budget().node = node
+        budget().poll()
+        try:
+            lowered = _lower_node(graph, position, scope, trace)
+            if trace.separate and not isinstance(lowered, Pending):
+                values = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
+                lowered = [v.carried() if isinstance(v, Affine) else v for v in values]
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            raise ImportRefused(
+                f"the shapes do not fit ({first_line(error)})",
+                node=node.name,
+                op_type=node.op_type,
+                remedy="export the model for a batch of one, with a fixed input shape",
+            ) from None
+        scope.add(node, lowered)
+    budget().node = None
+
+
+def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> Network:
+    """Turn a graph into a chain of affine maps and units.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its constants are used up: they are forgotten once they have been read.
+    name : str, optional
+        Name of the network.
+    separate : bool, optional
+        Whether every node keeps a layer of its own: a wider and deeper network, in which all
+        numbers occur that occur in the graph.
+
+    Returns
+    -------
+    Network
+        A function of the flattened input (row-major) with flattened outputs, which knows the
+        shapes of both without the batch dimension.
+
+    Raises
+    ------
+    ImportRefused
+        If an operator is not supported, shapes do not fit, or the model asks for more memory or
+        time than its budget allows.
+    """
+    trace = Trace(math.prod(graph.input_shape), separate)
+    known: dict[str, Value] = dict(graph.constants)
+    graph.constants.clear()
+    known[graph.input_name] = trace.input(graph.input_shape)
+    scope = _Scope(graph.nodes, known, {graph.output_name})
+    _lower_nodes(graph, scope, trace)
+    output = _output(_made(scope.get(graph.output_name)), graph.output_name)
+    shapes = _unbatched(graph.input_shape), _unbatched(output.shape)
+    try:
+        system = System.of(trace, output)
+        network = to_network(system, name, fuse=not separate)
+        network = Network(network.layers, name, *shapes, graph.parts, graph.names)
+        network = network if separate else merge(network).network
+    except NetworkError as error:
+        raise ImportRefused(
+            f"the network's numbers overflow once its nodes are put together ({error})",
+            remedy="scale the weights of the model down",
+        ) from None
+    return network
+
+
+def _unbatched(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """A shape without its batch dimension, which is a leading one; None for a number."""
+    inner = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
+    return inner or None
+
+
+def _output(value: Value | None, name: str) -> Affine:
+    """The tensor that the network returns."""
+    if isinstance(value, Affine):
+        return value
+    if value is None or value.dtype.kind not in "fiub" or not value.size:
+        raise ImportRefused(
+            f"the output '{name}' is not a tensor of numbers",
+            remedy="choose another one with --output",
+        )
+    return Affine.constant(value)

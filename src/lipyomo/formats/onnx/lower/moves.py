@@ -1,0 +1,231 @@
+"""Operators that only move entries: their own reference implementation says whither.
+
+It is applied to the positions of the entries in place of their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import scipy.sparse as sp
+
+from lipyomo.formats.onnx.affine import Affine, stack
+from lipyomo.formats.onnx.budget import budget
+from lipyomo.formats.onnx.fold import evaluated
+from lipyomo.formats.onnx.graph import REAL_TYPES, Array
+from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.formats.onnx.params import PARAMS
+
+
+def moved(call: Call, places: Sequence[int]) -> list[Value]:
+    """The outputs of a node that moves entries of the arguments at some places."""
+    budget().charge(PARAMS.moved_bytes * call.made, f"moving {call.made:,.0f} entries")
+    budget().work(PARAMS.moves * call.made, f"moving {call.made:,.0f} entries")
+    parts: dict[str, Affine] = {}
+    feeds: dict[str, Array] = {}
+    start = 0
+    for place, name in enumerate(call.node.inputs):
+        if name and place not in places:
+            feeds[name] = call.constant(place, f"input {place}")
+        if not name or name in feeds:
+            continue
+        parts[name] = call.tensor(place)
+        feeds[name] = parts[name].index + start
+        start += parts[name].size
+    whole = next(iter(parts.values())) if len(parts) == 1 else stack(list(parts.values()))
+    return [whole.take(np.asarray(index)) for index in evaluated(call.node, feeds)]
+
+
+@lowers("Expand", "Tile", "Slice", "Gather", "GatherElements", "GatherND")
+@lowers("DepthToSpace", "SpaceToDepth")
+def move(call: Call) -> list[Value]:
+    """Entries of the first argument, by constants; attributes in old operator sets."""
+    return moved(call, [0])
+
+
+@lowers("Split")
+def split(call: Call) -> list[Value]:
+    """Pieces along an axis, of given or equal sizes."""
+    sizes = call.integers(1, "split", "the list of sizes")
+    length = call.tensor(0).shape[call.node.integer("axis", 0)]
+    if sizes is not None and sum(sizes) != length:
+        raise ValueError(f"sizes {sizes} for an axis of length {length}")
+    return moved(call, [0])
+
+
+# What most graphs have does without the reference implementation, which takes 0.1 s to import.
+
+
+@lowers("Identity", constants=True)
+def identity(call: Call) -> Value:
+    """The argument as it is."""
+    return call.value(0)
+
+
+@lowers("Flatten", constants=True)
+def flatten(call: Call) -> Value:
+    """Two axes: those before `axis`, and the others."""
+    value = call.value(0)
+    first, others = np.split(np.array(value.shape, dtype=int), [call.node.integer("axis", 1)])
+    return _reshaped(value, [int(first.prod()), int(others.prod())])
+
+
+@lowers("Transpose", constants=True)
+def transpose(call: Call) -> Value:
+    """The axes in another order, backwards by default."""
+    value, order = call.value(0), call.node.integers("perm")
+    if isinstance(value, Affine):
+        return value.take(np.transpose(value.index, order))
+    return np.transpose(value, order)
+
+
+@lowers("Squeeze", constants=True)
+def squeeze(call: Call) -> Value:
+    """Remove axes of length one, all of them by default."""
+    value, axes = call.value(0), call.integers(1, "axes", "the list of axes")
+    chosen = None if axes is None else tuple(axes)
+    return _reshaped(value, np.squeeze(np.empty(value.shape, dtype=bool), chosen).shape)
+
+
+@lowers("Unsqueeze", constants=True)
+def unsqueeze(call: Call) -> Value:
+    """Insert axes of length one."""
+    value, axes = call.value(0), call.integers(1, "axes", "the list of axes") or []
+    return _reshaped(value, np.expand_dims(np.empty(value.shape, dtype=bool), tuple(axes)).shape)
+
+
+def _reshaped(value: Value, shape: Sequence[int]) -> Value:
+    """The same entries in another shape, in which -1 may stand for what is left."""
+    if isinstance(value, Affine):
+        return value.take(value.index.reshape(shape))
+    return value.reshape(shape)
+
+
+@lowers("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def array_feature_extractor(call: Call) -> list[Value]:
+    """Entries at constant positions along the last axis."""
+    return moved(call, [0])
+
+
+@lowers("Concat")
+def concat(call: Call) -> list[Value]:
+    """All arguments, joined along an axis."""
+    return moved(call, range(len(call.arguments)))
+
+
+@lowers("Where")
+def where(call: Call) -> list[Value]:
+    """Entries of one tensor or another, by a constant condition."""
+    return moved(call, [1, 2])
+
+
+@lowers("Dropout", constants=True)
+def dropout(call: Call) -> list[Value]:
+    """The input as it is; training mode is refused."""
+    node = call.node
+    training = False
+    if node.version >= 12 and call.optional(2) is not None:
+        training = bool(call.constant(2, "the training mode"))
+    elif node.version < 7:
+        training = not node.integer("is_test", 0)
+    if training:
+        raise node.refuse(
+            "Dropout is in training mode, so the output is random",
+            "export the model in inference mode (PyTorch: model.eval())",
+        )
+    value = call.value(0)
+    return [value, np.ones(value.shape, dtype=bool)]
+
+
+@lowers("Reshape", constants=True)
+def reshape(call: Call) -> Value:
+    """New shape; 0 keeps an axis (unless `allowzero`) and -1 is inferred."""
+    value = call.value(0)
+    target = call.integers(1, "shape", "the shape")
+    if target is None:
+        raise call.node.refuse("no shape is given", "export the model again")
+    if not call.node.integer("allowzero", 0):
+        target = [value.shape[axis] if size == 0 else size for axis, size in enumerate(target)]
+    return _reshaped(value, target)
+
+
+@lowers("Cast", "CastLike", constants=True)
+def to_type(call: Call) -> Value:
+    """To another type.  Between real types nothing changes: no rounding is modelled."""
+    if call.node.op_type == "Cast":
+        kind = call.node.integer("to", onnx.TensorProto.FLOAT)
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
+        real = kind in REAL_TYPES
+    else:
+        like = call.value(1)
+        dtype = np.dtype(np.float64) if isinstance(like, Affine) else like.dtype
+        real = dtype.kind == "f"
+    value = call.value(0)
+    if isinstance(value, Affine):
+        if not real:
+            raise call.node.refuse(
+                f"the cast to {dtype} makes a step function, which has no Lipschitz constant",
+                call.remedy,
+            )
+        return value
+    return value.astype(np.float64 if real else dtype)
+
+
+@lowers("Pad")
+def pad(call: Call) -> Value:
+    """Pad with a constant, or by repeating entries (`edge`, `reflect`, `wrap`)."""
+    tensor, mode = call.tensor(0), call.node.text("mode", "constant")
+    key = "pads" if call.node.version >= 2 else "paddings"
+    pads = call.integers(1, key, "the list of pads")
+    if pads is None:
+        raise call.node.refuse("no pads are given", "export the model again")
+    fill = call.node.number("value", 0.0)
+    if call.optional(2) is not None:
+        fill = float(call.real(2, "the padding value").reshape(()))
+    axes = list(range(len(tensor.shape)))
+    if call.optional(3) is not None:
+        axes = [int(v) % len(axes) for v in call.constant(3, "the list of axes")]
+    before_after = np.zeros((len(tensor.shape), 2), dtype=int)
+    before_after[axes] = np.asarray(pads).reshape(2, -1).T
+    grown = np.maximum(before_after, 0)
+    cut = tuple(
+        slice(-min(low, 0), length + min(high, 0))
+        for (low, high), length in zip(before_after, tensor.shape, strict=True)
+    )
+    if mode == "constant":
+        index = np.pad(tensor.index[cut], grown, constant_values=-1)
+        return take_or_fill(tensor, index, fill)
+    if mode in ("edge", "reflect", "wrap"):
+        how: Any = mode
+        return tensor.take(np.pad(tensor.index[cut], grown, how))
+    raise call.node.refuse(f"padding mode '{mode}' is unknown", "use constant padding")
+
+
+def take_or_fill(tensor: Affine, index: Array, fill: float) -> Affine:
+    """Entries at the positions `index`; negative positions give the constant `fill`."""
+    flat = np.asarray(index, dtype=np.intp).reshape(-1)
+    real = np.flatnonzero(flat >= 0)
+    selection = sp.csr_array(
+        (np.ones(real.size), (real, flat[real])), shape=(flat.size, tensor.size)
+    )
+    moved = tensor.apply(selection, index.shape)
+    return moved.shift(np.where(index < 0, fill, 0.0))
+
+
+@lowers("Shape", constants=True)
+def shape_of(call: Call) -> Value:
+    """The shape as a constant: all shapes are known while lowering."""
+    shape = np.asarray(call.value(0).shape, dtype=np.int64)
+    end = call.node.attributes.get("end")
+    return shape[
+        call.node.integer("start", 0) : None if end is None else call.node.integer("end", 0)
+    ]
+
+
+@lowers("Size", constants=True)
+def size_of(call: Call) -> Value:
+    """The number of entries as a constant."""
+    return np.asarray(int(np.prod(call.value(0).shape)), dtype=np.int64)

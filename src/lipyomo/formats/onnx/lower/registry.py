@@ -1,0 +1,152 @@
+"""Which function lowers which operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from lipyomo.formats.onnx.affine import Affine
+from lipyomo.formats.onnx.graph import Array, Node
+from lipyomo.formats.onnx.refusal import remedy
+from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.network import FloatArray
+
+Value: TypeAlias = "Affine | Array"
+"""A tensor during lowering: affine in the variables, or a constant."""
+
+Lowered: TypeAlias = "Value | Sequence[Value]"
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A node together with its arguments.
+
+    Parameters
+    ----------
+    node : Node
+    arguments : list of Affine, ndarray or None
+        None where an optional input is omitted.
+    trace : Trace
+        Makes new units.
+    later : callable
+        The nodes that follow.
+    input_name : str
+        The network's input.
+    made : float
+        Entries of the outputs, as far as they are known before.
+    """
+
+    node: Node
+    arguments: list[Value | None]
+    trace: Trace
+    later: Callable[[], Sequence[Node]] = tuple
+    input_name: str = ""
+    made: float = 0.0
+
+    def optional(self, position: int) -> Value | None:
+        """An argument, or None if it is omitted."""
+        return self.arguments[position] if position < len(self.arguments) else None
+
+    def value(self, position: int) -> Value:
+        """An argument that must be there."""
+        value = self.optional(position)
+        if value is None:
+            raise self.node.refuse(f"input {position} is missing", "export the model again")
+        return value
+
+    @property
+    def remedy(self) -> str:
+        """What to do if this node does not lower."""
+        tensor = next(
+            name
+            for name, value in zip(self.node.inputs, self.arguments, strict=True)
+            if isinstance(value, Affine)
+        )
+        return remedy(self.node.op_type, tensor, self.later(), self.input_name)
+
+    @property
+    def values(self) -> list[Value]:
+        """All arguments, none of which may be omitted."""
+        return [self.value(position) for position in range(len(self.arguments))]
+
+    def refuse_product(self, a: Value, b: Value) -> None:
+        """Refuse two factors that both depend on the network's input."""
+        if isinstance(a, Affine) and isinstance(b, Affine):
+            raise self.node.refuse(
+                "both factors depend on the network's input, and the product is no activation of "
+                "one signal (such as SiLU, GELU or Mish)",
+                self.remedy,
+            )
+
+    def constant(self, position: int, what: str) -> Array:
+        """An argument that must not depend on the network's input."""
+        value = self.value(position)
+        if isinstance(value, Affine):
+            raise self.node.refuse(
+                f"{what} depends on the network's input, so the node is neither affine nor an "
+                "activation of one signal",
+                f"export the model so that {what} is constant, or {self.remedy}",
+            )
+        return value
+
+    def real(self, position: int, what: str) -> FloatArray:
+        """A constant argument as float64."""
+        return np.asarray(self.constant(position, what), dtype=np.float64)
+
+    def integers(self, position: int, key: str, what: str) -> list[int] | None:
+        """A list of integers that is an attribute in old operator sets and an input in new ones."""
+        if self.optional(position) is not None:
+            return [int(v) for v in np.atleast_1d(self.constant(position, what))]
+        return self.node.integers(key)
+
+    def tensor(self, position: int) -> Affine:
+        """An argument as a tensor of affine functions, even if it is constant."""
+        value = self.value(position)
+        return value if isinstance(value, Affine) else Affine.constant(value)
+
+
+Lowering: TypeAlias = Callable[[Call], Lowered]
+
+_LOWERINGS: dict[tuple[str, str], Lowering] = {}
+_TAKES_CONSTANTS: set[tuple[str, str]] = set()
+
+
+def lowers(*op_types: str, domain: str = "", constants: bool = False) -> Callable[..., Lowering]:
+    """Register a function for one or more operators.
+
+    Parameters
+    ----------
+    *op_types : str
+    domain : str, optional
+        Operator-set domain; empty for the standard operators.
+    constants : bool, optional
+        Whether the function also computes with constants only; otherwise constants are folded
+        elsewhere.
+    """
+
+    def register(function: Lowering) -> Lowering:
+        for op_type in op_types:
+            _LOWERINGS[domain, op_type] = function
+            if constants:
+                _TAKES_CONSTANTS.add((domain, op_type))
+        return function
+
+    return register
+
+
+def lowering_of(node: Node) -> Lowering | None:
+    """The function for a node, if there is one."""
+    return _LOWERINGS.get((node.domain, node.op_type))
+
+
+def takes_constants(node: Node) -> bool:
+    """Whether the function for this node also handles constants only."""
+    return (node.domain, node.op_type) in _TAKES_CONSTANTS
+
+
+def supported() -> list[tuple[str, str]]:
+    """All operators that lower, as (domain, operator), sorted."""
+    return sorted(_LOWERINGS)

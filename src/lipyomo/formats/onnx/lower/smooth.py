@@ -1,0 +1,91 @@
+"""Operators that make smooth units, with the parameters as they are stored.
+
+Products such as ``x * Sigmoid(x)``, as exporters write activations out, are in
+`lipyomo.formats.onnx.gates`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lipyomo.base.errors import NetworkError
+from lipyomo.formats.onnx.affine import Affine
+from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.networks.activations import activation
+
+PLAIN = {
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "Erf": "erf",
+    "Sin": "sin",
+    "Cos": "cos",
+    "Mish": "mish",
+    "HardSwish": "hard_swish",
+}
+"""Operators without attributes, and the activations that they are."""
+
+MICROSOFT = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
+
+
+def _units(call: Call, name: str, **parameters: Any) -> Affine:
+    """The first argument passed through an activation."""
+    try:
+        kind = activation(name, **parameters)
+    except NetworkError as error:
+        raise call.node.refuse(str(error), "export the model with other parameters") from None
+    return call.trace.smooth(call.tensor(0), kind)
+
+
+@lowers(*PLAIN)
+def plain(call: Call) -> Value:
+    """One activation, which has no parameters."""
+    return _units(call, PLAIN[call.node.op_type])
+
+
+@lowers("Elu")
+def elu(call: Call) -> Value:
+    """``x`` above zero, ``alpha (exp(x) - 1)`` below."""
+    return _units(call, "elu", alpha=call.node.number("alpha", 1.0))
+
+
+@lowers("Selu")
+def selu(call: Call) -> Value:
+    """``gamma`` times an ELU; both defaults are float32 numbers, as the ONNX standard has them."""
+    alpha = call.node.number("alpha", float(np.float32(1.6732632423543772)))
+    gamma = call.node.number("gamma", float(np.float32(1.0507009873554805)))
+    return _units(call, "selu", alpha=alpha, gamma=gamma)
+
+
+@lowers("Celu")
+def celu(call: Call) -> Value:
+    """``x`` above zero, ``alpha (exp(x / alpha) - 1)`` below."""
+    return _units(call, "celu", alpha=call.node.number("alpha", 1.0))
+
+
+@lowers("Gelu")
+def gelu(call: Call) -> Value:
+    """``x Phi(x)``, or the form with tanh if `approximate` says so."""
+    return _units(call, "gelu", approximate=call.node.text("approximate", "none"))
+
+
+@lowers("Swish")
+def swish(call: Call) -> Value:
+    """``x / (1 + exp(-alpha x))``."""
+    return _units(call, "swish", beta=call.node.number("alpha", 1.0))
+
+
+@lowers("QuickGelu", domain=MICROSOFT)
+def quick_gelu(call: Call) -> Value:
+    """``x / (1 + exp(-alpha x))``, where alpha is 1.702 if nothing is said."""
+    return _units(call, "swish", beta=call.node.number("alpha", float(np.float32(1.702))))
+
+
+@lowers("Gelu", domain=MICROSOFT)
+def exact_gelu(call: Call) -> Value:
+    """``x Phi(x)``."""
+    return _units(call, "gelu")

@@ -1,0 +1,107 @@
+"""Operators that make two-slope units: the activation functions, Max and Min."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from lipyomo.formats.onnx.affine import Affine
+from lipyomo.formats.onnx.graph import Array
+from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.formats.onnx.trace import Trace
+
+
+@lowers("Relu")
+def relu(call: Call) -> Value:
+    """``max(x, 0)``: slopes (0, 1)."""
+    return call.trace.relu(call.tensor(0))
+
+
+@lowers("LeakyRelu")
+def leaky_relu(call: Call) -> Value:
+    """Slopes (alpha, 1)."""
+    return call.trace.unit(call.tensor(0), call.node.number("alpha", 0.01))
+
+
+@lowers("PRelu")
+def prelu(call: Call) -> Value:
+    """Slopes (s, 1) with a constant tensor s."""
+    x, slope = call.tensor(0), call.real(1, "the slope")
+    if call.node.version < 7 and slope.ndim == 1 and len(x.shape) > 2:
+        slope = slope.reshape(-1, *[1] * (len(x.shape) - 2))
+    return call.trace.unit(x, np.broadcast_to(slope, x.shape))
+
+
+@lowers("Abs")
+def absolute(call: Call) -> Value:
+    """Slopes (-1, 1)."""
+    return call.trace.unit(call.tensor(0), -1.0)
+
+
+def clip_between(
+    trace: Trace, x: Affine, low: float | Array | None, high: float | Array | None
+) -> Affine:
+    """``min(max(x, low), high)`` as two units in a row; infinite or missing limits make none."""
+    if low is not None and np.any(np.isfinite(low)):
+        x = trace.relu(x.shift(-np.asarray(low))).shift(low)
+    if high is not None and np.any(np.isfinite(high)):
+        x = -(trace.relu(-x.shift(-np.asarray(high)))).shift(-np.asarray(high))
+    return x
+
+
+@lowers("Clip")
+def clip(call: Call) -> Value:
+    """``min(max(x, min), max)``; the limits are attributes (before opset 11) or inputs."""
+    limits: list[float | None] = []
+    for position, key, sign in ((1, "min", -1.0), (2, "max", 1.0)):
+        if call.optional(position) is not None:
+            limit = float(call.real(position, "a limit").reshape(()))
+        else:
+            limit = float(call.node.numbers(key)) if key in call.node.attributes else sign * np.inf
+        limits.append(None if limit == sign * np.inf or abs(limit) > 3e38 else limit)
+    low, high = limits
+    if low is not None and high is not None and low >= high:
+        shape = call.tensor(0).shape
+        return np.full(shape, high)
+    return clip_between(call.trace, call.tensor(0), low, high)
+
+
+@lowers("HardSigmoid")
+def hard_sigmoid(call: Call) -> Value:
+    """``min(max(alpha * x + beta, 0), 1)``."""
+    alpha, beta = call.node.number("alpha", 0.2), call.node.number("beta", 0.5)
+    return clip_between(call.trace, call.tensor(0).scale(alpha).shift(beta), 0.0, 1.0)
+
+
+@lowers("Max")
+def maximum(call: Call) -> Value:
+    """Entry-wise maximum of any number of tensors and constants."""
+    return tree(_constants_first(call, np.maximum), call.trace.maximum)
+
+
+@lowers("Min")
+def minimum(call: Call) -> Value:
+    """Entry-wise minimum of any number of tensors and constants."""
+    return tree(_constants_first(call, np.minimum), call.trace.minimum)
+
+
+def tree(tensors: list[Affine], join: Callable[[Affine, Affine], Affine]) -> Affine:
+    """Join tensors in pairs, as a balanced tree."""
+    while len(tensors) > 1:
+        joined = [join(a, b) for a, b in zip(tensors[1::2], tensors[::2], strict=False)]
+        tensors = joined + tensors[2 * len(joined) :]
+    return tensors[0]
+
+
+def _constants_first(call: Call, join: np.ufunc) -> list[Affine]:
+    """The arguments, with all constants joined into one that comes first.
+
+    ``b + relu(a - b)`` with a constant b carries nothing.
+    """
+    constants = [np.asarray(v) for v in call.values if not isinstance(v, Affine)]
+    tensors = [v for v in call.values if isinstance(v, Affine)]
+    if constants:
+        tensors.insert(0, Affine.constant(reduce(join, constants)))
+    return tensors

@@ -1,0 +1,200 @@
+"""Read a model file: every way in which a file can be bad gets a sentence."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from lipyomo.base.errors import ImportRefused
+from lipyomo.base.system.memory import DEEPEST
+from lipyomo.base.system.outputs import shown, why
+from lipyomo.formats.onnx.budget import budget
+from lipyomo.formats.onnx.foreign import foreign
+from lipyomo.formats.onnx.graph import branches, first_line
+from lipyomo.formats.onnx.params import PARAMS
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+def read_model(path: PathLike) -> onnx.ModelProto:
+    """Read an ONNX file with its external data.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    onnx.ModelProto
+
+    Raises
+    ------
+    ImportRefused
+        If the file is missing, is not ONNX, is cut short, or its external data are missing or too
+        short.
+    """
+    file = Path(path)
+    if not os.fspath(path):
+        raise ImportRefused("the path is empty", remedy="give the path of an .onnx file")
+    try:
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode):
+            remedy = "give the path of an .onnx file"
+            raise ImportRefused(f"{shown(file)} is not a file", remedy=remedy)
+        budget().charge(2.0 * found.st_size, f"reading {shown(file)}")
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ImportRefused(f"there is no file {shown(file)}", remedy="check the path") from None
+    except (OSError, ValueError) as error:  # a zero byte in a name is a ValueError
+        remedy = "check the path, and the permissions of the file"
+        raise ImportRefused(f"{shown(file)} cannot be read: {why(error)}", remedy=remedy) from None
+    other = foreign(data)
+    if other is not None:
+        kind, remedy = other
+        raise ImportRefused(f"{shown(file)} is {kind}, not an ONNX model", remedy=remedy)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        raise ImportRefused(
+            f"'{file}' is not an ONNX model, or it is cut short ({len(data)} bytes)",
+            remedy="export the model to ONNX again, or copy the file again",
+        ) from None
+    check_model(model, str(file))
+    _load_external(model, file)
+    return model
+
+
+def check_model(model: onnx.ModelProto, what: str) -> None:
+    """Refuse a message without a graph, operator sets or outputs.
+
+    A truncated file can still be a valid message, only without its last fields.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    what : str
+        How to call it in the message.
+
+    Raises
+    ------
+    ImportRefused
+    """
+    missing = []
+    if not model.HasField("graph"):
+        missing.append("graph")
+    elif not model.graph.output:
+        missing.append("graph output")
+    if not model.opset_import:
+        missing.append("operator set")
+    remedy = "export the model to ONNX again, or copy the file again"
+    if not _is_text(model):
+        raise ImportRefused(f"'{what}' is damaged: it holds names that are not text", remedy=remedy)
+    if missing:
+        said = f"it has no {' and no '.join(missing)}"
+        raise ImportRefused(f"'{what}' is not a complete ONNX model: {said}", remedy=remedy)
+
+
+def _names(model: onnx.ModelProto) -> Iterator[str]:
+    """All names that are read while importing."""
+    graph = model.graph
+    yield graph.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for value in (*graph.input, *graph.output):
+        yield value.name
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    yield from (tensor.name for tensor in graph.initializer)
+    yield from (opset.domain for opset in model.opset_import)
+
+
+def _is_text(model: onnx.ModelProto) -> bool:
+    """Whether all names are text; a damaged file may hold other bytes."""
+    try:
+        return all(isinstance(name, str) for name in _names(model))
+    except UnicodeDecodeError:
+        return False
+
+
+def _external_bytes(model: onnx.ModelProto, folder: Path) -> float:
+    """Bytes that the tensors in other files say they have."""
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    total = 0.0
+    for tensor in model.graph.initializer:
+        if not uses_external_data(tensor):
+            continue
+        try:
+            length = ExternalDataInfo(tensor).length
+            total += length or (folder / ExternalDataInfo(tensor).location).stat().st_size
+        except (OSError, ValueError):
+            continue  # reading it says what is wrong
+    return total
+
+
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its local functions written out.
+
+    Raises
+    ------
+    ImportRefused
+        If a function calls itself, or they are too many nodes when written out.
+    """
+    if not model.functions:
+        return model
+    functions = {(function.domain, function.name): function for function in model.functions}
+    sizes: dict[tuple[str, str], float] = {}
+
+    def size(nodes: Iterable[onnx.NodeProto], above: tuple[tuple[str, str], ...]) -> float:
+        total = 0.0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            total += 1.0 + sum(size(inner.node, above) for inner in branches(node).values())
+            if key not in functions:
+                continue
+            if key in above or len(above) > DEEPEST:
+                raise ImportRefused(
+                    f"the local function '{node.op_type}' calls itself, or calls are nested more "
+                    f"than {DEEPEST} deep",
+                    node=node.name,
+                    op_type=node.op_type,
+                    remedy="export the model without local functions (onnx.inliner)",
+                )
+            if key not in sizes:
+                sizes[key] = size(functions[key].node, (*above, key))
+            total += sizes[key]
+        return total
+
+    count = size(model.graph.node, ())
+    budget().charge(PARAMS.node_bytes * count, f"a graph of {count:.3g} nodes")
+    from onnx.inliner import inline_local_functions
+
+    return inline_local_functions(model)
+
+
+def _load_external(model: onnx.ModelProto, file: Path) -> None:
+    """Read tensors that are stored in other files beside the model."""
+    from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+
+    external = [t.name for t in model.graph.initializer if uses_external_data(t)]
+    if not external and not any(
+        attribute.HasField("t") and uses_external_data(attribute.t)
+        for node in model.graph.node
+        for attribute in node.attribute
+    ):
+        return
+    budget().charge(_external_bytes(model, file.parent), f"the weights beside '{file}'")
+    try:
+        load_external_data_for_model(model, str(file.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise ImportRefused(
+            f"'{file}' keeps weights in other files, which cannot be read: {first_line(error)}",
+            remedy="put the external data files beside the model under their old names",
+        ) from None

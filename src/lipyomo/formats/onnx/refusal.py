@@ -1,0 +1,128 @@
+"""Refuse an operator, and say where to cut the graph instead."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from lipyomo.base.errors import ImportRefused
+from lipyomo.formats.onnx.graph import Node
+
+NONLINEAR = {
+    "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan", "Sinh", "Cosh",
+    "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
+    "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "Attention", "LinearClassifier",
+    "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceLogSum", "ReduceProd",
+    "MeanVarianceNormalization",
+}  # fmt: skip
+"""Operators that are neither piecewise linear nor an activation of single signals."""
+
+STEPS = {
+    "ArgMax", "ArgMin", "ZipMap", "Hardmax", "Sign", "Floor", "Ceil", "Round", "Binarizer",
+    "TopK", "ThresholdedRelu", "Shrink", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+    "Equal", "LabelEncoder", "QuantizeLinear", "Where", "Not", "And", "Or", "Xor",
+}  # fmt: skip
+"""Operators with jumps, or with an output that is not a tensor of real numbers."""
+
+
+QUANTISED = {
+    "QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
+    "MatMulInteger",
+}  # fmt: skip
+"""Operators of quantised networks."""
+
+SHAPES = {
+    "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+    "ArrayFeatureExtractor", "Concat", "Sub",
+}  # fmt: skip
+"""Operators that often follow a final Softmax."""
+
+
+def refusal(
+    node: Node, variable: Sequence[int], later: Sequence[Node], input_name: str
+) -> ImportRefused:
+    """The error for a node that does not lower.
+
+    Parameters
+    ----------
+    node : Node
+    variable : sequence of int
+        Positions of the inputs that depend on the network's input.
+    later : sequence of Node
+        The nodes that follow.
+    input_name : str
+        The network's input, before which nothing can be cut.
+
+    Returns
+    -------
+    ImportRefused
+        Says where to cut.  All nodes before this one lower, so the cut can be imported.
+    """
+    known = node.op_type in NONLINEAR | STEPS
+    if node.op_type in NONLINEAR:
+        why = "the operator is neither piecewise linear nor an activation of single signals"
+    elif node.op_type in STEPS:
+        why = "the operator is a step function or a choice, which has no Lipschitz constant"
+    else:
+        domain = f" of domain '{node.domain}'" if node.domain else ""
+        why = f"the operator{domain} is not supported"
+    if node.op_type in QUANTISED:
+        return node.refuse(
+            "the network is quantised: rounding makes a step function, which has no Lipschitz "
+            "constant",
+            "import the float network from which it was made",
+        )
+    return node.refuse(
+        why, remedy(node.op_type, node.inputs[variable[0]], later, input_name, known)
+    )
+
+
+def remedy(
+    op_type: str, tensor: str, later: Sequence[Node], input_name: str, known: bool = True
+) -> str:
+    """What to do about a node that reads a tensor and does not lower.
+
+    Parameters
+    ----------
+    op_type : str
+        The node's.
+    tensor : str
+    later : sequence of Node
+        The nodes that follow.  A cut is advised only where they make probabilities or choices of
+        the network's outputs: before layers, it would leave another network.
+    input_name : str
+        The network's input, before which nothing can be cut.
+    known : bool, optional
+        Whether it is known what the operator does.
+    """
+    better = _BETTER.get(op_type, _OTHER if known else _UNKNOWN)
+    if tensor == input_name:
+        return f"{better} and export again"
+    if all(other.op_type in NONLINEAR | STEPS | SHAPES for other in later):
+        return f"cut the graph before it: --output {shlex.quote(tensor)}"
+    count = len(later)
+    return (
+        f"{better} and train again.  Cutting the graph before it is no help: {count} "
+        f"node{'s' * (count != 1)} of the network come after it"
+    )
+
+
+_OTHER = "replace it by activations of single signals (Relu, Tanh, Gelu, HardSigmoid)"
+_UNKNOWN = "write it with operators that are supported (the page on importing lists them)"
+_BETTER = {
+    **dict.fromkeys(
+        ("LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
+         "MeanVarianceNormalization", "LpNormalization", "LRN", "Normalizer"),
+        "replace it by BatchNormalization, which is affine once it is trained,",
+    ),
+    **dict.fromkeys(
+        ("LSTM", "GRU", "Attention"),
+        "replace it by layers without products of signals (Gemm, Conv, Relu, Tanh)",
+    ),
+    "RNN": "write its steps out as layers (Gemm, Tanh), for a sequence of fixed length,",
+    **dict.fromkeys(
+        ("ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceProd"),
+        "replace it by ReduceL1, ReduceMax or ReduceMean, which are piecewise linear,",
+    ),
+}  # fmt: skip
+"""What does the work of an operator that is refused."""

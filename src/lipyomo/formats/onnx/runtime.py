@@ -1,0 +1,217 @@
+"""A model in onnxruntime, as a function of the flattened input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+
+from lipyomo.base.errors import ImportRefused
+from lipyomo.formats.onnx.arrange import Fixed, Output
+from lipyomo.formats.onnx.choose import input_shape
+from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, first_line
+from lipyomo.formats.onnx.select import cut_model
+from lipyomo.networks.network import FloatArray
+
+_DTYPES: dict[int, type[np.floating]] = {
+    onnx.TensorProto.FLOAT: np.float32,
+    onnx.TensorProto.DOUBLE: np.float64,
+    onnx.TensorProto.FLOAT16: np.float16,
+}
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """All exceptions of onnxruntime; they have no common base class of their own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found = [
+        item
+        for item in vars(state).values()
+        if isinstance(item, type) and issubclass(item, Exception)
+    ]
+    return (*found, RuntimeError, ValueError)
+
+
+def _stored_kinds(graph: onnx.GraphProto) -> set[int]:
+    """Types of the weights and of the inputs."""
+    kinds = {tensor.data_type for tensor in graph.initializer}
+    return kinds | {value.type.tensor_type.elem_type for value in graph.input}
+
+
+def _precision(graph: onnx.GraphProto) -> float:
+    """Unit roundoff of the least precise real type that the graph mentions."""
+    kinds = _stored_kinds(graph)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                kinds.add(attribute.t.data_type)
+            if node.op_type == "Cast" and attribute.name == "to":
+                kinds.add(attribute.i)
+    kinds &= _DTYPES.keys()
+    return max((float(np.finfo(_DTYPES[kind]).eps) for kind in kinds), default=2.0**-23)
+
+
+def _expose(cut: onnx.ModelProto) -> None:
+    """Make every tensor that depends on the input an output, after the real one."""
+    output = cut.graph.output[0].name
+    reached = {cut.graph.input[0].name}
+    for node in cut.graph.node:
+        if not reached.isdisjoint(node.input):
+            made = {name for name in node.output if name}
+            reached |= made
+            fresh = (onnx.ValueInfoProto(name=name) for name in node.output if name in made)
+            cut.graph.output.extend(value for value in fresh if value.name != output)
+
+
+class NotImplementedThere(ImportRefused):
+    """onnxruntime has no kernel for a node of the model."""
+
+
+Run: TypeAlias = Callable[[dict[str, Any]], Sequence[object]]
+"""From the input by name to all tensors, the output first."""
+
+
+class Runner:
+    """A model that is asked for its outputs at points.
+
+    Parameters
+    ----------
+    cut : onnx.ModelProto
+        The input and the output in question are the first ones, other tensors follow.
+    name : str
+        What runs it.
+    opened : callable
+        Makes the model ready.
+    points : int
+        At how many points it may be asked.
+
+    Attributes
+    ----------
+    dtype : type
+        Of the input.
+    eps : float
+        Unit roundoff of the evaluation.
+    size : int
+        Number of inputs.
+
+    Raises
+    ------
+    ImportRefused
+        If it cannot be run.
+    """
+
+    def __init__(
+        self, cut: onnx.ModelProto, name: str, opened: Callable[[onnx.ModelProto], Run], points: int
+    ) -> None:
+        self.name, self.points = name, points
+        value = cut.graph.input[0]
+        self._input = value.name
+        self._shape = input_shape(value)
+        self.size = int(np.prod(self._shape))
+        self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
+        self.eps = _precision(cut.graph)
+        self._run = opened(cut)
+
+    def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
+        """The flattened output at one point, and the largest number that was met on the way."""
+        values = self._run({self._input: x.astype(self.dtype).reshape(self._shape)})
+        return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
+
+
+def _largest(values: Sequence[object]) -> float:
+    """The largest absolute value among real arrays; infinite if one is not finite."""
+    met = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.size]
+    sizes = [float(np.abs(v).max()) for v in met]
+    return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
+
+
+def open_runtime(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Runner:
+    """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
+
+    onnxruntime has, for example, no convolution in float64.  The evaluator is slow, so it is asked
+    at few points.
+
+    Raises
+    ------
+    ImportRefused
+        If neither can run the model.
+    """
+    cut = cut_model(model, output, fixed)
+    _expose(cut)
+    try:
+        return Runner(cut, "onnxruntime", _onnxruntime, 1_000_000)
+    except NotImplementedThere as refusal:
+        try:
+            evaluator = Runner(cut, EVALUATOR, _evaluator, 4)
+            evaluator(np.zeros(evaluator.size))  # whether it can
+            return evaluator
+        except EVALUATOR_ERRORS:
+            raise refusal from None
+        except ImportRefused:
+            if onnx.TensorProto.BFLOAT16 in _stored_kinds(model.graph):
+                raise ImportRefused(
+                    "onnxruntime does not compute in bfloat16, so the import cannot be checked",
+                    remedy="convert the model to float32, which changes no weight",
+                ) from None
+            raise
+
+
+EVALUATOR = "the ONNX reference evaluator"
+
+
+def _evaluator(cut: onnx.ModelProto) -> Run:
+    """The model in the reference evaluator of the ONNX package."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(cut)
+
+    def run(feed: dict[str, Any]) -> Sequence[object]:
+        try:
+            with np.errstate(all="ignore"):
+                found: Sequence[object] = evaluator.run(None, feed)
+        except EVALUATOR_ERRORS as error:
+            raise ImportRefused(
+                f"neither onnxruntime nor {EVALUATOR} can run the model, so the import cannot be "
+                f"checked: {first_line(error)}",
+                remedy="load it with check=False, at your own risk",
+            ) from None
+        return found
+
+    return run
+
+
+def _onnxruntime(cut: onnx.ModelProto) -> Run:
+    """The model in onnxruntime."""
+    import onnxruntime
+
+    errors = _runtime_errors()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    # Its rewriting fails on some float64 graphs, and the graph as it stands is what counts.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+    def guarded(call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except errors as error:
+            missing = ("NOT_IMPLEMENTED", "Could not find an implementation")
+            kind = NotImplementedThere if any(m in str(error) for m in missing) else ImportRefused
+            raise kind(
+                "onnxruntime cannot run the model, so the import cannot be checked: "
+                f"{first_line(error)}",
+                remedy="export the model for an operator set that onnxruntime supports, or load it "
+                "with check=False at your own risk",
+            ) from None
+
+    session = guarded(
+        lambda: onnxruntime.InferenceSession(
+            cut.SerializeToString(),
+            options,
+            providers=["CPUExecutionProvider"],
+            enable_fallback=0,
+        )
+    )
+    return lambda feed: guarded(lambda: session.run(None, feed))

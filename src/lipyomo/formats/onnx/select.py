@@ -1,0 +1,119 @@
+"""What one output of a model needs: as a graph to be lowered, and as a model to be run."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+
+import onnx
+
+from lipyomo.base.errors import ImportRefused, NetworkError
+from lipyomo.formats.onnx.arrange import Fixed, Output, arranged
+from lipyomo.formats.onnx.choose import choose_input, free_inputs, input_shape
+from lipyomo.formats.onnx.graph import Graph, ordered, plain_node, producers, reads, tensor_array
+from lipyomo.networks.naming import read_names
+
+
+def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Graph:
+    """Cut out of a model what one output needs.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    output : str, sequence of str, or None
+        Tensors or nodes to cut at.
+    fixed : mapping of str to array_like, or None
+        Values of inputs.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    ImportRefused
+        If a tensor is read that nothing makes, or there is no single input or output.
+    """
+    columns = len(free_inputs(model.graph)) > 1
+    model, output_name, parts = arranged(model, output, fixed)
+    graph = model.graph
+    protos, wanted = ordered(graph, output_name)
+    value = choose_input(graph, wanted)
+    parts = parts or {value.name: math.prod(input_shape(value))}
+    names = tuple(parts) if columns and set(parts.values()) == {1} else stored_names(model, parts)
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    versions = {
+        "" if opset.domain == "ai.onnx" else opset.domain: opset.version
+        for opset in model.opset_import
+    }
+    nodes = [plain_node(proto, versions) for proto in protos]
+    made_by = producers(graph)
+    for name in sorted(wanted):
+        if name not in stored and name not in made_by and name != value.name:
+            reader = next((node for node in nodes if name in reads(node.proto)), None)
+            raise ImportRefused(
+                f"the tensor '{name}' is read, but nothing makes it",
+                node=reader.name if reader else None,
+                op_type=reader.op_type if reader else None,
+                remedy="the file is damaged or cut short: export the model again",
+            )
+    constants = {
+        name: tensor_array(stored[name], name) for name in wanted & stored.keys() - made_by.keys()
+    }
+    return Graph(
+        nodes, constants, value.name, input_shape(value), output_name, versions, parts, names
+    )
+
+
+NAMES = "lipyomo.input_names"
+"""The key of the names of all inputs in a model's own data: a JSON list."""
+
+
+def stored_names(model: onnx.ModelProto, parts: Mapping[str, int]) -> tuple[str, ...] | None:
+    """The names of the one input's entries, if the model has such names of as many."""
+    text = next((entry.value for entry in model.metadata_props if entry.key == NAMES), "")
+    names: object = None
+    with suppress(ValueError):
+        names = json.loads(text)
+    if len(parts) != 1 or not isinstance(names, list) or len(names) != sum(parts.values()):
+        return None
+    with suppress(NetworkError):
+        return read_names(names, len(names))
+    return None
+
+
+def cut_model(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> onnx.ModelProto:
+    """A model that holds only what one output needs, its nodes in order, to be run elsewhere.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    output : str, sequence of str, or None
+    fixed : mapping of str to array_like, or None
+
+    Returns
+    -------
+    onnx.ModelProto
+        Its only output is the chosen tensor, its first input the one that varies; further inputs
+        have stored values.
+    """
+    model, output_name, _ = arranged(model, output, fixed)
+    graph = model.graph
+    protos, wanted = ordered(graph, output_name)
+    value = choose_input(graph, wanted)
+    cut = onnx.ModelProto()
+    cut.ir_version = model.ir_version
+    cut.opset_import.extend(model.opset_import)
+    cut.functions.extend(model.functions)
+    cut.graph.name = graph.name or "cut"
+    initializers = [tensor for tensor in graph.initializer if tensor.name in wanted]
+    stored = {tensor.name for tensor in initializers}
+    cut.graph.input.append(value)
+    cut.graph.input.extend(v for v in graph.input if v.name in stored)
+    cut.graph.initializer.extend(initializers)
+    cut.graph.node.extend(protos)
+    unknown = onnx.ValueInfoProto(name=output_name)
+    cut.graph.output.append(next((v for v in graph.output if v.name == output_name), unknown))
+    return cut

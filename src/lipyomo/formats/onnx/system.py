@@ -1,0 +1,135 @@
+"""All units of a graph as one sparse system: who reads whom.
+
+The columns of every row are ``[inputs (d) | units (n) | 1]``; the last one holds the offset, so
+that substitutions also carry constants.  A unit reads earlier units only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.formats.onnx.affine import Affine
+from lipyomo.formats.onnx.budget import budget
+from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.network import BoolArray, FloatArray
+
+Kinds = npt.NDArray[np.object_]
+
+
+def _homogeneous(parts: list[Affine], variables: int) -> sp.csr_array:
+    """The rows of all parts, one after another, with the offset as one more column.
+
+    The list is emptied on the way, so that no part is held twice for long.
+    """
+    counts = [np.diff(part.matrix.indptr) + (part.offset != 0.0) for part in parts]
+    indptr = np.concatenate([[0], *counts]).cumsum()
+    kind = np.int32 if max(indptr[-1], variables + 1) < 2**31 else np.int64
+    budget().charge((8 + np.dtype(kind).itemsize) * float(indptr[-1]), "the rows of all units")
+    data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=kind)
+    parts.reverse()
+    row = 0
+    while parts:
+        part = parts.pop()
+        matrix, filled = part.matrix, np.flatnonzero(part.offset)
+        where = slice(indptr[row], indptr[row + part.size])
+        last = indptr[row + filled + 1] - 1  # constants stand last in their rows
+        own = np.ones(where.stop - where.start, dtype=bool)
+        own[last - where.start] = False
+        data[where][own], indices[where][own] = matrix.data, matrix.indices
+        data[last], indices[last] = part.offset[filled], variables
+        row += part.size
+    return sp.csr_array((data, indices, indptr.astype(kind)), shape=(row, variables + 1))
+
+
+@dataclass
+class System:
+    """Pre-activation rows of all units, their slopes, and the rows of the outputs.
+
+    Parameters
+    ----------
+    inputs : int
+        Number d of inputs.
+    rows : csr_array, shape (n, d + n + 1)
+        Pre-activations of the units.
+    left, right : ndarray, shape (n,)
+        Slopes.
+    kinds : ndarray of object, shape (n,)
+        Activations of smooth units, None for the others.
+    output : csr_array, shape (m, d + n + 1)
+    ends : ndarray of int
+        Where groups of units end, of which none reads another one of its group.
+    """
+
+    inputs: int
+    rows: sp.csr_array
+    left: FloatArray
+    right: FloatArray
+    kinds: Kinds
+    output: sp.csr_array
+    ends: IntArray
+
+    @classmethod
+    def of(cls, trace: Trace, output: Affine) -> System:
+        """Collect what `trace` found, and empty it; `output` is what the network returns."""
+        ends = np.cumsum([group.size for group in trace.groups], dtype=np.intp)
+        rows = _homogeneous(trace.groups, trace.variables)
+        left = np.concatenate([*trace.left, np.zeros(0)])
+        right = np.concatenate([*trace.right, np.zeros(0)])
+        kinds = np.repeat(
+            np.array([*trace.kinds, None], dtype=object)[:-1], np.diff(ends, prepend=0)
+        )
+        found = _homogeneous([output], trace.variables)
+        return cls(trace.inputs, rows, left, right, kinds, found, ends)
+
+    @property
+    def units(self) -> int:
+        """Number n of units."""
+        return int(self.left.size)
+
+    def _groups(self) -> Iterator[tuple[slice, IntArray]]:
+        """The columns of each group's units, and where their rows begin and end."""
+        for start, stop in pairwise([0, *self.ends]):
+            budget().poll()
+            yield slice(self.inputs + start, self.inputs + stop), self.rows.indptr[start : stop + 1]
+
+    def depths(self) -> IntArray:
+        """Depth of every column: 0 for inputs and the constant, 1 + the deepest read for units."""
+        depth = np.zeros(self.rows.shape[1], dtype=np.intp)
+        for units, begin in self._groups():
+            filled = begin[:-1] < begin[1:]
+            read = depth[self.rows.indices[begin[0] : begin[-1]]]
+            deepest = np.zeros(filled.size, dtype=np.intp)
+            deepest[filled] = np.maximum.reduceat(read, begin[:-1][filled] - begin[0])
+            depth[units] = 1 + deepest
+        return depth
+
+    def used(self) -> BoolArray:
+        """Which units the outputs depend on, shape (n,)."""
+        used = np.zeros(self.rows.shape[1], dtype=bool)
+        used[self.output.indices] = True
+        for units, begin in reversed(list(self._groups())):
+            read = self.rows.indices[begin[0] : begin[-1]]
+            own = used[units]
+            used[read if own.all() else read[np.repeat(own, np.diff(begin))]] = True
+        return used[self.inputs : self.inputs + self.units]
+
+    def pruned(self) -> System:
+        """The same outputs without the units that no output depends on."""
+        used = self.used()
+        if used.all():
+            return self
+        columns = np.ones(self.rows.shape[1], dtype=bool)
+        columns[self.inputs : self.inputs + self.units] = used
+        kept = np.flatnonzero(columns)
+        rows = sp.csr_array(self.rows[np.flatnonzero(used)][:, kept])
+        output = sp.csr_array(self.output[:, kept])
+        ends = np.cumsum(used, dtype=np.intp)[self.ends - 1]
+        slopes = self.left[used], self.right[used]
+        return System(self.inputs, rows, *slopes, self.kinds[used], output, ends)

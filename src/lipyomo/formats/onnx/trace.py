@@ -1,0 +1,208 @@
+"""The list of units that a graph needs, found while it is lowered."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.exactness import entries_are_exact, sums_are_exact
+from lipyomo.formats.onnx.affine import Affine, stack, widen
+from lipyomo.formats.onnx.budget import ENTRY, budget
+from lipyomo.formats.onnx.params import PARAMS
+from lipyomo.networks.activations import Activation
+
+
+class Trace:
+    """Inputs and units met so far; `unit` makes new ones.
+
+    Parameters
+    ----------
+    inputs : int
+        Number d of network inputs.
+    separate : bool, optional
+        Whether nodes are not to be put together.
+
+    Attributes
+    ----------
+    groups : list of Affine
+        Pre-activations of the units, one flat tensor a call of `unit` or `smooth`.
+    left, right : list of ndarray
+        Their slopes.
+    kinds : list of Activation or None
+        Of smooth units, a group each; None where they have two slopes.
+    """
+
+    def __init__(self, inputs: int, separate: bool = False) -> None:
+        self.inputs = inputs
+        self.separate = separate
+        self.variables = inputs
+        self.groups: list[Affine] = []
+        self.left: list[FloatArray] = []
+        self.right: list[FloatArray] = []
+        self.kinds: list[Activation | None] = []
+
+    def input(self, shape: tuple[int, ...]) -> Affine:
+        """The network's input as a tensor of the given shape."""
+        budget().charge(ENTRY * self.inputs, f"an input of {self.inputs:,} entries")
+        eye = sp.csr_array(sp.eye_array(self.inputs, format="csr"))
+        return Affine(eye, np.zeros(self.inputs), shape, self)
+
+    def carried(self, x: Affine) -> Affine:
+        """The same tensor with identity units for all entries that are not a variable already."""
+        first = np.zeros(x.size, dtype=bool)
+        plain = np.flatnonzero(x.plain)
+        first[plain[np.unique(x.matrix.indices[x.matrix.indptr[plain]], return_index=True)[1]]] = 1
+        others = np.flatnonzero(~first)
+        made = self._made(x, others, np.ones(others.size), np.ones(others.size))
+        kept = sp.diags_array(first.astype(np.float64)) @ widen(x.matrix, made.shape[1])
+        return Affine(sp.csr_array(kept + made), np.zeros(x.size), x.shape, self)
+
+    def _made(
+        self,
+        z: Affine,
+        entries: IntArray,
+        left: FloatArray,
+        right: FloatArray,
+        kind: Activation | None = None,
+    ) -> sp.csr_array:
+        """New units for some entries of `z`, as a matrix with a row for each entry of `z`."""
+        budget().charge(
+            PARAMS.unit_bytes * (self.variables - self.inputs + entries.size), "the units so far"
+        )
+        if entries.size:
+            whole = entries.size == z.size
+            rows = (z.matrix, z.offset) if whole else (z.matrix[entries], z.offset[entries])
+            self.groups.append(Affine(*rows, (entries.size,), self))
+            self.left.append(left)
+            self.right.append(right)
+            self.kinds.append(kind)
+        columns = self.variables + np.arange(entries.size)
+        self.variables += entries.size
+        ones = np.ones(entries.size)
+        return sp.csr_array((ones, (entries, columns)), shape=(z.size, self.variables))
+
+    def unit(self, z: Affine, left: npt.ArrayLike, right: npt.ArrayLike = 1.0) -> Affine:
+        """Pass `z` through units with slopes `left` below zero and `right` above (broadcast to z).
+
+        Constant entries stay constants and entries with equal slopes stay affine: neither becomes
+        a unit.
+        """
+        slopes = np.broadcast_arrays(
+            np.asarray(left, dtype=np.float64),
+            np.asarray(right, dtype=np.float64),
+            np.empty(z.shape),
+        )
+        low, high = (np.array(slope).reshape(-1) for slope in slopes[:2])
+        constant = np.diff(z.matrix.indptr) == 0
+        kinked = np.flatnonzero((low != high) & ~constant)
+        keep = np.where(constant & (z.offset >= 0), high, low)
+        keep[kinked] = 0.0
+        matrix = self._made(z, kinked, low[kinked], high[kinked])
+        bent = Affine(matrix, np.zeros(z.size), z.shape, z.carrier)
+        # what stays affine or constant
+        return bent + z.scale(keep.reshape(z.shape)) if keep.any() else bent
+
+    def smooth(self, z: Affine, kind: Activation) -> Affine:
+        """Pass `z` through units with a smooth activation, constant entries as well.
+
+        The values of constants are no float64 numbers, so they are not put in their places.
+        """
+        slopes = [np.full(z.size, limit) for limit in kind.limits]
+        matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
+        return Affine(matrix, np.zeros(z.size), z.shape, self)
+
+    def before_unit(self, x: Affine) -> tuple[Affine, float, float] | None:
+        """Undo the last step, if `x` is nothing but nondecreasing units of equal slopes.
+
+        Such a unit commutes with maxima: ``max(relu(a), relu(b)) = relu(max(a, b))``, which needs
+        fewer units.
+
+        Returns
+        -------
+        (Affine, float, float) or None
+            The pre-activations in the shape of `x`, and the slopes.
+        """
+        matrix = x.matrix
+        plain = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1.0).all()
+        if not plain or x.offset.any() or not x.size or matrix.indices.min() < self.inputs:
+            return None
+        starts = np.cumsum([self.inputs, *(group.size for group in self.groups)])
+        (which, *others) = np.unique(np.searchsorted(starts, matrix.indices, side="right") - 1)
+        if others or self.kinds[which] is not None:
+            return None
+        place = matrix.indices - starts[which]
+        left, right = (np.unique(slopes[which][place]) for slopes in (self.left, self.right))
+        if left.size > 1 or right.size > 1 or min(left[0], right[0]) < 0.0 or left[0] == right[0]:
+            return None
+        z = self.groups[which].take(place.reshape(x.shape))
+        return z, float(left[0]), float(right[0])
+
+    def relu(self, z: Affine) -> Affine:
+        """``max(z, 0)``."""
+        return self.unit(z, 0.0, 1.0)
+
+    def maximum(self, a: Affine, b: Affine) -> Affine:
+        """``max(a, b)``, entry by entry, with broadcasting.
+
+        Usually ``b + relu(a - b)``.  Where the variable parts are proportional, ``b = s a + c``
+        (``max(x, 0.1 x)``, ``max(x, -x)``, a constant b), one unit with slopes s and 1 does.
+        """
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        a, b = (x.broadcast(shape) for x in (a, b))
+        a, b = (x.reshaped((x.size,)) for x in (a, b))
+        (slope, kink), (inverse, back) = bend(a, b), bend(b, a)
+        single, swapped = np.isfinite(slope), np.isfinite(inverse)
+        swapped &= ~single
+        parts = [np.flatnonzero(mask) for mask in (single, swapped, ~(single | swapped))]
+        one = self._bent(a.take(parts[0]), slope[parts[0]], kink[parts[0]])
+        other = self._bent(b.take(parts[1]), inverse[parts[1]], back[parts[1]])
+        left, right = a.take(parts[2]), b.take(parts[2])
+        two = right + self.relu(left - right)
+        order = np.empty(a.size, dtype=np.intp)
+        order[np.concatenate(parts)] = np.arange(a.size)
+        return stack([one, other, two]).take(order.reshape(shape))
+
+    def _bent(self, steep: Affine, slope: FloatArray, kink: FloatArray) -> Affine:
+        """``kink + max(t, slope t)`` for ``t = steep - kink``."""
+        left, right = np.minimum(slope, 1.0), np.maximum(slope, 1.0)
+        return self.unit(steep.shift(-kink), left, right).shift(kink)
+
+    def minimum(self, a: Affine, b: Affine) -> Affine:
+        """``min(a, b) = -max(-a, -b)``."""
+        return -self.maximum(-a, -b)
+
+
+def bend(steep: Affine, flat: Affine) -> tuple[FloatArray, FloatArray]:
+    """Where ``flat = slope steep + constant``: the slopes, and the values at which both agree.
+
+    Parameters
+    ----------
+    steep, flat : Affine, of one flat shape
+
+    Returns
+    -------
+    slope, kink : ndarray, shape (size,)
+        NaN where the rows are not proportional, or float64 numbers cannot hold either.
+    """
+    rows, columns = steep.size, max(steep.matrix.shape[1], flat.matrix.shape[1])
+    a, b = widen(steep.matrix, columns), widen(flat.matrix, columns)
+    filled = np.flatnonzero(np.diff(a.indptr))
+    at = a.indptr[filled]
+    first = sp.csr_array((np.ones(filled.size), (filled, a.indices[at])), shape=(rows, columns))
+    slope = np.asarray(b.multiply(first).sum(axis=1)).reshape(-1)
+    with np.errstate(all="ignore"):
+        slope[filled] /= a.data[at]
+        each = np.repeat(slope, np.diff(a.indptr))
+        wrong = sp.csr_array(abs(b - sp.diags_array(slope) @ a))
+        rounded = sp.csr_array((~entries_are_exact(each, a.data), a.indices, a.indptr), a.shape)
+        rise, share = slope * steep.offset, 1.0 - slope
+        gap = flat.offset - rise
+        kink = gap / share
+        holds = entries_are_exact(slope, steep.offset) & entries_are_exact(kink, share)
+        holds &= sums_are_exact(flat.offset, -rise) & sums_are_exact(np.ones(rows), -slope)
+        holds &= kink * share == gap
+    for matrix in (wrong, rounded):
+        holds[np.repeat(np.arange(rows), np.diff(matrix.indptr))[matrix.data != 0]] = False
+    return np.where(holds, slope, np.nan), np.where(holds, kink, np.nan)

@@ -1,0 +1,269 @@
+"""Networks back to ONNX."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+import onnx
+import onnx.helper
+from onnx import numpy_helper
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.errors import NetworkError
+from lipyomo.base.system.outputs import MODEL, written
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.formats.onnx.read import PathLike
+from lipyomo.formats.onnx.select import NAMES
+from lipyomo.networks.activations import (
+    Activation,
+    Celu,
+    Cos,
+    Elu,
+    Erf,
+    Gelu,
+    HardSwish,
+    Mish,
+    Selu,
+    Sigmoid,
+    Sin,
+    Softplus,
+    Softsign,
+    Swish,
+    Tanh,
+)
+from lipyomo.networks.network import FloatArray, Layer, Network, check_network
+from lipyomo.version import __version__
+
+OPSET = 17
+"""The operator set of what is written, where no operator of a later one is needed."""
+
+_OPERATORS: dict[type[Activation], tuple[str, int]] = {
+    Tanh: ("Tanh", 13),
+    Sigmoid: ("Sigmoid", 13),
+    Softsign: ("Softsign", 1),
+    Erf: ("Erf", 13),
+    Sin: ("Sin", 7),
+    Cos: ("Cos", 7),
+    Mish: ("Mish", 18),
+    HardSwish: ("HardSwish", 14),
+    Elu: ("Elu", 6),
+    Selu: ("Selu", 6),
+    Celu: ("Celu", 12),
+    Gelu: ("Gelu", 20),
+}
+"""Operators whose attributes are named as the parameters, and the set from which on they exist."""
+
+COMPLETE_OPSET = max(since for _, since in _OPERATORS.values())
+"""The first operator set that has all of these: none is spelt out with rounded constants."""
+
+
+def _parameters(kind: Activation) -> dict[str, Any]:
+    """The parameters of an activation by name."""
+    return {field.name: getattr(kind, field.name) for field in fields(cast(Any, kind))}
+
+
+def _fits_float32(network: Network) -> bool:
+    """Whether all numbers of a network are float32 numbers."""
+    for layer in network.layers:
+        weight = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
+        slopes = [side[~layer.curved] for side in (layer.left, layer.right)]
+        given = [v for c in layer.curves for v in _parameters(c.activation).values()]
+        parameters = np.array([value for value in given if isinstance(value, float)])
+        for numbers in (weight, layer.bias, *slopes, parameters):
+            largest = np.abs(numbers).max(initial=0.0)
+            if largest > np.finfo(np.float32).max:
+                return False
+            if not np.array_equal(numbers.astype(np.float32).astype(np.float64), numbers):
+                return False
+    return True
+
+
+class _Writer:
+    """Nodes and initializers of the graph that is being written."""
+
+    def __init__(self, dtype: type[np.floating]) -> None:
+        self.dtype = dtype
+        self.opset = OPSET
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: list[onnx.TensorProto] = []
+
+    def store(self, name: str, values: FloatArray) -> str:
+        """Add an initializer."""
+        self.initializers.append(numpy_helper.from_array(values.astype(self.dtype), name))
+        return name
+
+    def node(self, op_type: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add a node with one output."""
+        name = output.replace(".", "_")
+        self.nodes.append(onnx.helper.make_node(op_type, inputs, [output], name=name, **attributes))
+        return output
+
+    def affine(self, layer: Layer, source: str, label: str, output: str) -> str:
+        """``x W^T + b``."""
+        weight = self.store(f"{label}.weight", layer.dense_weight)
+        bias = self.store(f"{label}.bias", layer.bias)
+        return self.node("Gemm", [source, weight, bias], output, alpha=1.0, beta=1.0, transB=1)
+
+    def layer(self, layer: Layer, source: str, label: str) -> tuple[str, IntArray]:
+        """The units of a layer, and which is where.
+
+        Units of one kind stand together: each kind is a Gemm and its operators.
+        """
+        kinds = [(curve.activation, curve.units) for curve in layer.curves]
+        plain = np.flatnonzero(~layer.curved)
+        parts = [*kinds, *([(None, plain)] if plain.size or not kinds else [])]
+        written = []
+        for position, (kind, units) in enumerate(parts):
+            own = label if len(parts) == 1 else f"{label}.part{position}"
+            part = layer.selected(units)
+            z = self.affine(part, source, own, f"{own}.z")
+            units_of = self.units(part, z, own) if kind is None else self.smooth(kind, z, own)
+            written.append(units_of)
+        order = np.concatenate([units for _, units in parts])
+        if len(written) == 1:
+            return written[0], order
+        return self.node("Concat", written, f"{label}.joined", axis=1), order
+
+    def smooth(self, kind: Activation, source: str, label: str) -> str:
+        """Units of an activation.
+
+        Raises
+        ------
+        NetworkError
+            If no operator holds its parameters without rounding them.
+        """
+        output = f"{label}.units"
+        if isinstance(kind, Swish | Softplus):
+            scaled, beta = source, f"{label}.beta"
+            if kind.beta != 1.0:
+                self.store(beta, np.array(kind.beta))
+                scaled = self.node("Mul", [source, beta], f"{label}.scaled")
+            if isinstance(kind, Swish):
+                gate = self.node("Sigmoid", [scaled], f"{label}.gate")
+                return self.node("Mul", [source, gate], output)
+            if kind.beta == 1.0:
+                return self.node("Softplus", [source], output)
+            bent = self.node("Softplus", [scaled], f"{label}.bent")
+            return self.node("Div", [bent, beta], output)
+        if type(kind) not in _OPERATORS:
+            raise NetworkError(f"the activation {kind.name} has no operator in ONNX")
+        if isinstance(kind, Celu) and self.dtype is np.float64:
+            if kind.alpha != 1.0:
+                raise NetworkError(
+                    f"the activation {kind.name} cannot be written to ONNX, which has Celu for "
+                    "float32 numbers only.  Remedy: round the weights to float32"
+                )
+            kind = Elu()
+        operator, opset = _OPERATORS[type(kind)]
+        self.opset = max(self.opset, opset)
+        attributes = _parameters(kind)
+        for key, value in attributes.items():
+            if isinstance(value, float) and float(np.float32(value)) != value:
+                raise NetworkError(
+                    f"the activation {kind.name} cannot be written to ONNX: attributes are float32 "
+                    f"there, and {key} = {value!r} is no float32 number.  Remedy: round it"
+                )
+        return self.node(operator, [source], output, **attributes)
+
+    def units(self, layer: Layer, source: str, label: str) -> str:
+        """The two-slope units of a layer, by the plainest operator that has their slopes."""
+        left, right = layer.left, layer.right
+        if (right == 1.0).all():
+            if (left == 0.0).all():
+                return self.node("Relu", [source], f"{label}.relu")
+            if (left == -1.0).all():
+                return self.node("Abs", [source], f"{label}.abs")
+            if (left == left[0]).all() and float(np.float32(left[0])) == left[0]:
+                return self.node("LeakyRelu", [source], f"{label}.leaky", alpha=float(left[0]))
+        if all(_exact_ratio(a, b) for a, b in zip(left, right, strict=True)):
+            slope = self.store(f"{label}.slope", left / right)
+            bent = self.node("PRelu", [source, slope], f"{label}.prelu")
+            if (right == 1.0).all():
+                return bent
+            return self.node("Mul", [bent, self.store(f"{label}.right", right)], f"{label}.units")
+        return self._two_sides(layer, source, label)
+
+    def _two_sides(self, layer: Layer, source: str, label: str) -> str:
+        """``right * relu(z) - left * relu(-z)``: exact for any two slopes."""
+        above = self.node("Relu", [source], f"{label}.above")
+        minus = self.node("Neg", [source], f"{label}.minus")
+        below = self.node("Relu", [minus], f"{label}.below")
+        right = self.store(f"{label}.right", layer.right)
+        left = self.store(f"{label}.left", layer.left)
+        first = self.node("Mul", [above, right], f"{label}.right_part")
+        second = self.node("Mul", [below, left], f"{label}.left_part")
+        return self.node("Sub", [first, second], f"{label}.units")
+
+
+def _exact_ratio(left: float, right: float) -> bool:
+    """Whether the float ``left / right`` times `right` is exactly `left`."""
+    return right != 0.0 and Fraction(left / right) * Fraction(right) == Fraction(left)
+
+
+@with_one_blas_thread
+def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
+    """Turn a network into an ONNX model.
+
+    Parameters
+    ----------
+    network : Network
+    path : str or path-like, optional
+        Where to write it.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input ``x`` of shape (batch, d), output ``y`` of shape (batch, m).  Numbers are float32
+        if every one of them is a float32 number, and float64 otherwise, so that nothing is rounded.
+        Units become Relu, Abs, LeakyRelu or PRelu, other slopes a pair of Relu; smooth ones their
+        operators.
+
+    Raises
+    ------
+    NetworkError
+        If this is no network, or an activation has parameters that ONNX would round.
+    OutputError
+        If the file cannot be written, or holds something else than a model.
+    """
+    check_network(network, NetworkError)
+    dtype = np.float32 if _fits_float32(network) else np.float64
+    kind = onnx.TensorProto.FLOAT if dtype is np.float32 else onnx.TensorProto.DOUBLE
+    writer = _Writer(dtype)
+    tensor, order = "x", np.arange(network.input_dim)
+    for position, layer in enumerate(network.hidden):
+        ordered = layer.with_map(layer.weight[:, order], layer.bias)
+        tensor, order = writer.layer(ordered, tensor, f"layer{position}")
+    head = network.head.with_map(network.head.weight[:, order], network.head.bias)
+    writer.affine(head, tensor, "head", "y")
+    graph = onnx.helper.make_graph(
+        writer.nodes,
+        network.name,
+        [onnx.helper.make_tensor_value_info("x", kind, ["batch", network.input_dim])],
+        [onnx.helper.make_tensor_value_info("y", kind, ["batch", network.output_dim])],
+        writer.initializers,
+    )
+    opset = [onnx.helper.make_opsetid("", writer.opset)]
+    model = onnx.helper.make_model(
+        graph,
+        opset_imports=opset,
+        ir_version=onnx.helper.find_min_ir_version_for(opset),
+        producer_name="lipyomo",
+        producer_version=__version__,
+    )
+    if network.input_names is not None:
+        onnx.helper.set_model_props(model, {NAMES: json.dumps(network.input_names)})
+    onnx.checker.check_model(model)
+    if path is not None:
+        with written(path, MODEL) as stream:
+            stream.write(model.SerializeToString())
+    return model
+
+
+@with_one_blas_thread
+def write(network: Network, path: PathLike) -> None:
+    """Write a network to an ONNX file (see `to_onnx`)."""
+    to_onnx(network, path)

@@ -1,8 +1,0 @@
-"""Networks that live in Python: PyTorch modules and scikit-learn estimators."""
-
-from __future__ import annotations
-
-from lipyomo.importers.sklearn import from_sklearn
-from lipyomo.importers.torch import from_torch
-
-__all__ = ["from_sklearn", "from_torch"]

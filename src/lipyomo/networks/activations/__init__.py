@@ -1,0 +1,43 @@
+"""Activations of smooth and piecewise linear units, with sound ranges and bands.
+
+`activation` makes one by its name; `Activation` says what each of them gives.
+"""
+
+from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.elu import Celu, Elu, Selu
+from lipyomo.networks.activations.erf import Erf
+from lipyomo.networks.activations.gelu import Gelu
+from lipyomo.networks.activations.hard_swish import HardSwish
+from lipyomo.networks.activations.mish import Mish
+from lipyomo.networks.activations.registry import activation, activations, known_as
+from lipyomo.networks.activations.sigmoid import Sigmoid
+from lipyomo.networks.activations.silu import QuickGelu, Silu, Swish
+from lipyomo.networks.activations.sine import Cos, Sin
+from lipyomo.networks.activations.softplus import Softplus
+from lipyomo.networks.activations.softsign import Softsign
+from lipyomo.networks.activations.tanh import Tanh
+from lipyomo.networks.activations.two_slope import TwoSlope
+
+__all__ = [
+    "Activation",
+    "Celu",
+    "Cos",
+    "Elu",
+    "Erf",
+    "Gelu",
+    "HardSwish",
+    "Mish",
+    "QuickGelu",
+    "Selu",
+    "Sigmoid",
+    "Silu",
+    "Sin",
+    "Softplus",
+    "Softsign",
+    "Swish",
+    "Tanh",
+    "TwoSlope",
+    "activation",
+    "activations",
+    "known_as",
+]

@@ -1,0 +1,173 @@
+"""What every activation gives, all of it sound: values, ranges and bands, from its branches.
+
+An activation is a continuous function on R, smooth but for finitely many breaks, where its branches
+meet.  It is a frozen value: two are equal if they are of one kind with the same parameters.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from flint import arb
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.system.memory import ARRAYS, CACHED
+from lipyomo.networks.activations.bands import Band, Cut, band, cuts, share
+from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.sums import Sums
+
+BLOCK = CACHED // (8 * ARRAYS)
+"""Entries that `lines` treats at a time: its arrays stay in the cache."""
+
+
+class Activation(ABC):
+    """A function of one variable that units apply; `name` is such as ``tanh`` or ``elu(0.5)``."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its kind and parameters."""
+
+    @property
+    @abstractmethod
+    def branches(self) -> tuple[Branch, ...]:
+        """From left to right; each ends where the next one begins."""
+
+    @property
+    def reflection(self) -> tuple[float, float] | None:
+        """Numbers (P, Q) with ``sigma(-z) = P sigma(z) + Q z`` for all z; (-1, 0) if it is odd."""
+        return None
+
+    @cached_property
+    def breaks(self) -> tuple[float, ...]:
+        """Where branches meet, in order: the slope jumps or has no derivative there."""
+        return tuple(branch.low for branch in self.branches[1:])
+
+    @cached_property
+    def jumps(self) -> tuple[bool, ...]:
+        """Whether the slope jumps at each of these."""
+        return tuple(
+            left.tails[1][1] != right.tails[1][0] for left, right in pairwise(self.branches)
+        )
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Sound least and greatest slope over all of R."""
+        extents = [branch.extent(1) for branch in self.branches]
+        return min(low for low, _ in extents), max(high for _, high in extents)
+
+    def _derivative(self, order: int, z: FloatArray) -> FloatArray:
+        """A derivative at finite `z`; at a break that of the branch on its right."""
+        z, first = np.asarray(z, dtype=np.float64), self.branches[0]
+        with np.errstate(all="ignore"):
+            found = np.asarray(first.jet(np.minimum(z, first.high), order)[order])
+            for branch in self.branches[1:]:
+                inside = np.clip(z, branch.low, branch.high)
+                found = np.where(z >= branch.low, branch.jet(inside, order)[order], found)
+        return found
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """The value at finite `z`, of any shape."""
+        return self._derivative(0, z)
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """The slope at finite `z`; at a break that of the branch on its right."""
+        return self._derivative(1, z)
+
+    def curvature(self, z: FloatArray) -> FloatArray:
+        """The second derivative at finite `z`; at a break that of the branch on its right."""
+        return self._derivative(2, z)
+
+    def _range(
+        self, order: int, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+        low, high = np.broadcast_arrays(*ends)
+        shape = low.shape
+        low, high = low.reshape(-1), high.reshape(-1)
+        with np.errstate(all="ignore"):
+            if len(self.branches) == 1:
+                least, greatest = self.branches[0].range(order, low, high)
+                return least.reshape(shape), greatest.reshape(shape)
+            least, greatest = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
+            for branch in self.branches:
+                first, last, held = share(branch, low, high)
+                under, over = branch.range(order, first, last)
+                np.minimum(least, np.where(held, under, np.inf), out=least)
+                np.maximum(greatest, np.where(held, over, -np.inf), out=greatest)
+        return least.reshape(shape), greatest.reshape(shape)
+
+    def enclose(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma on [low, high]; the ends may be infinite."""
+        return self._range(0, low, high)
+
+    def slope_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma' on [low, high]; the ends may be infinite.
+
+        At a break that is an end only the slope from inside counts, and those of both sides where
+        the interval is one point.
+        """
+        return self._range(1, low, high)
+
+    def lines(
+        self,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
+    ) -> Band:
+        """Bands around ``A sigma + c sigma'``, see `lipyomo.networks.activations.bands`.
+
+        Parameters
+        ----------
+        A, c : ndarray
+            Finite; either may be zero.
+        low, high : ndarray
+            Finite ends, low <= high.
+        slope : ndarray, optional
+            What s is to be; that of the chord unless given.  All are broadcast.
+
+        Returns
+        -------
+        s, lo, hi : ndarray
+            ``s z + lo <= A sigma(z) + c sigma'(z) <= s z + hi`` for all real z in [low, high], with
+            slopes at breaks as in `slope_range`; ``hi - lo`` is O((high - low)**2) between breaks
+            for chords.
+        """
+        some = (A, c, low, high) if slope is None else (A, c, low, high, slope)
+        given = [np.asarray(array, dtype=np.float64) for array in some]
+        assert all(np.isfinite(array).all() for array in given), "bands need finite numbers"
+        shape = np.broadcast_shapes(*(array.shape for array in given))
+        flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
+        found = s, least, greatest = tuple(np.empty(flat[0].size) for _ in range(3))
+        with np.errstate(all="ignore"):
+            for cut in cuts(self.branches, flat[2], flat[3]):
+                everything = cut.where.size == s.size
+                for start in range(0, cut.where.size, BLOCK):
+                    part = slice(start, start + BLOCK)
+                    block = part if everything else cut.where[part]
+                    here = self._band(cut, Sums(*(array[block] for array in flat)))
+                    for array, ends in zip(found, here, strict=True):
+                        array[block] = ends
+        least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
+        greatest[~(greatest > -np.inf)] = np.inf
+        return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
+
+    def _band(self, cut: Cut, sums: Sums) -> Band:
+        """A band of one block; activations with a better one than the common one say so here."""
+        return band(cut, sums)
+
+    def exact(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""
+        found: tuple[arb, arb] | None = None
+        for branch in self.branches:
+            if z < branch.low or z > branch.high:
+                continue
+            here = branch.ball(z)
+            found = here if found is None else (found[0].union(here[0]), found[1].union(here[1]))
+        assert found is not None, "the branches cover R"
+        return found

@@ -1,0 +1,74 @@
+"""The table of activations, and what their parameters are held to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lipyomo.base.arguments import real_number
+from lipyomo.base.errors import NetworkError
+from lipyomo.networks.activations.activation import Activation
+
+_TABLE: dict[str, Callable[..., Activation]] = {}
+
+Kind = TypeVar("Kind", bound=Callable[..., Activation])
+
+
+def known_as(*names: str) -> Callable[[Kind], Kind]:
+    """Enter a class, or a function that makes an activation, in the table."""
+
+    def enter(made: Kind) -> Kind:
+        for name in names:
+            _TABLE[name] = made
+        return made
+
+    return enter
+
+
+def activation(name: str, **parameters: Any) -> Activation:
+    """The activation of a name.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``tanh``, ``elu`` or ``gelu``; see `activations`.
+    **parameters : float
+        Of that activation, such as ``alpha=0.5``.
+
+    Raises
+    ------
+    NetworkError
+        If the name is unknown, or the parameters do not fit.
+    """
+    made = _TABLE.get(name)
+    if made is None:
+        raise NetworkError(f"unknown activation '{name}'; there are {', '.join(activations())}")
+    try:
+        return made(**parameters)
+    except TypeError as problem:
+        raise NetworkError(f"activation '{name}': {problem}") from problem
+
+
+def activations() -> tuple[str, ...]:
+    """Names of all activations, in alphabetical order."""
+    return tuple(sorted(_TABLE))
+
+
+def finite_number(value: float, what: str) -> float:
+    """A parameter as a float; raises `NetworkError` unless it is a finite number."""
+    number = real_number(value, what, NetworkError)
+    if not math.isfinite(number):
+        raise NetworkError(f"{what} must be a finite number, not {value!r}")
+    return number
+
+
+def positive_number(value: float, what: str) -> float:
+    """A parameter as a float; raises `NetworkError` unless it is positive.
+
+    Its powers have to be float64 numbers, so that it is also held between 1e-100 and 1e100.
+    """
+    number = finite_number(value, what)
+    if not 1e-100 <= number <= 1e100:
+        raise NetworkError(f"{what} must be positive (1e-100 to 1e100), not {value!r}")
+    return number

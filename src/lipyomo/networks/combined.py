@@ -1,0 +1,370 @@
+"""Networks made of networks: differences, compositions, parallel ones and loops.
+
+Each function returns a `Network` that computes the same numbers as its parts in exact arithmetic.
+No two weights are multiplied unless the product is exact: where it would round, both layers stay,
+with identity units between them.  What one part computes before the others are done, or what is
+needed again later, is carried on by identity units.
+
+Parts that are equal unit by unit cost nothing twice: `LipschitzProblem.reduced` merges units of one
+layer whose rows are multiples of each other, layer by layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arguments import instance, real_numbers, whole_number
+from lipyomo.base.arrays import FloatArray, Matrix, dense
+from lipyomo.base.errors import NetworkError
+from lipyomo.base.numerics.exactness import lost_in_sum, sum_is_exact
+from lipyomo.networks.layer import Curve, Layer
+from lipyomo.networks.naming import common_names
+from lipyomo.networks.network import Network, check_network
+
+__all__ = ["affine_after", "compose", "difference", "parallel", "unroll"]
+
+
+def parallel(*networks: Network, name: str | None = None) -> Network:
+    """The networks side by side: ``x -> (f(x), g(x), ...)``, the outputs one after the other.
+
+    Parameters
+    ----------
+    *networks : Network
+        Of the same inputs.
+    name : str, optional
+
+    Raises
+    ------
+    NetworkError
+        If there is none, or they take different inputs.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> f = lipyomo.Network.from_arrays([[[2.0], [-1.0]], [[1.0, 1.0]]])
+    >>> parallel(f, f).forward([3.0]).tolist()
+    [6.0, 6.0]
+    """
+    return side_by_side(networks, name).fused()
+
+
+def side_by_side(networks: Sequence[Network], name: str | None = None) -> Network:
+    """As `parallel`, with every unit in its place: patterns of the parts are those of the whole.
+
+    Parameters
+    ----------
+    networks : sequence of Network
+        Of the same inputs; shallow ones are carried along by identity units.
+    name : str, optional
+
+    Returns
+    -------
+    Network
+        Outputs of the first network first.  `Network.with_functional` compares them: rows such as
+        ``[1, -1]`` make the difference of two scalar networks.
+
+    Raises
+    ------
+    NetworkError
+        If there is none, or they take different inputs.
+
+    Examples
+    --------
+    >>> from lipyomo import Network
+    >>> from lipyomo.primal.regions import side_by_side
+    >>> one = Network.from_arrays([[[1.0]], [[2.0]]])
+    >>> two = Network.from_arrays([[[3.0]]])
+    >>> side_by_side([one, two]).forward([1.0])
+    array([2., 3.])
+    """
+    instance(networks, Sequence, "what stands for networks", NetworkError, "a sequence of Network")
+    _check(networks)
+    if not networks:
+        raise NetworkError("there are no networks to put side by side.  Remedy: give one or more")
+    layers, shape = _rows(networks)
+    label = name or "+".join(network.name for network in networks)
+    names = common_names([(network.name, network.input_names) for network in networks])
+    parts = networks[0].input_parts
+    return Network(layers, label, shape, input_parts=parts, input_names=names)
+
+
+def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
+    """The layers of networks side by side, and the shape of their inputs."""
+    shape = networks[0].input_shape
+    for other in networks[1:]:
+        shape = _common(
+            shape, other.input_shape, f"the inputs of {networks[0].name} and of {other.name}"
+        )
+    depth = max(len(network.layers) for network in networks)
+    first, *others = zip(*(_carried(n.layers, depth) for n in networks), strict=True)
+    layers = [_side_by_side(first, _stacked), *(_side_by_side(row, _diagonal) for row in others)]
+    return layers, shape
+
+
+def difference(f: Network, g: Network, name: str | None = None) -> Network:
+    """The network ``f - g``.
+
+    Parameters
+    ----------
+    f, g : Network
+        Of the same inputs, with the same number of outputs.
+    name : str, optional
+
+    Raises
+    ------
+    NetworkError
+        If their inputs or outputs differ in number or in the order of their axes.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> f = lipyomo.Network.from_arrays([[[2.0], [-1.0]], [[1.0, 1.0]]])
+    >>> g = lipyomo.Network.from_arrays([[[2.0], [-1.0]], [[1.0, 0.5]]])
+    >>> difference(f, g).forward([-4.0]).tolist()
+    [2.0]
+    """
+    _check((f, g))
+    outputs = _common(f.output_shape, g.output_shape, f"the outputs of {f.name} and of {g.name}")
+    (*hidden, heads), inputs = _rows((f, g))
+    m = f.output_dim
+    inner = common_names([(f.name, f.input_names), (g.name, g.input_names)])
+    name, named = name or f"{f.name} - {g.name}", (f.input_parts, inner)
+    if not hidden:  # here weights are subtracted, which may round
+        lines = np.column_stack([heads.dense_weight, heads.bias])
+        if sum_is_exact(lines[:m], -lines[m:]):
+            found = lines[:m] - lines[m:]
+            return Network([Layer(found[:, :-1], found[:, -1])], name, inputs, outputs, *named)
+        eye = np.eye(m)
+        last = Layer(np.hstack([eye, -eye]), np.zeros(m))
+        return Network([heads, last], name, inputs, outputs, *named)
+    weight = sp.csr_array(heads.weight)
+    weight = sp.csr_array(weight[:m] - weight[m:])
+    first, second = heads.bias[:m], -heads.bias[m:]
+    bias = first + second
+    lost = lost_in_sum(first, second, bias)
+    rounded = np.flatnonzero(lost)
+    if rounded.size:  # constant units give back what the sums of biases lose
+        hidden[-1] = _with_constants(hidden[-1], lost[rounded])
+        columns = sp.csr_array(
+            (np.ones(rounded.size), (rounded, np.arange(rounded.size))), (m, rounded.size)
+        )
+        weight = sp.csr_array(sp.hstack([weight, columns]))
+    head = Layer(weight if _sparse([heads]) else dense(weight), bias)
+    return Network([*hidden, head], name, inputs, outputs, *named).fused()
+
+
+def _with_constants(layer: Layer, values: FloatArray) -> Layer:
+    """The layer with more units, identities that are constant."""
+    count = len(values)
+    weight: Matrix = sp.csr_array(sp.vstack([layer.weight, sp.csr_array((count, layer.inputs))]))
+    bias, left, right = (
+        np.concatenate([own, more])
+        for own, more in (
+            (layer.bias, values),
+            (layer.left, np.ones(count)),
+            (layer.right, np.ones(count)),
+        )
+    )
+    return Layer(weight if _sparse([layer]) else dense(weight), bias, left, right, layer.curves)
+
+
+def compose(g: Network, f: Network, name: str | None = None) -> Network:
+    """The network ``g(f(x))``.
+
+    Parameters
+    ----------
+    g, f : Network
+        g takes as many inputs as f has outputs.
+    name : str, optional
+
+    Raises
+    ------
+    NetworkError
+        If the outputs of f are no inputs of g.
+    """
+    _check((g, f))
+    _common(f.output_shape, g.input_shape, f"the outputs of {f.name} and the inputs of {g.name}")
+    return _chained([f, g], name or f"{g.name} after {f.name}", g.output_shape)
+
+
+def affine_after(
+    f: Network, matrix: Any, offset: npt.ArrayLike | None = None, name: str | None = None
+) -> Network:
+    """The network ``A f(x) + b``.
+
+    Parameters
+    ----------
+    f : Network
+    matrix : array_like or sparse array, shape (k, m)
+        A.
+    offset : array_like, shape (k,), optional
+        b; zero by default.
+    name : str, optional
+
+    Raises
+    ------
+    NetworkError
+        If the matrix does not take the outputs of f, or a number is not finite.
+    """
+    _check((f,))
+    last = _affine(matrix, offset)
+    if last.input_dim != f.output_dim:
+        raise NetworkError(
+            f"the matrix has {last.input_dim} columns, but {f.name} has {f.output_dim} outputs"
+        )
+    return _chained([f, last], name or f.name)
+
+
+def unroll(
+    dynamics: Network | Sequence[Any],
+    policy: Network,
+    steps: int,
+    name: str | None = None,
+) -> Network:
+    """The state after some steps of a loop ``x+ = g(x, pi(x))``, as a function of the first one.
+
+    Parameters
+    ----------
+    dynamics : Network, or matrices (A, B) or (A, B, c)
+        g, a network of the state (n inputs) and then the control (p inputs) with n outputs, or the
+        affine map ``A x + B u + c``.
+    policy : Network
+        pi, from the state to the control.
+    steps : int
+        How many; at least one.
+    name : str, optional
+
+    Raises
+    ------
+    NetworkError
+        If the parts do not fit together.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> policy = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[-0.5, 0.5]]])  # -x / 2
+    >>> unroll(([[1.0]], [[1.0]]), policy, 3).forward([8.0]).tolist()
+    [1.0]
+    """
+    _check((policy,))
+    count = whole_number(steps, "the number of steps", NetworkError, 1)
+    plant = _plant(dynamics)
+    n, p = policy.input_dim, policy.output_dim
+    if (plant.input_dim, plant.output_dim) != (n + p, n):
+        raise NetworkError(
+            f"the policy takes {n} states and gives {p} controls, so the dynamics should take "
+            f"{n + p} inputs and give {n} outputs; they take {plant.input_dim} and give "
+            f"{plant.output_dim}"
+        )
+    both = parallel(_affine(sp.eye_array(n, format="csr")), policy)
+    return _chained([both, plant] * count, name or f"{policy.name}, {count} steps")
+
+
+def _plant(dynamics: Any) -> Network:
+    """The dynamics as a network of states and controls."""
+    if isinstance(dynamics, Network):
+        return dynamics
+    remedy = "give a Network of states and controls, or matrices (A, B) or (A, B, c)"
+    instance(dynamics, Sequence, "the dynamics", NetworkError, remedy)
+    if len(dynamics) not in (2, 3):
+        raise NetworkError(f"the dynamics have {len(dynamics)} parts.  Remedy: {remedy}")
+    A, B = (
+        np.atleast_2d(real_numbers(part, f"the matrix {which}", NetworkError))
+        for which, part in zip("AB", dynamics, strict=False)
+    )
+    if A.ndim != 2 or B.ndim != 2 or len(A) != len(B):
+        raise NetworkError(
+            f"the matrices A and B have shapes {A.shape} and {B.shape}: they need as many rows"
+        )
+    return _affine(np.hstack([A, B]), *dynamics[2:])
+
+
+def _check(networks: Iterable[Any]) -> None:
+    for network in networks:
+        check_network(network, NetworkError)
+
+
+def _common(first: tuple[int, ...], second: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """The shape that two stand for, row by row: axes of one entry do not count, nor does a vector.
+
+    Raises
+    ------
+    NetworkError
+        If they differ in size, or in the order of their axes.
+    """
+    sizes = int(np.prod(first)), int(np.prod(second))
+    if sizes[0] != sizes[1]:
+        raise NetworkError(
+            f"{what} differ: {sizes[0]} of shape {first}, and {sizes[1]} of shape {second}"
+        )
+    axes = [[n for n in shape if n != 1] for shape in (first, second)]
+    if min(map(len, axes)) > 1 and axes[0] != axes[1]:
+        raise NetworkError(
+            f"{what} have the same number, but other axes: {first} and {second}.  "
+            "Remedy: export both with the same layout (channels first, say)"
+        )
+    return max(first, second, key=len)
+
+
+def _affine(matrix: Any, offset: Any = None) -> Network:
+    """An affine map as a network."""
+    return Network([Layer(matrix, 0.0 if offset is None else offset)], "affine")
+
+
+def _chained(
+    networks: Sequence[Network], name: str, output_shape: tuple[int, ...] | None = None
+) -> Network:
+    """Networks one after the other, the first one first."""
+    layers = [layer for network in networks for layer in network.layers]
+    first = networks[0]
+    named = first.input_parts, first.input_names
+    return Network(layers, name, first.input_shape, output_shape, *named).fused()
+
+
+def _carried(layers: Sequence[Layer], depth: int) -> list[Layer]:
+    """A chain of `depth` layers: the outputs are carried on by identities."""
+    outputs = layers[-1].units
+    eye = sp.eye_array(outputs, format="csr")
+    same = Layer(eye if _sparse(layers) else eye.toarray(), np.zeros(outputs))
+    return [*layers, *[same] * (depth - len(layers))]
+
+
+def _side_by_side(
+    layers: Sequence[Layer], put_together: Callable[[Sequence[Layer]], sp.sparray]
+) -> Layer:
+    """One layer of the units of several."""
+    weight: Matrix = sp.csr_array(put_together(layers))
+    if not _sparse(layers):
+        weight = dense(weight)
+    starts = accumulate((layer.units for layer in layers), initial=0)
+    curves = [
+        Curve(curve.activation, start + curve.units)
+        for layer, start in zip(layers, starts, strict=False)
+        for curve in layer.curves
+    ]
+    bias, left, right = (
+        np.concatenate([getattr(layer, part) for layer in layers])
+        for part in ("bias", "left", "right")
+    )
+    return Layer(weight, bias, left, right, curves)
+
+
+def _stacked(layers: Sequence[Layer]) -> sp.sparray:
+    """Weights of layers that read the same."""
+    return sp.vstack([sp.csr_array(layer.weight) for layer in layers])
+
+
+def _diagonal(layers: Sequence[Layer]) -> sp.sparray:
+    """Weights of layers that read one layer each."""
+    return sp.block_diag([sp.csr_array(layer.weight) for layer in layers])
+
+
+def _sparse(layers: Sequence[Layer]) -> bool:
+    """Whether any weight is sparse."""
+    return any(sp.issparse(layer.weight) for layer in layers)

@@ -1,0 +1,79 @@
+"""Digests, by which a proof, a checkpoint or a file of rows names what it is about."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import Matrix
+from lipyomo.base.system.memory import BATCH, CACHED
+from lipyomo.networks.network import Network
+
+
+def network_digest(network: Network) -> str:
+    """SHA-256 of a network's weights, biases, slopes and smooth units.
+
+    Sparse and dense weights give the same.  An activation goes in by its name, which has its
+    parameters in full.
+    """
+    digest = hashlib.sha256()
+    for layer in network.layers:
+        digest.update(np.array(layer.weight.shape, dtype="<i8").tobytes())
+        sizes = [np.zeros(1), *(np.diff(block.indptr) for block in _blocks(layer.weight))]
+        digest.update(np.cumsum(np.concatenate(sizes)).astype("<i8").tobytes())
+        for block in _blocks(layer.weight):
+            digest.update(block.indices.astype("<i8").tobytes())
+        for block in _blocks(layer.weight):
+            digest.update(_plain(block.data))
+        for values in (layer.bias, layer.left, layer.right):
+            digest.update(_plain(values))
+        for curve in layer.curves:
+            digest.update(curve.activation.name.encode())
+            digest.update(curve.units.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def array_digest(arrays: Iterable[npt.ArrayLike]) -> str:
+    """SHA-256 of numbers, whatever the shapes of the arrays."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.asarray(array, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return rest_digest(stream)
+
+
+def rest_digest(stream: BinaryIO) -> str:
+    """SHA-256 of what is left to read."""
+    digest = hashlib.sha256()
+    while block := stream.read(CACHED):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _plain(values: npt.NDArray[np.float64]) -> bytes:
+    """Numbers as bytes, without minus zeros."""
+    return (values + 0.0).astype("<f8").tobytes()
+
+
+def _blocks(weight: Matrix) -> Iterator[sp.csr_array]:
+    """The rows of a matrix in their order, without zeros, as many together as are a batch."""
+    rows, columns = weight.shape
+    step = max(1, BATCH // (8 * max(columns, 1)))
+    source = weight if isinstance(weight, np.ndarray) else sp.csr_array(weight)
+    for first in range(0, rows, step):
+        block = sp.csr_array(source[first : first + step], copy=True)
+        block.sum_duplicates()
+        block.eliminate_zeros()
+        block.sort_indices()
+        yield block

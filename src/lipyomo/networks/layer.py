@@ -1,0 +1,301 @@
+"""One layer: an affine map and its units, two-slope or smooth.
+
+A layer computes ``z = W h + b`` (the pre-activation) and then ``left * z`` where ``z < 0`` and
+``right * z`` where ``z >= 0``, unit by unit.  Slopes (0, 1) are a ReLU, (a, 1) a LeakyReLU,
+(-1, 1) the absolute value and (1, 1) the identity.  Everything piecewise linear lowers to this.
+Units of a `Curve` apply a smooth activation instead (`lipyomo.networks.activations`); a layer may
+have both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arguments import instance, real_numbers
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, read_only
+from lipyomo.base.errors import NetworkError
+from lipyomo.networks.activations import Activation, TwoSlope
+
+
+def as_matrix(weight: Any, where: str) -> Matrix:
+    """Return `weight` as a finite float64 array, or as a CSR array if it is sparse."""
+    if sp.issparse(weight):
+        if weight.dtype.kind == "c":
+            raise NetworkError(f"{where}: the weight must be real numbers, not complex ones")
+        matrix = sp.csr_array(weight, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        values = read_only(matrix.data)
+        read_only(matrix.indices)
+        read_only(matrix.indptr)
+    else:
+        matrix = np.array(real_numbers(weight, f"{where}: the weight", NetworkError), ndmin=2)
+        values = read_only(matrix)
+    if matrix.ndim != 2:
+        raise NetworkError(
+            f"{where}: the weight has {matrix.ndim} axes, expected 2 (units, inputs)"
+        )
+    if not np.isfinite(values).all():
+        raise NetworkError(f"{where}: the weight holds NaN or infinite entries")
+    return matrix
+
+
+def _as_vector(values: object, size: int, where: str, what: str) -> FloatArray:
+    """Return `values` as a finite float64 vector of length `size` (scalars are repeated)."""
+    vector = real_numbers(values, f"{where}: the {what}", NetworkError).reshape(-1)
+    if vector.size == 1 and size != 1:
+        vector = np.full(size, vector[0])
+    if vector.size != size:
+        raise NetworkError(f"{where}: the {what} has {vector.size} entries for {size} units")
+    if not np.isfinite(vector).all():
+        raise NetworkError(f"{where}: the {what} holds NaN or infinite entries")
+    return read_only(vector)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The units of a layer that apply one smooth activation.
+
+    Parameters
+    ----------
+    activation : Activation
+    units : array_like of int, shape (k,)
+        Indices of the units; sorted, and read-only.
+
+    Raises
+    ------
+    NetworkError
+        If the units are no indices, or one comes twice.
+    """
+
+    activation: Activation
+    units: IntArray
+
+    def __init__(self, activation: Activation, units: npt.ArrayLike) -> None:
+        numbers = real_numbers(units, "the units of a curve", NetworkError).reshape(-1)
+        found = np.unique(np.where(numbers < 2.0**53, numbers, -1.0)).astype(np.intp)
+        if found.size != numbers.size or (found < 0).any() or (found != np.sort(numbers)).any():
+            raise NetworkError("the units of a curve must be different indices")
+        object.__setattr__(self, "activation", activation)
+        object.__setattr__(self, "units", read_only(found))
+
+    def __reduce__(self) -> tuple[type[Curve], tuple[object, ...]]:
+        """Pickle and copy by the parts: a copy's units are read-only as well."""
+        return Curve, (self.activation, self.units)
+
+
+def _ordered(curves: Iterable[Curve], units: int) -> tuple[Curve, ...]:
+    """One curve an activation, in the order of their first units."""
+    instance(curves, Iterable, "the curves", NetworkError, "a sequence of Curve")
+    places: dict[Activation, list[IntArray]] = {}
+    for curve in curves:
+        instance(curve, Curve, "a curve", NetworkError, "a Curve of an activation and its units")
+        if curve.units.size:
+            places.setdefault(curve.activation, []).append(curve.units)
+    whole = [Curve(activation, np.concatenate(parts)) for activation, parts in places.items()]
+    taken = np.concatenate([curve.units for curve in whole] or [np.zeros(0, dtype=np.intp)])
+    if taken.size and taken.max() >= units:
+        raise NetworkError(f"layer: a curve has unit {taken.max()}, the layer has {units} units")
+    if np.unique(taken).size != taken.size:
+        raise NetworkError("layer: a unit belongs to two curves")
+    return tuple(sorted(whole, key=lambda curve: int(curve.units[0])))
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """An affine map followed by units, each two-slope or smooth.
+
+    Parameters
+    ----------
+    weight : array_like or sparse array, shape (units, inputs)
+        Rows are units.  Sparse input stays sparse (CSR).  All arrays are copied, and read-only:
+        what is known of a layer stays true of it.
+    bias : array_like, shape (units,)
+    left, right : array_like, shape (units,), or float
+        Slopes below and above the kink at zero.  The default is the identity.  At smooth units
+        they are the activation's least and largest slope, whatever is given.
+    curves : iterable of Curve, optional
+        The smooth units; those of no curve have two slopes.  A curve of `TwoSlope` becomes slopes.
+
+    Raises
+    ------
+    NetworkError
+        If shapes do not fit, a number is not finite or a unit has two activations.
+    """
+
+    weight: Matrix
+    bias: FloatArray
+    left: FloatArray
+    right: FloatArray
+    curves: tuple[Curve, ...]
+
+    def __init__(
+        self,
+        weight: object,
+        bias: object,
+        left: object = 1.0,
+        right: object = 1.0,
+        curves: Iterable[Curve] = (),
+    ) -> None:
+        matrix = as_matrix(weight, "layer")
+        units = matrix.shape[0]
+        object.__setattr__(self, "weight", matrix)
+        object.__setattr__(self, "bias", _as_vector(bias, units, "layer", "bias"))
+        slopes = [
+            _as_vector(left, units, "layer", "left slope"),
+            _as_vector(right, units, "layer", "right slope"),
+        ]
+        found = _ordered(curves, units)
+        for side, slope in enumerate(slopes if found else ()):
+            limited = np.array(slope)
+            for curve in found:
+                kind = curve.activation
+                ends = (kind.left, kind.right) if isinstance(kind, TwoSlope) else kind.limits
+                limited[curve.units] = ends[side]
+            slopes[side] = read_only(limited)
+        found = tuple(curve for curve in found if not isinstance(curve.activation, TwoSlope))
+        object.__setattr__(self, "left", slopes[0])
+        object.__setattr__(self, "right", slopes[1])
+        object.__setattr__(self, "curves", found)
+
+    def __reduce__(self) -> tuple[type[Layer], tuple[object, ...]]:
+        """Pickle and copy by the arrays: a copy's are read-only as well."""
+        return Layer, (self.weight, self.bias, self.left, self.right, self.curves)
+
+    def with_map(self, weight: object, bias: object) -> Layer:
+        """The same units behind another affine map."""
+        return Layer(weight, bias, self.left, self.right, self.curves)
+
+    def selected(self, units: IntArray) -> Layer:
+        """The layer of some of the units, in the order of `units` (k,)."""
+        place = np.full(self.units, -1)
+        place[units] = np.arange(len(units))
+        curves = [Curve(curve.activation, place[curve.units]) for curve in self.restricted(units)]
+        weight, bias = self.weight[units], self.bias[units]
+        return Layer(weight, bias, self.left[units], self.right[units], curves)
+
+    def restricted(self, units: IntArray) -> list[Curve]:
+        """The curves without the units that are not among `units`, numbered as here."""
+        return [Curve(c.activation, np.intersect1d(c.units, units)) for c in self.curves]
+
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return int(self.weight.shape[0])
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return int(self.weight.shape[1])
+
+    @cached_property
+    def curved(self) -> BoolArray:
+        """Which units are smooth, shape (units,)."""
+        found = np.zeros(self.units, dtype=bool)
+        for curve in self.curves:
+            found[curve.units] = True
+        return read_only(found)
+
+    @cached_property
+    def kinked(self) -> BoolArray:
+        """Which units have two different slopes, shape (units,); smooth ones have not."""
+        return read_only(np.asarray((self.left != self.right) & ~self.curved))
+
+    @cached_property
+    def bent(self) -> BoolArray:
+        """Which units are not linear: kinked or smooth; shape (units,)."""
+        return read_only(self.kinked | self.curved)
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether every unit is an identity (slopes one)."""
+        return not self.curves and bool(np.all(self.left == 1.0) and np.all(self.right == 1.0))
+
+    @cached_property
+    def steepest(self) -> FloatArray:
+        """The larger absolute value of `left` and `right`, shape (units,)."""
+        return read_only(np.maximum(np.abs(self.left), np.abs(self.right)))
+
+    @cached_property
+    def sizes(self) -> Matrix:
+        """Absolute values of the weight; sparse ones share its places."""
+        if isinstance(self.weight, np.ndarray):
+            return read_only(np.abs(self.weight))
+        places = self.weight.indices, self.weight.indptr
+        data = read_only(np.abs(self.weight.data))
+        return sp.csr_array((data, *places), shape=self.weight.shape)
+
+    @cached_property
+    def row_sums(self) -> FloatArray:
+        """Sums of the absolute weights of each unit, shape (units,)."""
+        return read_only(np.asarray(self.sizes.sum(axis=1)).reshape(-1))
+
+    @cached_property
+    def dense_weight(self) -> FloatArray:
+        """The weight as a dense array, shape (units, inputs)."""
+        return read_only(dense(self.weight))
+
+    def preactivation(self, h: FloatArray) -> FloatArray:
+        """``W h + b`` for points `h` of shape (..., inputs)."""
+        if isinstance(self.weight, np.ndarray):
+            return np.asarray(h @ self.weight.T + self.bias)
+        flat = h.reshape(-1, self.inputs)
+        return np.asarray((self.weight @ flat.T).T + self.bias).reshape(*h.shape[:-1], self.units)
+
+    def activate(self, z: FloatArray) -> FloatArray:
+        """Apply the units to pre-activations `z` of shape (..., units)."""
+        found = np.where(z < 0, self.left, self.right) * z
+        for curve in self.curves:
+            found[..., curve.units] = curve.activation.value(z[..., curve.units])
+        return found
+
+    def slopes(self, on: BoolArray) -> FloatArray:
+        """Slopes of the units when `on` says which are on their right-hand side.
+
+        Raises
+        ------
+        NetworkError
+            If units are smooth: their slopes are no matter of sides.
+        """
+        self.check_two_slope()
+        return np.where(on, self.right, self.left)
+
+    def slopes_at(self, z: FloatArray) -> FloatArray:
+        """Slopes of the units at pre-activations `z` of shape (..., units), of any kind."""
+        found = np.where(z > 0, self.right, self.left)
+        for curve in self.curves:
+            found[..., curve.units] = curve.activation.slope(z[..., curve.units])
+        return found
+
+    def check_two_slope(self) -> None:
+        """Raise `NetworkError` if units are smooth: what asks reads their slopes as two sides."""
+        if self.curves:
+            names = ", ".join(curve.activation.name for curve in self.curves)
+            raise NetworkError(
+                f"a layer has smooth units ({names}), which have no activation pattern and no "
+                "linear pieces.  Remedy: jacobian_at and gradients take points of any network"
+            )
+
+
+Value = TypeVar("Value")
+
+
+def remembered(function: Callable[[Layer], Value]) -> Callable[[Layer], Value]:
+    """A function of a layer whose values are kept for as long as the layer is."""
+    known: WeakKeyDictionary[Layer, Value] = WeakKeyDictionary()
+
+    @wraps(function)
+    def found(layer: Layer) -> Value:
+        value = known.get(layer)
+        if value is None:
+            value = known[layer] = function(layer)
+        return value
+
+    return found

@@ -1,0 +1,1 @@
+"""Lower bounds: points that are attained, and the search for better ones."""

@@ -1,0 +1,236 @@
+"""Gradient ascent on a smoothed Jacobian norm: large steps that know where to go.
+
+The norm of the Jacobian is constant on each region, so it has no gradient.  Replace the slope of
+each unit, a step at its kink, by a logistic curve in its pre-activation z,
+
+    s(z) = left + (right - left) / (1 + exp(-z / (tau size)))
+
+with `size` the spread of z over the domain.  Then ``y . J(x) v`` is smooth in x, and its gradient
+says which units should flip: a pass forwards carries z and the tangents of v, a pass backwards the
+adjoints of both, and the adjoint of the tangents is the gradient ``J^T y`` from which the next v
+follows.  The temperature tau falls on the way; the best point in terms of the true slopes is kept.
+Many starts ascend together, and sparse layers stay sparse.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.arrays import Matrix
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.primal.heuristics.params import PARAMS
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import DUAL, maximiser, vector_norm
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+
+TEMPERATURES, STEPS = (-1.0, 1.0), (-1.7, 0.0)
+"""Powers of ten between which first temperatures and first steps lie."""
+
+Digits: TypeAlias = "npt.NDArray[Any]"
+"""Numbers in the precision of the ascents."""
+
+
+class _Units(NamedTuple):
+    """A layer in the precision of the ascents; all but the weight are columns.
+
+    `spread` is twice the typical size of a pre-activation's variation, `middle` and `half` are
+    those of the slopes.
+    """
+
+    weight: Matrix
+    bias: Digits
+    left: Digits
+    right: Digits
+    middle: Digits
+    half: Digits
+    spread: Digits
+
+
+class SmoothAscent:
+    """Ascents from many points at once, on a problem without frozen inputs.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    spread : list of ndarray, shapes (n_i,)
+        Typical size of each pre-activation's variation over the domain.
+    """
+
+    def __init__(self, problem: LipschitzProblem, spread: list[FloatArray]) -> None:
+        self._problem, domain = problem, problem.domain
+        width = domain.upper - domain.lower
+        self._free = ~np.isfinite(width)
+        self._width = np.where(self._free, 1.0, width)
+        self._center = domain.center
+        layers, head = problem.network.hidden, problem.network.head.weight
+        z = problem.network.preactivations(self._center[None, :])
+        kind = self._kind = _precision([layer.weight for layer in layers] + [head], z, spread)
+        self._head, self._tiny = head.astype(kind), np.finfo(kind).tiny
+        self._layers = []
+        for i, (layer, size) in enumerate(zip(layers, spread, strict=True)):
+            bias = layer.bias if i else z[0][0]  # inputs count from the centre: few digits do
+            size = np.maximum(size, EQUAL * size.max(initial=0.0) + 1e-300)
+            left, right = layer.left, layer.right
+            columns = (bias, left, right, 0.5 * (left + right), 0.5 * (right - left), 2.0 * size)
+            parts = (part[:, None].astype(kind) for part in columns)
+            self._layers.append(_Units(layer.weight.astype(kind), *parts))
+        along = [layer.weight for layer in self._layers]
+        if problem.directions is not None and along:
+            along[0] = problem.tangent_network.layers[0].weight.astype(kind)
+        self._along = along  # what tangents see
+
+    def ascend(
+        self,
+        points: FloatArray,
+        functionals: FloatArray,
+        loyal: BoolArray,
+        temperature: FloatArray,
+        reach: FloatArray,
+        steps: int,
+        clock: Clock | None = None,
+    ) -> FloatArray:
+        """Ascend from `points`; the best point of each ascent.
+
+        Parameters
+        ----------
+        points : ndarray, shape (B, d)
+        functionals : ndarray, shape (B, m)
+            In the dual ball: whose gradients to enlarge at first.
+        loyal : ndarray of bool, shape (B,)
+            Ascents that keep their functional; the others follow the largest output.
+        temperature, reach : ndarray, shape (B,)
+            First tau, and first step in units of the domain's width; they fall on the way.
+        steps : int
+        clock : Clock, optional
+            Ends the ascents early.
+
+        Returns
+        -------
+        ndarray, shape (B, d)
+        """
+        norm = self._problem.input_norm
+        x, y = points.copy(), functionals.T.astype(self._kind)
+        v: Digits | None = None
+        box = inner_box(self._problem.domain)
+        best, found = np.full(len(x), -np.inf), x.copy()
+        for turn in range(steps):
+            if turn and clock is not None and clock.expired:
+                break
+            share = turn / max(steps - 1, 1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                fallen = PARAMS.cooling**-share
+                hard, soft, steep = self._slopes(x, temperature * fallen)
+                values = vector_norm(self._pulled_back(y, hard).T, DUAL[norm])
+                better = values > best
+                best[better], found[better] = values[better], x[better]
+                if v is None:
+                    v = maximiser(self._pulled_back(y, soft), norm, axis=0)
+                y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
+            scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
+            # where kinks are so steep that numbers overflow, only signs are left to follow
+            way = np.sign(uphill)
+            way[np.isnan(way)] = 0.0
+            step = (reach * fallen)[:, None] * scale * way
+            x = pulled_inside(self._problem.domain, x + step, x, box)
+        return found
+
+    def _pulled_back(self, y: Digits, slopes: list[Digits]) -> Digits:
+        """Gradients of the functionals (m, B) under the given slopes, shape (k, B)."""
+        g = np.asarray(self._head.T @ y)
+        for weight, slope in zip(reversed(self._along), reversed(slopes), strict=True):
+            g = np.asarray(weight.T @ (slope * g))
+        return g
+
+    def _slopes(
+        self, x: FloatArray, temperature: FloatArray
+    ) -> tuple[list[Digits], list[Digits], list[Digits]]:
+        """True slopes at points (B, d), smoothed ones, and their derivatives; each (n_i, B)."""
+        hard, soft, steep = [], [], []
+        passed: Digits = (x - self._center).T.astype(self._kind)
+        warm = temperature.astype(self._kind)
+        for layer in self._layers:
+            z = np.asarray(layer.weight @ passed) + layer.bias
+            hard.append(np.where(z > 0, layer.right, layer.left))
+            passed = hard[-1] * z
+            unit = np.maximum(layer.spread * warm, self._tiny)  # constant units have no spread
+            curve = np.tanh(z / unit)
+            soft.append(layer.middle + layer.half * curve)
+            steep.append(layer.half * ((1.0 - curve * curve) / unit))
+        return hard, soft, steep
+
+    def _uphill(
+        self,
+        y: Digits,
+        v: Digits,
+        loyal: BoolArray,
+        hard: list[Digits],
+        soft: list[Digits],
+        steep: list[Digits],
+    ) -> tuple[Digits, Digits, Digits]:
+        """The next functionals (m, B) and directions (k, B), and the gradient in x (B, d)."""
+        tangents, u = [], v
+        for along, slope in zip(self._along, soft, strict=True):
+            t = np.asarray(along @ u)
+            tangents.append(t)
+            u = slope * t
+        outputs = np.asarray(self._head @ u)
+        y = np.where(loyal, y, self._problem.output_norm.attaining(outputs.T).T)
+        y = (y * np.where((y * outputs).sum(axis=0) >= 0, 1.0, -1.0)).astype(self._kind)
+        adjoint = np.asarray(self._head.T @ y)
+        uphill = np.zeros_like(adjoint)
+        for i in range(len(self._layers) - 1, -1, -1):
+            weight, along = self._layers[i].weight, self._along[i]
+            uphill = np.asarray(weight.T @ (adjoint * tangents[i] * steep[i] + hard[i] * uphill))
+            adjoint = np.asarray(along.T @ (adjoint * soft[i]))
+        return y, maximiser(adjoint, self._problem.input_norm, axis=0), uphill.T
+
+
+def _precision(
+    weights: list[Matrix], z: list[FloatArray], spread: list[FloatArray]
+) -> type[np.float32 | np.float64]:
+    """Single where pre-activations at the centre `z` and what they vary by have room in it.
+
+    Three digits are left for what pre-activations vary by.
+    """
+    eps = float(np.finfo(np.float32).eps)
+    tops = [float(abs(weight).max()) for weight in weights] + [float(size.max()) for size in spread]
+    fine = all(
+        size.max() >= 1000.0 * eps * abs(at).max() for at, size in zip(z, spread, strict=True)
+    )
+    return np.float32 if fine and all(eps < top < 1.0 / eps for top in tops) else np.float64
+
+
+def inner_box(domain: Domain) -> tuple[FloatArray, FloatArray]:
+    """The domain's box without its rim."""
+    width = domain.upper - domain.lower
+    rim = PARAMS.rim * np.where(np.isfinite(width), width, 1.0)
+    return domain.lower + rim, domain.upper - rim
+
+
+def pulled_inside(
+    domain: Domain,
+    points: FloatArray,
+    parents: FloatArray,
+    box: tuple[FloatArray, FloatArray] | None = None,
+) -> FloatArray:
+    """`points` moved inside the domain: clipped to its box, then halved towards their parents.
+
+    Whoever has its `inner_box` already may give it.
+    """
+    low, high = box or inner_box(domain)
+    inside = np.minimum(np.maximum(points, low), high)
+    if domain.is_box:
+        return np.asarray(inside)
+    for _ in range(8):
+        out = ~domain.contains(inside)
+        if not out.any():
+            return np.asarray(inside)
+        inside[out] = 0.5 * (inside[out] + parents[out])
+    out = ~domain.contains(inside)
+    inside[out] = parents[out]
+    return np.asarray(inside)

@@ -1,0 +1,273 @@
+"""A problem as searches for points see it: what evaluations cost, and the moves that there are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.system.memory import BATCH
+from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.primal.heuristics.ascent import pulled_inside
+from lipyomo.primal.heuristics.evaluate import (
+    evaluation_passes,
+    evaluation_work,
+    pattern_norms,
+    point_norms,
+)
+from lipyomo.primal.heuristics.params import PARAMS, Params
+from lipyomo.primal.regions.params import PARAMS as REGIONS
+from lipyomo.problems.affine.signal import affine_pieces
+from lipyomo.problems.norms import ONE_BY_ONE
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.relaxations.linear.layers import by_layer
+
+
+class Budget:
+    """What a search may still spend, in points to evaluate, and its clock."""
+
+    def __init__(self, evaluations: float, clock: Clock) -> None:
+        self.left, self.clock = evaluations, clock
+
+    def spend(self, evaluations: float) -> None:
+        """Take so many off."""
+        self.left -= evaluations
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left."""
+        return self.left <= 0 or self.clock.expired
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Good points, one for each value, best first.
+
+    Attributes
+    ----------
+    points : ndarray, shape (k, d)
+    values : ndarray, shape (k,)
+        Attained at them, up to rounding and kinks.
+    """
+
+    points: FloatArray
+    values: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def best(self) -> float:
+        """The largest value."""
+        return float(self.values[0])
+
+    def with_points(self, points: FloatArray, values: FloatArray, most: int) -> Archive:
+        """With more points, of which the best `most` with different values are kept."""
+        values = np.concatenate([self.values, values])
+        points = np.concatenate([self.points, points])
+        order = np.argsort(-values, kind="stable")
+        _, first = np.unique(values[order], return_index=True)
+        keep = order[np.sort(first)][:most]
+        return Archive(points[keep], values[keep])
+
+    def parents(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Points drawn with replacement, better ones more often."""
+        return np.asarray(self.points[np.minimum(rng.geometric(0.15, count), len(self.values)) - 1])
+
+
+class Tried:
+    """Patterns that were tried, as many as are a batch."""
+
+    def __init__(self, known: Iterable[bytes] = ()) -> None:
+        self._keys = set(known)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def copy(self) -> Tried:
+        """Another memory of the same patterns."""
+        return Tried(self._keys)
+
+    def first(self, patterns: Sequence[BoolArray], order: IntArray) -> Iterator[int]:
+        """Those of `order` that were never tried before; each counts as tried once it is given."""
+        packed = np.packbits(np.concatenate([on[order] for on in patterns], axis=1), axis=1)
+        for k, row in zip(order.tolist(), packed, strict=True):
+            key = row.tobytes()
+            if key not in self._keys:
+                if sys.getsizeof(key) * len(self._keys) >= BATCH:
+                    self._keys.clear()
+                self._keys.add(key)
+                yield k
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The norms of a problem's Jacobians over its domain.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    params : Params, optional
+    """
+
+    problem: LipschitzProblem
+    params: Params = PARAMS
+
+    @cached_property
+    def passes(self) -> float:
+        """Passes through the network that the evaluation of a point takes."""
+        return evaluation_passes(self.problem)
+
+    @cached_property
+    def work(self) -> float:
+        """Multiplications that it takes."""
+        return evaluation_work(self.problem)
+
+    @cached_property
+    def few_inputs(self) -> bool:
+        """Whether regions are cheap to look for, and ascents may begin hot."""
+        return self.problem.domain.dimension <= REGIONS.wide
+
+    @cached_property
+    def children(self) -> int:
+        """Most points of a generation."""
+        params = self.params
+        return int(np.clip(params.look_work / self.work, 16, params.children))
+
+    @cached_property
+    def entries(self) -> int:
+        """Units times inputs."""
+        return self.problem.network.kinked_units * self.problem.network.input_dim
+
+    @property
+    def flips(self) -> bool:
+        """Whether linear programs look for regions at all."""
+        return self.entries <= REGIONS.entries
+
+    @cached_property
+    def functionals(self) -> FloatArray:
+        """Vertices of the dual ball, or the outputs (k, m)."""
+        vertices = self.problem.dual_vertices
+        return np.eye(self.problem.network.output_dim) if vertices is None else vertices
+
+    @cached_property
+    def width(self) -> FloatArray:
+        """Of the domain, infinite where it has no end."""
+        return np.asarray(self.problem.domain.upper - self.problem.domain.lower)
+
+    @cached_property
+    def program_points(self) -> int:
+        """Evaluations that a linear program counts as."""
+        return 6 * self.params.region_points * (1 if self.few_inputs else 4)
+
+    def empty(self) -> Archive:
+        """No points."""
+        return Archive(np.zeros((0, self.problem.network.input_dim)))
+
+    def with_points(
+        self, known: Archive, points: FloatArray, budget: Budget, rows: FloatArray | None = None
+    ) -> Archive:
+        """An archive with points, of large networks as many as there is time to evaluate.
+
+        Parameters
+        ----------
+        known : Archive
+        points : ndarray, shape (n, d)
+        budget : Budget
+        rows : ndarray, shape (k, m), optional
+            Functionals that are looked at; by default all.
+        """
+        budget.spend(len(points) * self._share(rows))
+        step = max(1, int(self.params.look_work / self.work))
+        for first in range(0, len(points), step):
+            if first and budget.clock.expired:
+                break
+            part = points[first : first + step]
+            values = point_norms(self.problem, part, rows)[0]
+            known = known.with_points(part, values, self.params.population)
+        return known
+
+    def _share(self, rows: FloatArray | None) -> float:
+        """What some functionals at a point cost, as a share of all."""
+        return 1.0 if rows is None else (1.0 + len(rows)) / self.passes
+
+    def best_functionals(self, known: Archive, budget: Budget) -> FloatArray | None:
+        """The functional that the best point attains; None for all."""
+        listed = self.problem.dual_vertices is not None
+        if not listed or not 1 < len(self.functionals) <= ONE_BY_ONE:
+            return None
+        pattern = self.problem.network.pattern(known.points[:1])
+        each = [pattern_norms(self.problem, pattern, y[None]).item() for y in self.functionals]
+        budget.spend(1)
+        best = int(np.argmax(each))
+        return np.asarray(self.functionals[best : best + 1])
+
+    def flipped(
+        self, patterns: Sequence[BoolArray], rows: FloatArray | None, budget: Budget
+    ) -> tuple[list[BoolArray], FloatArray]:
+        """The patterns with one unit flipped, those of the first pattern first; and their norms."""
+        hidden = self.problem.network.hidden
+        units = np.flatnonzero(np.concatenate([layer.kinked for layer in hidden]))
+        whole = np.repeat(np.concatenate(patterns, axis=1)[:, None, :], len(units), axis=1)
+        whole[:, np.arange(len(units)), units] ^= True
+        flipped = by_layer(hidden, whole.reshape(-1, whole.shape[2]))
+        budget.spend(len(flipped[0]) * self._share(rows))
+        return flipped, pattern_norms(self.problem, flipped, rows)
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def moved(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Points moved by all lengths, in some coordinates or along first-layer units."""
+        count, d = parents.shape
+        step = 10.0 ** rng.uniform(-2.5, 0.0, (count, 1))
+        mask = rng.random((count, d)) < 10.0 ** rng.uniform(-1.0, 0.0, (count, 1))
+        far = np.maximum(1.0, np.abs(parents))
+        scale = np.where(np.isfinite(self.width), self.width, far)
+        noise = mask * rng.standard_normal((count, d))
+        if d > self.problem.network.layers[0].units:
+            noise[count // 4 :] = self._steered(count - count // 4, rng)
+        return np.asarray(parents + step * scale * noise)
+
+    def _steered(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Directions that move a few first-layer pre-activations as far as the box allows.
+
+        With many more inputs than units, independent noise hardly moves a pre-activation: the sign
+        vector of a combination of weight rows moves it most.
+        """
+        weight = self.problem.network.layers[0].weight
+        units = weight.shape[0]
+        chosen = rng.random((count, units)) < 10.0 ** rng.uniform(-1.5, 0.0, (count, 1))
+        chosen[np.arange(count), rng.integers(0, units, count)] = True
+        moves = np.asarray((chosen * rng.standard_normal((count, units))) @ weight)
+        return np.asarray(np.sign(moves))
+
+    def across(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Points straight across the nearest kinks and a bit beyond, as many as children."""
+        network, steps = self.problem.network, [np.zeros((0, x.size))]
+        pieces = affine_pieces(network, network.pattern(x))
+        scale = np.where(np.isfinite(self.width), self.width, 1.0)
+        scale = scale / scale.max()  # straight, and near, in shares of the domain's widths
+        for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
+            z, gain = gain @ x + offset, gain * scale
+            size = np.square(gain).sum(axis=1)
+            use = layer.kinked & (size > 0)
+            steps.append(-(z[use] / size[use])[:, None] * gain[use])
+        across = np.vstack(steps)
+        if len(across) > self.children:
+            near = np.argsort(np.abs(across).max(axis=1), kind="stable")
+            across = across[near[: self.children]]
+        across *= scale
+        beyond = 1.0 + 10.0 ** rng.uniform(-4.0, 0.0, (len(across), 1))
+        parents = np.broadcast_to(x, across.shape)
+        return pulled_inside(self.problem.domain, x + beyond * across, parents)
+
+
+def towards(
+    known: Archive, parents: FloatArray, low: float, high: float, rng: np.random.Generator
+) -> FloatArray:
+    """Ways from parents to points of an archive, of shares between `low` and `high`."""
+    mates = known.points[rng.integers(0, len(known.points), len(parents))]
+    return np.asarray(rng.uniform(low, high, (len(parents), 1)) * (mates - parents))

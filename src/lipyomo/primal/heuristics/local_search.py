@@ -1,0 +1,322 @@
+"""Lower bounds by search: ascents on a smoothed norm, walks across facets, and evolution.
+
+The Jacobian's norm is constant on each activation region, so the search needs moves of all lengths.
+A turn begins with ascents on a smoothed norm, from random points or from good ones.  From the best
+places that they end in walks set out (`walks.py`).  The landscape has many hills, and a turn
+ascends a few of them.  Where walks take too long, populations do instead (`population.py`).
+
+Equal seeds and evaluation counts give equal answers; a time limit may cut the search short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from lipyomo.base.numerics.pace import dense_entries, fits, seconds_of
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import Phases
+from lipyomo.primal.heuristics.ascent import STEPS, TEMPERATURES, SmoothAscent, pulled_inside
+from lipyomo.primal.heuristics.deep import solves_regions_of
+from lipyomo.primal.heuristics.evaluate import (
+    evaluation_passes,
+    evaluation_work,
+    point_norms,
+)
+from lipyomo.primal.heuristics.landscape import Archive, Budget, Landscape, Tried, towards
+from lipyomo.primal.heuristics.params import PARAMS, Params
+from lipyomo.primal.heuristics.population import Population, settle
+from lipyomo.primal.heuristics.walks import Walks, set_out, walk
+from lipyomo.primal.regions.witness import unbeaten, witness_near, witness_of_pattern
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Witness
+from lipyomo.problems.run import Clock
+
+Guide = Callable[[], FloatArray | None]
+"""Gives a point (d,) to begin a turn from, as long as it has some."""
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """Where a search stands.
+
+    Attributes
+    ----------
+    best : Archive
+        The best points so far, best first, one for each value.
+    population : Population
+    walks : Walks
+    walking : bool
+        Whether the turn under way is one of walks.
+    turn : int
+        Turns so far.
+    tried : Tried
+        Patterns that were looked for.
+    debt : float
+        What earlier calls spent in excess, at most zero.
+    """
+
+    best: Archive
+    population: Population
+    walks: Walks
+    walking: bool
+    turn: int
+    tried: Tried
+    debt: float
+
+    @property
+    def going(self) -> bool:
+        """Whether a turn is under way."""
+        if self.walking:
+            return self.walks.under_way.size > 0
+        return not self.population.idle
+
+
+class LocalSearch:
+    """A search for points with large norms; what it knows goes from call to call as a value.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    rng : numpy.random.Generator
+    samples : int, optional
+        Random points to begin with.
+    clock : Clock, optional
+        In whose time they are evaluated, but for the first few.
+    params : Params, optional
+
+    Attributes
+    ----------
+    begun : SearchState
+        After the first points.
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        rng: np.random.Generator,
+        samples: int = 256,
+        clock: Clock | None = None,
+        params: Params = PARAMS,
+    ) -> None:
+        self._problem, self._params = problem, params
+        land = self._land = Landscape(problem, params)
+        self._walkers = 0
+        if solves_regions_of(problem.domain) and land.flips:
+            flips = max(problem.network.kinked_units, 1) * land.work
+            self._walkers = int(np.clip(params.look_work / flips, 1, params.walks))
+        count = min(samples, 2 * params.population if problem.domain.rows.count else land.children)
+        center = problem.domain.center[None, :]
+        self._sampled = np.vstack([center, problem.domain.sample(rng, count)])
+        first = land.with_points(land.empty(), self._sampled, Budget(0.0, clock or Clock()))
+        self.begun = SearchState(
+            first,
+            Population(first, idle=True),
+            Walks(first.points[:0], first.values[:0]),
+            walking=False,
+            turn=0,
+            tried=Tried(),
+            debt=0.0,
+        )
+
+    @cached_property
+    def _ascent(self) -> SmoothAscent:
+        spread = [z.std(axis=0) for z in self._problem.network.preactivations(self._sampled)]
+        return SmoothAscent(self._problem, spread)
+
+    def offered(self, state: SearchState, points: FloatArray) -> SearchState:
+        """The state with points of the domain that were found elsewhere, to start from."""
+        values, _ = point_norms(self._problem, points)
+        return replace(state, best=state.best.with_points(points, values, self._params.population))
+
+    def improve(
+        self,
+        state: SearchState,
+        rng: np.random.Generator,
+        evaluations: float,
+        clock: Clock | None = None,
+        guide: Guide | None = None,
+    ) -> SearchState:
+        """Search on for about as much work as evaluating that many points takes.
+
+        What one call does in excess (a turn of flips ends when no flip is left) the next one saves.
+
+        Parameters
+        ----------
+        state : SearchState
+            Of `begun`, or of an earlier call; it stays as it is.
+        rng : numpy.random.Generator
+        evaluations : float
+        clock : Clock, optional
+        guide : callable, optional
+            Gives points of the domain (d,) to begin turns from, as long as it has some.
+
+        Returns
+        -------
+        SearchState
+        """
+        budget = Budget(state.debt + evaluations, clock or Clock())
+        state = replace(state, tried=state.tried.copy())
+        while not budget.over and self._problem.network.kinked_units:
+            if not state.going:
+                state = self._turned(state, rng, budget, guide)
+            population, walks, tried = state.population, state.walks, state.tried
+            if state.walking:
+                walks, points = walk(self._land, walks, population.points, tried, rng, budget)
+                population = replace(population, points=points)
+            else:
+                population = settle(self._land, population, tried, rng, budget)
+            found = population.points
+            best = state.best.with_points(found.points, found.values, self._params.population)
+            state = replace(state, best=best, population=population, walks=walks)
+        return replace(state, debt=min(budget.left, 0.0))
+
+    def _turned(
+        self, state: SearchState, rng: np.random.Generator, budget: Budget, guide: Guide | None
+    ) -> SearchState:
+        """Begin a turn by ascents, or where somebody points to.
+
+        Every other turn begins from the archive, the others where somebody points to, or at random.
+        """
+        land = self._land
+        point = guide() if guide is not None and state.turn % 2 == 0 else None
+        # where inputs are many, ascents leave such points for lower hills
+        walking = self._walkers > 0 and (land.few_inputs or point is None)
+        known = land.empty()
+        if point is not None:
+            budget.spend(land.program_points)
+            known = land.with_points(known, point[None, :], budget)
+            if walking:
+                starts = np.repeat(point[None, :], self._params.population, axis=0)
+                known = self._ascended(known, starts, rng, budget)
+        elif state.turn % 2:
+            known = self._ascended_near(state.best, known, rng, budget)
+        else:
+            starts = self._problem.domain.sample(rng, self._params.population)
+            known = self._ascended(known, starts, rng, budget)
+            if not (budget.over if walking else budget.clock.expired):
+                known = self._ascended_near(known, known, rng, budget)
+        walks = state.walks
+        if walking:
+            walks = set_out(land, known, walks, self._walkers, state.tried)
+        return replace(
+            state,
+            population=Population(known),
+            walks=walks,
+            walking=walking,
+            turn=state.turn + 1,
+        )
+
+    def _ascended(
+        self,
+        known: Archive,
+        starts: FloatArray,
+        rng: np.random.Generator,
+        budget: Budget,
+    ) -> Archive:
+        """An archive with the ends of ascents from points."""
+        land, params, functionals = self._land, self._params, self._land.functionals
+        count = len(starts)
+        found = self._ascent.ascend(
+            starts,
+            functionals[rng.integers(0, len(functionals), count)],
+            rng.random(count) < 0.5,
+            10.0 ** rng.uniform(*TEMPERATURES, count),
+            10.0 ** rng.uniform(*STEPS, count),
+            params.ascent_steps,
+            budget.clock,
+        )
+        passes = 4.0  # of a step: five, mostly with half as many digits
+        budget.spend(passes * count * params.ascent_steps / land.passes)
+        return land.with_points(known, found, budget)
+
+    def _ascended_near(
+        self,
+        pool: Archive,
+        known: Archive,
+        rng: np.random.Generator,
+        budget: Budget,
+    ) -> Archive:
+        """Ascents from points near those of a pool, and between them."""
+        parents = pool.parents(rng, self._params.population)
+        moved, some = self._land.moved(parents, rng), slice(0, len(parents) // 2)
+        moved[some] = parents[some] + towards(pool, parents[some], -0.3, 0.7, rng)
+        starts = pulled_inside(self._problem.domain, moved, parents)
+        return self._ascended(known, starts, rng, budget)
+
+
+def default_evaluations(problem: LipschitzProblem) -> int:
+    """Number of points that cost about as many multiplications as a search does by default."""
+    return int(np.clip(PARAMS.work / evaluation_work(problem), 500, 60_000))
+
+
+def search_incumbent(
+    problem: LipschitzProblem,
+    rng: np.random.Generator,
+    evaluations: int | None = None,
+    clock: Clock | None = None,
+    phases: Phases | None = None,
+) -> Witness | None:
+    """Search for a point with a large Jacobian norm.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        The original problem; the search works on the reduced one.
+    rng : numpy.random.Generator
+    evaluations : int, optional
+        Points to evaluate (a linear program counts as some hundreds); by default chosen by the
+        network's size, for a few tenths of a second to a few seconds.
+    clock : Clock, optional
+    phases : Phases, optional
+        Of the reduced problem's network, that follow from its domain.
+
+    Returns
+    -------
+    Witness or None
+        Of the original problem; None if no point could be certified.
+    """
+    small = problem.reduced.problem
+    small = small if phases is None else small.thinned(phases)
+    budget = default_evaluations(small) if evaluations is None else evaluations
+    search = LocalSearch(small, rng, min(1024, max(64, budget // 8)), clock)
+    best = search.improve(search.begun, rng, budget, clock).best
+    return unbeaten(best.points, best.values, partial(_certified, problem))
+
+
+def _begin_seconds(problem: LipschitzProblem) -> float:
+    """About how long the first point of the shortest search takes."""
+    entries = sum(dense_entries(layer.weight) for layer in problem.network.layers)
+    return seconds_of(2.0 * evaluation_passes(problem) * entries)
+
+
+def quick_budget(problem: LipschitzProblem, clock: Clock) -> tuple[int, Clock]:
+    """Evaluations and time of the short search of a reduced problem before any bound is known."""
+    return default_evaluations(problem) // PARAMS.quick, clock.within(clock.left / PARAMS.quick)
+
+
+def quick_incumbent(
+    problem: LipschitzProblem, seed: int, clock: Clock, phases: Phases | None = None
+) -> Witness | None:
+    """Search as briefly as branch and bound does before its first bounds.
+
+    Where there is no time for its first points, only the middle of the domain is looked at.
+    Parameters are those of `search_incumbent`.
+    """
+    if not fits(_begin_seconds(problem.reduced.problem), clock.left):
+        return _certified(problem, problem.reduced.problem.domain.center)
+    budget = quick_budget(problem.reduced.problem, clock)
+    return search_incumbent(problem, np.random.default_rng(seed), *budget, phases)
+
+
+def _certified(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
+    """A witness at a point of the reduced problem, or elsewhere in its region."""
+    reduced = problem.reduced
+    witness = witness_near(problem, x)
+    if witness is None:
+        witness = witness_of_pattern(problem, reduced.problem.network.pattern(x))
+    return witness

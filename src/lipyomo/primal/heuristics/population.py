@@ -1,0 +1,148 @@
+"""Populations of points: steps across kinks, generations, and linear programs for single regions.
+
+They search where regions of many patterns cannot be looked for at once: on balls, in
+networks so large that this takes too long, and around given points where inputs are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from lipyomo.primal.heuristics.ascent import pulled_inside
+from lipyomo.primal.heuristics.evaluate import GROWTH
+from lipyomo.primal.heuristics.landscape import Archive, Budget, Landscape, Tried, towards
+from lipyomo.primal.regions.margin import interior_point
+
+
+@dataclass(frozen=True)
+class Population:
+    """The points of a population.
+
+    Attributes
+    ----------
+    points : Archive
+    idle : bool
+        Whether the last turn was without gain.
+    top : float
+        The best value when the last turn ended.
+    move : int
+        Which of the moves is next.
+    """
+
+    points: Archive
+    idle: bool = False
+    top: float = -1.0
+    move: int = 0
+
+
+Move = Callable[[Landscape, Archive, Tried, np.random.Generator, Budget], Archive]
+
+
+def settle(
+    land: Landscape,
+    population: Population,
+    tried: Tried,
+    rng: np.random.Generator,
+    budget: Budget,
+) -> Population:
+    """Improve a population until a turn, that is once through `MOVES`, gains nothing.
+
+    What a budget interrupts goes on with the next.
+    """
+    while not population.idle and not budget.over:
+        points = MOVES[population.move](land, population.points, tried, rng, budget)
+        move = (population.move + 1) % len(MOVES)
+        population = replace(population, points=points, move=move)
+        if move == 0:
+            idle = points.best <= population.top
+            population = replace(population, idle=idle, top=points.best)
+    return population
+
+
+def _evolve(
+    land: Landscape, points: Archive, tried: Tried, rng: np.random.Generator, budget: Budget
+) -> Archive:
+    """One generation of perturbed and recombined points."""
+    if budget.over:
+        return points
+    count = land.children
+    parents = points.parents(rng, count)
+    children = land.moved(parents, rng)
+    children[: count // 4] += towards(points, parents[: count // 4], -0.5, 1.5, rng)
+    if not np.isfinite(land.width).any():
+        children[-(count // 8) :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
+    inside = pulled_inside(land.problem.domain, children, parents)
+    return land.with_points(points, inside, budget, land.best_functionals(points, budget))
+
+
+def _cross(
+    index: int,
+    land: Landscape,
+    points: Archive,
+    tried: Tried,
+    rng: np.random.Generator,
+    budget: Budget,
+) -> Archive:
+    """Step from a good point across the kinks of units."""
+    if budget.over or index >= len(points.values) or not land.flips:
+        return points
+    across = land.across(points.points[index], rng)
+    return land.with_points(points, across, budget, land.best_functionals(points, budget))
+
+
+def _flip_best(
+    land: Landscape, points: Archive, tried: Tried, rng: np.random.Generator, budget: Budget
+) -> Archive:
+    """Flip units at the best point as long as that makes it better."""
+    while True:
+        best, points = points.best, _flip(land, points, 0, land.params.flips, tried, budget)
+        if not points.best > best:
+            return points
+
+
+def _flip_other(
+    land: Landscape, points: Archive, tried: Tried, rng: np.random.Generator, budget: Budget
+) -> Archive:
+    """Flip units at another point of the population."""
+    if len(points.values) < 2:
+        return points
+    index = 1 + int(rng.integers(len(points.values) - 1))
+    return _flip(land, points, index, 2, tried, budget)
+
+
+def _flip(
+    land: Landscape, points: Archive, index: int, most: int, tried: Tried, budget: Budget
+) -> Archive:
+    """Look for a region with one unit flipped that is better than the best so far."""
+    if budget.over or not land.flips:
+        return points
+    network, best = land.problem.network, points.best
+    patterns = network.pattern(points.points[index : index + 1])
+    flipped, values = land.flipped(patterns, land.best_functionals(points, budget), budget)
+    order = np.argsort(-values, kind="stable")
+    better = order[values[order] > best * GROWTH]
+    for k in islice(tried.first(flipped, better), most):
+        if budget.clock.expired:
+            break
+        budget.spend(land.program_points)
+        found = interior_point(network, land.problem.domain, tuple(on[k] for on in flipped))
+        if found.margin > 0:
+            points = land.with_points(points, found.x[None, :], budget)
+            if points.best > best:
+                break
+    return points
+
+
+MOVES: tuple[Move, ...] = (
+    partial(_cross, 0),
+    partial(_cross, 1),
+    *4 * (_evolve,),
+    _flip_best,
+    _flip_other,
+)
+"""The moves of a turn, in their order."""

@@ -1,0 +1,324 @@
+"""Affine signals: what reaches a layer as a matrix, one row a unit, one column a variable.
+
+Under partial phases a network is affine in its inputs x and one variable of its own for each open
+unit.  A signal is the matrix of such maps at one place of the network; its columns are variables,
+and one of them may be the constant one.  Two steps carry it on,
+
+    through a layer:   Z = W H          (the bias goes to the column of the constant),
+    past its units:    H = diag(slope) Z + change,
+
+where a decided unit has its slope and no change, and an open one ``y_k = max(z_k, 0)`` passes on
+``left z_k + (right - left) y_k``: slope left, and a change in the column of y_k.  Tangents obey the
+same maps without the constant, with ``s_k = (switch of k) * u_k`` in place of y_k.
+
+The same two steps are taken in three arithmetics:
+
+- `FloatSignal`: in float64.  Sparse weights stay sparse, as do sparse signals.
+- `SizeSignal`: in magnitudes, ``|W| H + |b|``.  Sums of absolute terms through all layers bound the
+  rounding errors of everything that is computed from the same weights.
+- `lipyomo.problems.affine.exact.ExactSignal`: without rounding.
+
+`TrackedSignal` is the first two together: values with a bound of their rounding errors.  Where the
+ranges of the variables are known, `RangedSignal` needs one magnitude a row for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import IntArray, dense, scaled_rows
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.networks.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern
+from lipyomo.networks.phases import OPEN, RIGHT
+
+
+@dataclass(frozen=True)
+class UnitMap:
+    """What the units of a layer pass on: ``slope * z``, and a variable of their own for some.
+
+    Attributes
+    ----------
+    slope : ndarray, shape (n,), or (K, n) under each of K patterns
+    units : ndarray of int, shape (F,)
+        Units of the layer with a variable of their own.
+    columns : ndarray of int, shape (F,)
+        Its column in the signal.
+    change : ndarray, shape (F,)
+        Its coefficient.
+    """
+
+    slope: FloatArray
+    units: IntArray
+    columns: IntArray
+    change: FloatArray
+
+    @classmethod
+    def of(cls, layer: Layer, phases: npt.NDArray[np.int8], first: int = 0) -> UnitMap:
+        """Under `phases` (n,); the open units have the columns ``first, first + 1, ...``."""
+        layer.check_two_slope()
+        units = np.flatnonzero(phases == OPEN)
+        slope = np.where(phases == RIGHT, layer.right, layer.left)
+        change = (layer.right - layer.left)[units]
+        return cls(slope, units, np.arange(first, first + units.size), change)
+
+    @classmethod
+    def of_slopes(cls, slope: FloatArray) -> UnitMap:
+        """Slopes alone: no unit has a variable of its own."""
+        none = np.zeros(0, dtype=np.intp)
+        return cls(slope, none, none, np.zeros(0))
+
+    @property
+    def size(self) -> UnitMap:
+        """The same in magnitudes."""
+        return UnitMap(np.abs(self.slope), self.units, self.columns, np.abs(self.change))
+
+
+def unit_maps_of(
+    layers: Sequence[Layer], phases: Sequence[npt.NDArray[np.int8]], first: int
+) -> list[UnitMap]:
+    """What each layer passes on; the open units of all layers have columns from `first` on."""
+    found = []
+    for layer, phase in zip(layers, phases, strict=True):
+        found.append(UnitMap.of(layer, phase, first))
+        first += found[-1].units.size
+    return found
+
+
+def decided(layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> list[UnitMap]:
+    """What each layer passes on under a full pattern, or a stack of them."""
+    return [UnitMap.of_slopes(layer.slopes(on)) for layer, on in zip(layers, pattern, strict=True)]
+
+
+def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
+    """Pre-activations and outputs as affine functions of x on the region of `pattern`.
+
+    Returns
+    -------
+    list of (G, g)
+        One pair a layer, ``z_i(x) = G_i x + g_i`` with G_i of shape (n_i, d); the last pair is
+        the Jacobian and the offset of the outputs.
+    """
+    start = FloatSignal.inputs(network.input_dim)
+    unit_maps = decided(network.hidden, pattern)
+    maps = [np.asarray(z.matrix) for z in carry(start, network.layers, unit_maps)]
+    return [(piece[:, :-1], piece[:, -1]) for piece in maps]
+
+
+class Signal(Protocol):
+    """A matrix of affine maps that moves through layers."""
+
+    def through(self: S, layer: Layer) -> S:
+        """The pre-activations of a layer that this signal reaches."""
+
+    def past(self: S, unit_map: UnitMap) -> S:
+        """What leaves the units whose pre-activations this signal is."""
+
+
+S = TypeVar("S", bound=Signal)
+
+
+def carry(signal: S, layers: Iterable[Layer], unit_maps: Iterable[UnitMap]) -> Iterator[S]:
+    """The pre-activations of each layer.
+
+    Parameters
+    ----------
+    signal : Signal
+        What reaches the first layer.
+    layers : iterable of Layer
+    unit_maps : iterable of UnitMap
+        One a layer; the last layer needs none.
+    """
+    units = iter(unit_maps)
+    for position, layer in enumerate(layers):
+        if position:
+            signal = signal.past(next(units))
+        signal = signal.through(layer)
+        yield signal
+
+
+def _with_entries(matrix: Matrix, rows: IntArray, columns: IntArray, values: FloatArray) -> Matrix:
+    """`matrix` with `values` added to some entries (in place where it is dense)."""
+    if isinstance(matrix, np.ndarray):
+        matrix[rows, columns] += values
+        return matrix
+    return sp.csr_array(matrix + sp.csr_array((values, (rows, columns)), shape=matrix.shape))
+
+
+@dataclass(frozen=True)
+class FloatSignal:
+    """A signal in float64.
+
+    Attributes
+    ----------
+    values : ndarray or sparse array, shape (n, w), or ndarray, shape (K, n, w), or None
+        Of one network or under each of K patterns; None for the inputs themselves: columns 0, 1,
+        ... are theirs.
+    width : int
+        Number of columns w.
+    constant : int or None
+        The column of the constant, -1 for the last.
+    """
+
+    values: Matrix | None
+    width: int
+    constant: int | None = -1
+
+    @classmethod
+    def inputs(
+        cls,
+        dimension: int,
+        own: int = 0,
+        moving: BoolArray | None = None,
+        fixed: FloatArray | None = None,
+    ) -> Self:
+        """Signal of the inputs, with `own` columns for open units and one for the constant.
+
+        Parameters
+        ----------
+        dimension : int
+        own : int, optional
+        moving : ndarray of bool, shape (d,), optional
+            Inputs that are variables; the others are `fixed` numbers (d,) and their columns zero.
+        """
+        width = dimension + own + 1
+        if moving is None or fixed is None or moving.all():
+            return cls(None, width)
+        start = np.zeros((dimension, width))
+        index = np.flatnonzero(moving)
+        start[index, index] = 1.0
+        start[:, -1] = np.where(moving, 0.0, fixed)
+        return cls(start, width)
+
+    @property
+    def matrix(self) -> Matrix:
+        """The values, written out for the inputs too."""
+        if self.values is None:
+            own = 0 if self.constant is None else 1
+            raise ValueError(f"the inputs are not written out ({self.width - own} variables)")
+        return self.values
+
+    def through(self, layer: Layer) -> Self:
+        """The pre-activations of a layer."""
+        return self._with(self._mapped(layer.weight, layer.bias))
+
+    def _mapped(self, weight: Matrix, bias: FloatArray) -> Matrix:
+        """The values behind an affine map."""
+        if self.values is None:  # no product with the identity: inputs may be thousands
+            n, d = weight.shape
+            found: Matrix = np.zeros((n, self.width))
+            found[:, :d] = dense(weight)
+        else:
+            found = (weight if self.values.ndim == 2 else dense(weight)) @ self.values
+        if self.constant is None:
+            return found
+        if isinstance(found, np.ndarray):
+            found[..., self.constant] += bias
+            return found
+        rows = np.arange(bias.size)
+        return _with_entries(found, rows, np.full(bias.size, self.constant % self.width), bias)
+
+    def past(self, unit_map: UnitMap) -> Self:
+        """What leaves the units."""
+        values = scaled_rows(self.matrix, unit_map.slope)
+        if unit_map.units.size:
+            values = _with_entries(values, unit_map.units, unit_map.columns, unit_map.change)
+        return self._with(values)
+
+    def _with(self, values: Matrix) -> Self:
+        return type(self)(values, self.width, self.constant)
+
+
+@dataclass(frozen=True)
+class SizeSignal(FloatSignal):
+    """A signal in magnitudes: sums of the absolute terms of a `FloatSignal`."""
+
+    def through(self, layer: Layer) -> Self:
+        """The magnitudes of a layer's pre-activations."""
+        return self._with(self._mapped(layer.sizes, np.abs(layer.bias)))
+
+    def past(self, unit_map: UnitMap) -> Self:
+        """What leaves the units."""
+        return super().past(unit_map.size)
+
+
+@dataclass(frozen=True)
+class TrackedSignal:
+    """A signal in float64 with its magnitudes.
+
+    Attributes
+    ----------
+    values : FloatSignal
+    sizes : SizeSignal
+    terms : int
+        Length of all sums so far: entries are off by at most ``gamma(terms)`` times the magnitude.
+    """
+
+    values: FloatSignal
+    sizes: SizeSignal
+    terms: int = 0
+
+    @classmethod
+    def of(cls, start: FloatSignal) -> TrackedSignal:
+        """From values without rounding errors."""
+        size = None if start.values is None else abs(start.values)
+        return cls(start, SizeSignal(size, start.width, start.constant))
+
+    @property
+    def relative(self) -> float:
+        """Errors are at most this many times the magnitudes."""
+        return gamma(self.terms)
+
+    def through(self, layer: Layer) -> TrackedSignal:
+        """The pre-activations of a layer."""
+        terms = self.terms + layer.inputs + 2
+        return TrackedSignal(self.values.through(layer), self.sizes.through(layer), terms)
+
+    def past(self, unit_map: UnitMap) -> TrackedSignal:
+        """What leaves the units."""
+        return TrackedSignal(self.values.past(unit_map), self.sizes.past(unit_map), self.terms + 2)
+
+
+@dataclass(frozen=True)
+class RangedSignal:
+    """A signal in variables of known ranges: one magnitude a row, over all of these.
+
+    Attributes
+    ----------
+    values : FloatSignal
+    sizes : SizeSignal
+        Of width 1.
+    terms : int
+        Length of all sums so far.
+    """
+
+    values: FloatSignal
+    sizes: SizeSignal
+    terms: int
+
+    @classmethod
+    def of(cls, start: FloatSignal, sizes: FloatArray) -> RangedSignal:
+        """From values without rounding errors, and their largest absolute values (n,)."""
+        constant = None if start.constant is None else 0  # it adds up in the same column
+        return cls(start, SizeSignal(sizes[:, None], 1, constant), sizes.size)
+
+    @property
+    def error(self) -> FloatArray:
+        """What rounding may have changed in each row, over all values of the variables."""
+        return np.asarray(gamma(self.terms) * np.asarray(self.sizes.matrix)[:, 0])
+
+    def through(self, layer: Layer) -> RangedSignal:
+        """The pre-activations of a layer."""
+        terms = self.terms + layer.inputs + self.values.width
+        return RangedSignal(self.values.through(layer), self.sizes.through(layer), terms)
+
+    def past(self, unit_map: UnitMap, sizes: FloatArray) -> RangedSignal:
+        """What leaves the units; `sizes` (F,) are those of their own variables."""
+        place = np.zeros(unit_map.units.size, dtype=np.intp)
+        own = UnitMap(unit_map.slope, unit_map.units, place, unit_map.change * sizes)
+        return RangedSignal(self.values.past(unit_map), self.sizes.past(own), self.terms + 2)

@@ -1,0 +1,244 @@
+"""The hidden units of a network in one numbering, and its form under a partial pattern.
+
+Write ``y_k = max(z_k, 0)`` for an open unit k; it passes on ``left z_k + (right - left) y_k``.
+Decided units are eliminated, so with F open units
+
+    z_k = G_k x + S_k y + g_k         for every unit k, decided or open,
+    outputs = G x + S y + g,
+
+S strictly triangular.  The tangents obey the same maps without the offsets: ``u_k = G_k v + S_k s``
+with ``s_k = (switch of k) * u_k``.  One form so serves the linear programs (in x and y) and
+the semidefinite bound (in v and s).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.numerics.exactness import product_is_exact
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.networks.network import FloatArray, Matrix, Network
+from lipyomo.networks.phases import OPEN, RIGHT, Phases
+from lipyomo.problems.affine.magnitudes import preactivation_errors
+from lipyomo.problems.affine.signal import FloatSignal, SizeSignal, UnitMap, carry, unit_maps_of
+from lipyomo.problems.domains import Domain
+
+FlatPhases = npt.NDArray[np.int8]
+"""Phases of all hidden units in one array, shape (N,)."""
+
+
+class UnitSystem:
+    """The hidden units of a network, numbered 0..N-1 through all layers.
+
+    Parameters
+    ----------
+    network : Network
+    functionals : ndarray, shape (k, m)
+        Rows y whose gradients ``y . f`` are bounded.
+    domain : Domain
+        Over which rounding errors are bounded.
+    magnitudes : Network, optional
+        Bounds the weights' sizes, before anything in them cancelled; `network` if they are exact.
+    roughness : float, optional
+        What the weights are off by, as a share of `magnitudes`.
+    directions : Matrix, shape (d, k), optional
+        Of the tangents; by default all, k = d.
+
+    Attributes
+    ----------
+    tangents : Network
+        The network as a function of directions.
+    starts : list of int
+        First unit of each layer, and N at the end.
+    left, right : ndarray, shape (N,)
+        Slopes.
+    kinked : ndarray of bool, shape (N,)
+    head : ndarray, shape (k, n_L)
+        The functionals pulled back to the last hidden layer.
+    head_errors : ndarray, shape (k, n_L)
+        What rounding may have changed in them.
+    errors : ndarray, shape (N,)
+        Rounding errors of pre-activations and of their bounds over the domain; infinite where it is
+        unbounded.
+    layer_of : ndarray of int, shape (N,)
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        functionals: FloatArray,
+        domain: Domain,
+        magnitudes: Network | None = None,
+        roughness: float = 0.0,
+        directions: Matrix | None = None,
+    ) -> None:
+        for layer in network.hidden:
+            layer.check_two_slope()
+        self.network, self.roughness = network, roughness
+        self.magnitudes = network if magnitudes is None else magnitudes
+        self.directions = directions
+        self.tangents = network if directions is None else network.with_directions(directions)
+        counts = [layer.units for layer in network.hidden]
+        self.starts = [0, *np.cumsum(counts).tolist()]
+        self._spans = [slice(a, b) for a, b in pairwise(self.starts)]
+        empty: FloatArray = np.zeros(0)
+        self.left = np.concatenate([empty, *(layer.left for layer in network.hidden)])
+        self.right = np.concatenate([empty, *(layer.right for layer in network.hidden)])
+        self.kinked = self.left != self.right
+        head = self.tangents.head.weight
+        self.head = np.asarray(functionals @ head)
+        self.head_errors: FloatArray = np.zeros(self.head.shape)
+        if self.roughness or not product_is_exact(functionals, head):
+            sizes = np.asarray(np.abs(functionals) @ abs(self.tangent_magnitudes.head.weight))
+            self.head_errors = (gamma(network.output_dim) + self.roughness) * sizes
+        self.inputs = network.input_dim
+        self.count = self.starts[-1]
+        self.errors = preactivation_errors(self.magnitudes, domain, self.roughness)
+        self.layer_of = np.repeat(np.arange(len(counts)), counts)
+
+    @cached_property
+    def map_errors(self) -> FloatArray:
+        """How far entries of `NodeForm.maps` can be off under any phases, shape (N, d + N + 1).
+
+        The columns are those of all inputs, of all units, and of the constant.
+        """
+        layers = self.magnitudes.hidden
+        start = SizeSignal.inputs(self.inputs, self.count)
+        columns = self.inputs + np.arange(self.count)
+        unit_maps = [  # every unit has a variable of its own
+            UnitMap(
+                layer.steepest,
+                np.arange(layer.units),
+                columns[span],
+                np.abs(layer.right - layer.left),
+            )
+            for layer, span in zip(layers, self._spans, strict=True)
+        ]
+        sizes = np.zeros((self.count, start.width))
+        terms = 0
+        for i, z in enumerate(carry(start, layers, unit_maps)):
+            terms += layers[i].inputs + 6
+            relative = gamma(terms) + (i + 2) * self.roughness
+            sizes[self.span(i)] = relative * np.asarray(z.matrix)
+        return sizes
+
+    @cached_property
+    def tangent_magnitudes(self) -> Network:
+        """Bounds the sizes of the weights of `tangents`."""
+        if self.directions is None:
+            return self.magnitudes
+        first, *rest = self.magnitudes.layers
+        sizes = Network([first.with_map(first.sizes, first.bias), *rest])
+        return sizes.with_directions(abs(self.directions))
+
+    @cached_property
+    def rough(self) -> list[FloatArray] | None:
+        """What the entries of the weights of `tangents` are off by; None if they are exact."""
+        if not self.roughness:
+            return None
+        found = [self.roughness * layer.dense_weight for layer in self.tangent_magnitudes.hidden]
+        if self.directions is not None and found:
+            found[0] = found[0] * (1.0 + gamma(2 * self.inputs + 4) / self.roughness)
+        return found
+
+    @property
+    def weight_errors(self) -> FloatArray | None:
+        """What pre-activations are off by for the sake of the weights; None if they are exact."""
+        return self.errors if self.roughness else None
+
+    @property
+    def depth(self) -> int:
+        """Number of hidden layers."""
+        return len(self._spans)
+
+    def span(self, layer: int) -> slice:
+        """The units of a layer."""
+        return self._spans[layer]
+
+    def root_phases(self) -> FlatPhases:
+        """Every kinked unit open."""
+        return np.where(self.kinked, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
+
+    def split(self, phases: FlatPhases) -> Phases:
+        """The phases layer by layer."""
+        return tuple(phases[span] for span in self._spans)
+
+    def unit_maps(self, phases: FlatPhases, first: int | None = None) -> list[UnitMap]:
+        """What each layer passes on under `phases`; open units have columns after the inputs'.
+
+        These begin at `first`, if it is given.
+        """
+        first = self.inputs if first is None else first
+        return unit_maps_of(self.network.hidden, self.split(phases), first)
+
+    def form(self, phases: FlatPhases) -> NodeForm:
+        """What is left once the decided units of `phases` are multiplied through."""
+        open_units = np.flatnonzero(phases == OPEN)
+        start = FloatSignal.inputs(self.inputs, open_units.size)
+        maps = np.empty((self.count, start.width))
+        unit_maps = self.unit_maps(phases)
+        last = start
+        for i, z in enumerate(carry(start, self.network.hidden, unit_maps)):
+            last = z
+            maps[self.span(i)] = z.matrix
+        objective = self.head
+        if self.depth:
+            objective = np.asarray(self.head @ last.past(unit_maps[-1]).matrix)[:, :-1]
+            objective = along(objective, self.directions)
+        return NodeForm(open_units, self.inputs, maps, objective, self.directions)
+
+
+def along(rows: FloatArray, directions: Matrix | None) -> FloatArray:
+    """Rows in all inputs, and in more variables behind them, as rows in directions (d, k)."""
+    if directions is None:
+        return rows
+    d, k = directions.shape
+    found = np.empty((len(rows), rows.shape[1] - d + k))
+    found[:, :k] = rows[:, :d] @ directions
+    found[:, k:] = rows[:, d:]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class NodeForm:
+    """What is left of a network once a pattern is partly decided.
+
+    Attributes
+    ----------
+    units : ndarray of int, shape (F,)
+        The open units.
+    variables : int
+        d: the inputs that pre-activations depend on.
+    maps : ndarray, shape (N, d + F + 1)
+        Rows ``(G_k, S_k, g_k)`` of all units.
+    objective : ndarray, shape (k, d' + F)
+        Rows of the functionals' tangents, in d' directions.
+    directions : Matrix, shape (d, d'), or None
+        None for all inputs, d' = d.
+    """
+
+    units: npt.NDArray[np.int64]
+    variables: int
+    maps: FloatArray
+    objective: FloatArray
+    directions: Matrix | None = None
+
+    @property
+    def inputs(self) -> int:
+        """The inputs d' of tangents."""
+        return self.variables if self.directions is None else int(self.directions.shape[1])
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """Tangents of the open units, shape (F, d' + F)."""
+        return along(self.maps[self.units, :-1], self.directions)
+
+    @property
+    def jacobian(self) -> FloatArray:
+        """Gradients of the functionals if no unit is open, shape (k, d')."""
+        return self.objective[:, : self.inputs]

@@ -1,0 +1,343 @@
+"""Convex sets X on which the Lipschitz constant is taken: what all kinds of them can do.
+
+Every domain knows its bounding box, its further linear rows, an upper bound on linear functions
+(`support`), how to sample itself, and whether a point is inside without any rounding.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sized
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from flint import fmpq
+
+from lipyomo.base.arguments import brief, real_numbers
+from lipyomo.base.arrays import dense
+from lipyomo.base.errors import DomainError
+from lipyomo.base.numerics.exact import Exact, ExactWeights, affine_value, exact
+from lipyomo.networks.network import BoolArray, FloatArray, Matrix
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Linear inequalities ``A x <= b``; A is CSR of shape (r, d)."""
+
+    A: sp.csr_array
+    b: FloatArray
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.b.size)
+
+    @cached_property
+    def dense(self) -> FloatArray:
+        """A as an array: products with a few points take a tenth of a sparse one's time."""
+        return np.asarray(self.A.toarray())
+
+    def exactly(self, moving: BoolArray, held: FloatArray) -> list[list[fmpq]]:
+        """``(a, b)`` of each row in the inputs that can move, the others at `held` (d,)."""
+        found = []
+        for normal, limit in zip(self.A.toarray(), self.b.tolist(), strict=True):
+            right = affine_value(-normal[~moving], held[~moving], limit)
+            found.append([*map(exact, normal[moving].tolist()), right])
+        return found
+
+
+def box_sides(lower: FloatArray, upper: FloatArray) -> list[list[fmpq]]:
+    """``(a, b)`` of the finite sides of a box, as rows ``a . x <= b``."""
+    found = []
+    for sign, ends in ((1, upper), (-1, lower)):
+        for j in np.flatnonzero(np.isfinite(ends)).tolist():
+            row = [fmpq(0)] * ends.size
+            row[j] = fmpq(sign)
+            found.append([*row, sign * exact(float(ends[j]))])
+    return found
+
+
+INWARDS = 2.0 ** -np.arange(52.0, 0.0, -4.0)
+"""Shares of the way to the centre by which a point that rounding left outside is pulled."""
+
+
+@lru_cache(maxsize=64)
+def _no_rows(d: int) -> Rows:
+    return Rows(sp.csr_array((0, d)), np.zeros(0))
+
+
+class RoundPart(Protocol):
+    """A ball ``|x - point|_p <= radius``, p = 1 or 2, in a box, as others see it.
+
+    Attributes
+    ----------
+    point : ndarray, shape (d,)
+    radius : float
+    norm : {'l1', 'l2'}
+    """
+
+    point: FloatArray
+    radius: float
+    norm: str
+
+    @property
+    def dimension(self) -> int:
+        """Number of inputs d."""
+
+    @property
+    def clip(self) -> tuple[FloatArray, FloatArray]:
+        """The box that the ball is intersected with (infinite without one)."""
+
+    def sizes(self, directions: Matrix) -> FloatArray:
+        """Dual norms of rows (..., d)."""
+
+    def slack(self, points: FloatArray) -> FloatArray:
+        """``radius - |x - point|_p`` for `points` (..., d)."""
+
+
+class Domain(ABC):
+    """A closed convex set in R^d.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (d,)
+        The bounding box; entries may be infinite.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def dimension(self) -> int:
+        """Number of inputs d."""
+        return int(self.lower.size)
+
+    @property
+    def frozen(self) -> BoolArray:
+        """Inputs that cannot move (lower equals upper), shape (d,)."""
+        return np.asarray(self.lower == self.upper)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the bounding box is finite."""
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+    @property
+    def rows(self) -> Rows:
+        """Linear rows beyond the bounding box."""
+        return _no_rows(self.dimension)
+
+    @property
+    def ball(self) -> RoundPart | None:
+        """The round part: the domain is what box, rows and this ball share."""
+        return None
+
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether bounding box and rows are the whole domain."""
+        return self.ball is None
+
+    def polyhedron(self) -> Domain | None:
+        """The domain by its box and rows only, rounded outwards by less than 1e-15; or None."""
+        return self
+
+    @property
+    def is_box(self) -> bool:
+        """Whether the bounding box is the whole domain."""
+        return self.is_polyhedral and self.rows.count == 0
+
+    @abstractmethod
+    def support(self, directions: Matrix) -> FloatArray:
+        """Upper bounds of ``c . x`` over the domain for each row c of `directions` (k, d).
+
+        Exact for boxes, unclipped balls and polytopes; infinite where unbounded.
+        """
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Random points of the interior, shape (count, d)."""
+
+    @abstractmethod
+    def restrict(self, keep: BoolArray) -> Domain:
+        """The domain in the inputs `keep`, with the (frozen) others at their values."""
+
+    @abstractmethod
+    def clipped(self, lower: FloatArray, upper: FloatArray) -> Domain:
+        """What lies in a box as well.
+
+        Raises
+        ------
+        DomainError
+            If that is empty, flat, or does not hold a ball's centre.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for summaries."""
+
+    @property
+    def center(self) -> FloatArray:
+        """A point of the domain, interior when there is an interior, shape (d,)."""
+        below, above = np.isfinite(self.lower), np.isfinite(self.upper)
+        low, high = np.where(below, self.lower, 0.0), np.where(above, self.upper, 0.0)
+        room = np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
+        low = np.where(above & ~below, np.minimum(high - room, 0.0), low)
+        high = np.where(below & ~above, np.maximum(low + room, 0.0), high)
+        return np.asarray(low + 0.5 * (high - low))
+
+    def margin(self, x: FloatArray) -> float:
+        """Half the width of the largest cube around `x` (d,) in the domain, in moving inputs."""
+        moving = ~self.frozen
+        gaps = np.minimum(self.upper - x, x - self.lower)[moving]
+        found = float(gaps.min(initial=np.inf))
+        rows = self.rows
+        if rows.count:
+            length = self.row_lengths
+            gaps = rows.b - rows.A @ x
+            used = length > 0
+            found = min(found, float((gaps[used] / length[used]).min(initial=np.inf)))
+        return found
+
+    @property
+    def row_lengths(self) -> FloatArray:
+        """l1 norms of the rows in the inputs that can move."""
+        free = abs(self.rows.A[:, np.flatnonzero(~self.frozen)])
+        return np.asarray(free.sum(axis=1)).reshape(-1)
+
+    def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
+        """Whether `points` (..., d) lie in the domain, up to `tolerance` in each row."""
+        x = real_numbers(points, "the points", DomainError, copy=False)
+        if x.shape[-1:] != self.lower.shape:
+            raise DomainError(
+                f"points have shape {x.shape}, the domain has {self.dimension} inputs"
+            )
+        inside = ((x >= self.lower - tolerance) & (x <= self.upper + tolerance)).all(axis=-1)
+        rows = self.rows
+        if rows.count:
+            inside &= (x @ rows.dense.T <= rows.b + tolerance).all(axis=-1)
+        return np.asarray(inside)
+
+    def drawn_in(self, points: FloatArray) -> FloatArray:
+        """Points (n, d) of the domain near the given ones, on their ways to the centre.
+
+        Rounding may leave some on the boundary, or just beyond it.
+        """
+        inside = np.clip(points, self.lower, self.upper)
+        if self.is_box:
+            return inside
+        center = self.center
+        away = inside - center
+        share = np.ones(len(points))
+        rows = self.rows
+        if rows.count:
+            room, rise = rows.b - rows.A @ center, away @ rows.A.T
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = np.minimum(share, np.where(rise > room, room / rise, 1.0).min(axis=1))
+        if self.ball is not None:
+            for _ in range(40):  # further in until the ball holds the point
+                out = self.ball.slack(center + share[:, None] * away) < 0
+                if not out.any():
+                    break
+                share[out] *= 0.98
+        return np.asarray(np.clip(center + share[:, None] * away, self.lower, self.upper))
+
+    def pulled_in(self, x: FloatArray) -> list[FloatArray]:
+        """The point (d,), and some ever nearer to the centre: rounding may have left it outside."""
+        first = np.clip(x, self.lower, self.upper)
+        last = self.drawn_in(x[None])[0]
+        center = self.center
+        starts = [first, *(first + share * (center - first) for share in INWARDS[:8]), last]
+        return [*starts, *(last + share * (center - last) for share in INWARDS[7:]), center]
+
+    def holds_inside(self, x: FloatArray) -> bool:
+        """Whether `x` lies strictly inside, without rounding; frozen inputs at their values.
+
+        Rows in frozen inputs only need to hold.
+
+        Parameters
+        ----------
+        x : ndarray, shape (d,), or (2, d) for the sum of two rows, unevaluated
+        """
+        return self.holds(x, strictly=True)
+
+    def holds(self, x: FloatArray, strictly: bool = False) -> bool:
+        """Whether `x` lies in the domain, without rounding; `strictly`, as in `holds_inside`."""
+        moving, parts = ~self.frozen, np.atleast_2d(x)
+        below, above = _signs_of(parts, self.lower), _signs_of(parts, self.upper)
+        if not ((below >= 0) & (above <= 0)).all():
+            return False
+        if strictly and ((below == 0) | (above == 0))[moving].any():
+            return False
+        rows = self.rows
+        if not rows.count:
+            return True
+        column = Exact.of(np.append(parts[0], 1.0))
+        for rest in parts[1:]:
+            column = column + Exact.of(np.append(rest, 0.0))
+        values = ExactWeights(rows.A, -rows.b).after(column).matrix.entries()
+        matters = np.zeros(rows.count, dtype=bool)
+        entries = rows.A.tocoo()
+        used = moving[entries.coords[1]] & (entries.data != 0)
+        matters[entries.coords[0][used]] = strictly
+        return all(
+            value < 0 or (value == 0 and not strict)
+            for value, strict in zip(values, matters.tolist(), strict=False)
+        )
+
+    def separating(self, x: FloatArray) -> tuple[FloatArray, float] | None:
+        """``(a, b)`` with ``a . y <= b`` on the domain and not at `x`, a point of box and rows.
+
+        None if x lies in the domain.
+        """
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+
+def _signs_of(parts: FloatArray, ends: FloatArray) -> FloatArray:
+    """Signs of the sum of the rows of `parts` (k, d), less `ends`, without rounding."""
+    found = np.sign(parts[0] - ends)
+    if len(parts) > 1:
+        for j in np.flatnonzero(np.isfinite(ends)).tolist():
+            gap = sum((exact(x) for x in parts[:, j].tolist()), -exact(float(ends[j])))
+            found[j] = (gap > 0) - (gap < 0)
+    return np.asarray(found)
+
+
+def read_vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:
+    """Read a vector of length `d` (scalars are repeated); infinities allowed, NaN not."""
+    vector = real_numbers(values, what, DomainError)
+    if vector.ndim == 0 and d is not None:
+        vector = np.full(d, float(vector))
+    vector = vector.reshape(-1)
+    if d is not None and vector.size != d:
+        raise DomainError(f"{what} has {vector.size} entries, expected {d} (one an input)")
+    if np.isnan(vector).any():
+        raise DomainError(f"{what} holds NaN")
+    return vector
+
+
+def read_clip(clip: object) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+    """Read the lower and upper bounds of a clip box; infinite ones without it."""
+    if clip is None:
+        return -np.inf, np.inf
+    if isinstance(clip, str) or not isinstance(clip, Sized) or len(clip) != 2:
+        raise DomainError(f"the clip box is {brief(clip)}.  Remedy: give (lower, upper)")
+    low, high = cast("tuple[npt.ArrayLike, npt.ArrayLike]", clip)
+    return low, high
+
+
+def box_support(lower: FloatArray, upper: FloatArray, directions: Matrix) -> FloatArray:
+    """Exact maxima of the rows of `directions` over a box; zero entries ignore infinities."""
+    if np.isfinite(lower).all() and np.isfinite(upper).all():
+        middle, radius = 0.5 * (lower + upper), 0.5 * (upper - lower)
+        return np.asarray(directions @ middle + abs(directions) @ radius)
+    rows = dense(directions)
+    with np.errstate(invalid="ignore"):
+        terms = np.where(rows > 0, rows * upper, np.where(rows < 0, rows * lower, 0.0))
+    return np.asarray(terms.sum(axis=1))

@@ -1,0 +1,279 @@
+"""Polytopes ``{x : A x <= b}`` as domains; their geometry is computed by warm-started LPs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arguments import real_numbers
+from lipyomo.base.arrays import dense
+from lipyomo.base.errors import DomainError
+from lipyomo.base.numerics.exact import approximate, exact
+from lipyomo.base.numerics.exactness import product_is_exact, sum_is_exact
+from lipyomo.base.numerics.lp import LinearProgram
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.simplex import Decision, decide_strictly
+from lipyomo.networks.network import BoolArray, FloatArray, Matrix
+from lipyomo.problems.domains.base import Domain, Rows, box_sides
+from lipyomo.problems.domains.box import Box
+
+USUAL = 20
+"""Rows whose largest coefficient lies within two to this power of one stay as they are."""
+
+
+def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
+    """Whether some point, maybe between float64 numbers, is strictly inside: decided exactly.
+
+    Parameters
+    ----------
+    rows : Rows
+    lower, upper : ndarray, shape (d,)
+        Equal ones hold an input at that value.
+
+    Returns
+    -------
+    Decision
+        A point in the inputs that can move, or weights that prove that there is none; neither
+        if the exact simplex method does not take on so many rows.
+    """
+    moving = lower != upper
+    found = [
+        row
+        for row in rows.exactly(moving, upper)
+        if any(value != 0 for value in row[:-1]) or row[-1] < 0
+    ]
+    found += box_sides(lower[moving], upper[moving])
+    return decide_strictly(found, np.zeros(len(found))) if found else Decision()
+
+
+def _read_rows(A: object, b: npt.ArrayLike) -> Rows:
+    """The rows that are given, without those that infinite entries of b leave to everything."""
+    given = None if sp.issparse(A) else real_numbers(A, "the polytope's A", DomainError)
+    if given is not None and given.ndim != 2:
+        raise DomainError(f"the polytope's A has {given.ndim} axes, expected 2 (rows, inputs)")
+    matrix = sp.csr_array(A if given is None else given, dtype=np.float64)
+    right = real_numbers(b, "the polytope's b", DomainError).reshape(-1)
+    if matrix.shape[0] != right.size:
+        raise DomainError(f"A has {matrix.shape[0]} rows, but b has {right.size} entries")
+    if not np.isfinite(matrix.data).all() or np.isnan(right).any():
+        raise DomainError("the polytope's A or b holds NaN or infinite entries")
+    if np.isneginf(right).any():
+        raise DomainError("the polytope is empty: an entry of b is -inf")
+    keep = np.isfinite(right)
+    return Rows(sp.csr_array(matrix[keep]), right[keep])
+
+
+def usual_rows(rows: Rows) -> Rows:
+    """The same inequalities, those with huge or tiny coefficients multiplied by powers of two.
+
+    HiGHS refuses coefficients from 1e15 on, and takes those below 1e-9 for zero.  Rows that would
+    not stay exactly the same stay as they are.
+    """
+    owner = np.repeat(np.arange(rows.count), np.diff(rows.A.indptr))
+    exponent = np.frexp(np.asarray(abs(rows.A).max(axis=1).todense()).reshape(-1))[1]
+    exponent[np.abs(exponent) <= USUAL] = 0
+    with np.errstate(over="ignore", under="ignore"):
+        data, b = np.ldexp(rows.A.data, -exponent[owner]), np.ldexp(rows.b, -exponent)
+        same = np.ldexp(b, exponent) == rows.b
+        same[owner[np.ldexp(data, exponent[owner]) != rows.A.data]] = False
+    data = np.where(same[owner], data, rows.A.data)
+    A = sp.csr_array((data, rows.A.indices, rows.A.indptr), shape=rows.A.shape)
+    return Rows(A, np.where(same, b, rows.b))
+
+
+class Polytope(Domain):
+    """``{x : A x <= b, lower <= x <= upper}``; may be unbounded, must not be empty or flat.
+
+    Parameters
+    ----------
+    A : array_like or sparse array, shape (r, d)
+    b : array_like, shape (r,)
+    lower, upper : array_like, shape (d,), or float, optional
+        Further box bounds.
+
+    Raises
+    ------
+    DomainError
+        If it is empty, or flat in other directions than single frozen inputs.
+    """
+
+    def __init__(
+        self,
+        A: object,  # the usual name of the matrix
+        b: npt.ArrayLike,
+        lower: npt.ArrayLike = -np.inf,
+        upper: npt.ArrayLike = np.inf,
+    ) -> None:
+        self._rows = usual_rows(_read_rows(A, b))
+        d = self._rows.A.shape[1]
+        outer = Box(lower, upper, d)
+        self._lp = LinearProgram(outer.lower, outer.upper, self._rows.A, self._rows.b)
+        if self._lp.maximise(np.zeros(d)).point is None:
+            if interior_of(self._rows, outer.lower, outer.upper).weights is not None:
+                raise DomainError(
+                    "the polytope is empty, or has no interior: no x satisfies A x < b and the "
+                    "bounds"
+                )
+            raise DomainError(
+                "no point of the polytope was found: its numbers differ too much in size for "
+                "linear programs.  Remedy: scale the inputs"
+            )
+        self._lp.enclose()
+        self.upper = self._tidy(self.support(sp.eye_array(d, format="csr")), outer.upper)
+        self.lower = self._tidy(-self.support(-sp.eye_array(d, format="csr")), outer.lower)
+        self._freeze(outer)
+        if (
+            not self.holds_inside(self._middle)
+            and interior_of(self._rows, self.lower, self.upper).point is None
+        ):
+            raise DomainError(
+                "the polytope has no interior (its rows imply an equation), so directions in it "
+                "are not those of R^d.  Remedy: eliminate the dependent inputs, or fix single "
+                "inputs by equal lower and upper bounds"
+            )
+
+    def _freeze(self, outer: Box) -> None:
+        """Give the inputs that cannot move their values; the others keep some room.
+
+        An input is frozen where its given bounds, and the rows of it alone, leave exactly one
+        number.  Bounds that only rounding brings together are moved apart.
+
+        Raises
+        ------
+        DomainError
+            If they leave none.
+        """
+        low = [exact(v) if np.isfinite(v) else None for v in outer.lower.tolist()]
+        high = [exact(v) if np.isfinite(v) else None for v in outer.upper.tolist()]
+        A, b = self._rows.A, self._rows.b
+        for k in np.flatnonzero(np.diff(A.indptr) == 1).tolist():
+            j, a = int(A.indices[A.indptr[k]]), float(A.data[A.indptr[k]])
+            if a == 0:
+                continue
+            end = exact(float(b[k])) / exact(a)
+            if a > 0:
+                high[j] = end if high[j] is None else min(high[j], end)
+            else:
+                low[j] = end if low[j] is None else max(low[j], end)
+        for j, (least, most) in enumerate(zip(low, high, strict=True)):
+            if least is not None and least == most and exact(approximate(least)) == least:
+                self.lower[j] = self.upper[j] = approximate(least)
+            elif least is not None and most is not None and least > most:
+                raise DomainError("the polytope is empty: no x satisfies A x <= b and the bounds")
+            elif self.upper[j] <= self.lower[j]:
+                ends = sorted((self.lower[j], self.upper[j]))
+                self.lower[j] = max(np.nextafter(ends[0], -np.inf), outer.lower[j])
+                self.upper[j] = min(np.nextafter(ends[1], np.inf), outer.upper[j])
+
+    def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
+        """Pickle by the rows and the box: the solver's state stays behind."""
+        return Polytope, (self._rows.A, self._rows.b, self.lower, self.upper)
+
+    @staticmethod
+    def _tidy(found: FloatArray, given: FloatArray) -> FloatArray:
+        """Prefer a given bound to a computed one that only differs by solver tolerance."""
+        both = np.isfinite(given) & np.isfinite(found)
+        known = np.where(both, given, 0.0)
+        close = np.abs(np.where(both, found, 0.0) - known) <= 1e-7 * (1.0 + np.abs(known))
+        return np.where(both & close, given, found)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows ``A x <= b``."""
+        return self._rows
+
+    @cached_property
+    def _middle(self) -> FloatArray:
+        """A point deep inside: a ball's centre, with the box scaled to a cube.
+
+        Inputs that cannot move stay out; exact arithmetic has to say whether it is inside.
+        """
+        move = ~self.frozen
+        if not move.any():
+            return self.upper.copy()
+        low, high = self.lower[move], self.upper[move]
+        up, down = np.isfinite(high), np.isfinite(low)
+        both = up & down
+        wide = np.where(both, high, 0.0) - np.where(both, low, 0.0)
+        size = np.where(both, 0.5 * wide, 1.0)
+        shift = np.where(both, np.where(both, low, 0.0) + size, np.where(up, high, 0.0))
+        shift = np.where(down & ~up, low, shift)
+        fixed = self.upper.copy()
+        fixed[move] = shift
+        matrix = sp.csr_array(self._rows.A[:, np.flatnonzero(move)] @ sp.diags_array(size))
+        lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).reshape(-1))
+        used = np.flatnonzero(lengths > 0)
+        right = (self._rows.b - self._rows.A @ fixed)[used] / lengths[used]
+        matrix = sp.csr_array(sp.diags_array(1.0 / lengths[used]) @ matrix[used])
+        eye = sp.eye_array(low.size, format="csr")
+        body = sp.vstack([matrix, eye[np.flatnonzero(up)], -eye[np.flatnonzero(down)]])
+        ends = (np.where(both, 1.0, 0.0)[up], np.where(both, 1.0, 0.0)[down])
+        limits = np.concatenate([right, *ends])
+        program = LinearProgram(
+            np.append(np.full(low.size, -np.inf), 0.0),
+            np.append(np.full(low.size, np.inf), 1.0),
+            sp.csr_array(sp.hstack([body, np.ones((body.shape[0], 1))])),
+            limits,
+        )
+        found = program.maximise(np.append(np.zeros(low.size), 1.0))
+        center = self.upper.copy()
+        if found.point is not None:
+            center[move] = shift + size * found.point[: low.size]
+        return center
+
+    @property
+    def center(self) -> FloatArray:
+        """A point deep inside, shape (d,)."""
+        return self._middle.copy()
+
+    def support(self, directions: Matrix) -> FloatArray:
+        """Maxima by LP, made safe by their dual bounds; shape (k,)."""
+        return np.array([self._lp.maximise(row).bound for row in dense(directions)])
+
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Hit-and-run from the middle, shape (count, d)."""
+        rows, move = self._rows, ~self.frozen
+        x = self.center
+        points = np.empty((count, self.dimension))
+        steps = max(1, min(10, self.dimension))
+        for i in range(count):
+            for _ in range(steps):
+                v = np.where(move, rng.standard_normal(self.dimension), 0.0)
+                x = x + rng.uniform(*self._chord(x, v, rows)) * v
+            points[i] = x
+        return points
+
+    def _chord(self, x: FloatArray, v: FloatArray, rows: Rows) -> tuple[float, float]:
+        """Interval of t with ``x + t v`` inside (cut at +-100 where unbounded)."""
+        gaps = np.concatenate([rows.b - rows.A @ x, self.upper - x, x - self.lower])
+        rates = np.concatenate([rows.A @ v, v, -v])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.maximum(gaps, 0.0) / rates
+        high = float(ends[rates > 0].min(initial=100.0))
+        low = float(ends[rates < 0].max(initial=-100.0))
+        return 0.999 * min(low, 0.0), 0.999 * max(high, 0.0)
+
+    def restrict(self, keep: BoolArray) -> Polytope:
+        """The polytope in the kept inputs, the others at their (frozen) values."""
+        held = np.where(keep, 0.0, self.upper)
+        right = self._rows.b - self._rows.A @ held
+        if not (
+            product_is_exact(self._rows.A, held[:, None])
+            and sum_is_exact(self._rows.b, -(self._rows.A @ held))
+        ):  # outwards
+            sizes = abs(self._rows.A) @ np.abs(held) + np.abs(self._rows.b)
+            right = right + gamma(held.size) * sizes
+        matrix = self._rows.A[:, np.flatnonzero(keep)]
+        return Polytope(matrix, right, self.lower[keep], self.upper[keep])
+
+    def clipped(self, lower: FloatArray, upper: FloatArray) -> Polytope:
+        """The polytope in a box."""
+        box = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        return Polytope(self._rows.A, self._rows.b, *box)
+
+    def describe(self) -> str:
+        """One line for summaries."""
+        return f"polytope with {self._rows.count} rows in R^{self.dimension}"

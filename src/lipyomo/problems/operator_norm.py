@@ -1,0 +1,255 @@
+"""The operator norm of one Jacobian, with the direction and the functional that attain it.
+
+Most pairs of norms have closed forms.  ``linf -> l2``, ``l2 -> l1`` and ``linf -> l1`` are
+NP-hard in general: they are enumerated over sign vectors while these are few, and given as an
+interval otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from flint import fmpq
+
+from lipyomo.base.numerics.exact import close_product
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.system.memory import BATCH, CACHED
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.norms import (
+    DUAL,
+    InputNorm,
+    L1Output,
+    OutputNorm,
+    maximiser,
+    signs_fit,
+    vector_norm,
+)
+
+
+@dataclass(frozen=True)
+class OperatorNorm:
+    """The operator norm of a Jacobian.
+
+    Attributes
+    ----------
+    value : float
+        ``y . J v``, attained by the two vectors below (up to rounding).
+    upper : float
+        A bound from above; whenever the norm could be computed, `value` and its rounding error.
+    direction : ndarray, shape (d,)
+        v in the unit ball of the input norm.
+    functional : ndarray, shape (m,)
+        y in the dual ball of the output norm.
+    """
+
+    value: float
+    upper: float
+    direction: FloatArray
+    functional: FloatArray
+
+
+@with_one_blas_thread
+def operator_norm(
+    jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
+) -> OperatorNorm:
+    """Norm of `jacobian` (m, d) from `input_norm` to `output_norm`.
+
+    Parameters
+    ----------
+    jacobian : ndarray, shape (m, d)
+    input_norm : {'l1', 'l2', 'linf'}
+    output_norm : OutputNorm
+
+    Returns
+    -------
+    OperatorNorm
+    """
+    if jacobian.shape[1] == 0:
+        return OperatorNorm(0.0, 0.0, np.zeros(0), np.zeros(len(jacobian)))
+    found = _rounded(jacobian, input_norm, output_norm)
+    # Sums of all entries and their squares; LAPACK's singular values err by less as well.
+    return replace(found, upper=found.upper * (1.0 + gamma(4 * jacobian.size + 8)))
+
+
+def norm_of_sizes(sizes: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> float:
+    """A bound of the norms of all matrices (m, d) whose entries are at most `sizes` in size."""
+    if output_norm.dual_ball != "hull":
+        return operator_norm(sizes, input_norm, output_norm).upper
+    vertices = output_norm.vertices(len(sizes))
+    assert vertices is not None  # a hull has them
+    rows = np.abs(vertices) @ sizes
+    norms = vector_norm(rows, DUAL[input_norm])
+    return float(norms.max(initial=0.0)) * (1.0 + gamma(2 * sum(sizes.shape)))
+
+
+def _rounded(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> OperatorNorm:
+    """The operator norm as floating-point numbers have it.
+
+    The upper end has room for what cancels in it, which no factor makes up for.
+    """
+    m, d = jacobian.shape
+    if output_norm.kind == "linf":
+        return _over_rows(jacobian, input_norm)
+    vertices = output_norm.vertices(m)
+    if vertices is not None and output_norm.dual_ball != "cube":
+        return _over_vertices(jacobian, input_norm, vertices)
+    if vertices is not None and 8 * len(vertices) * d <= BATCH:
+        y, upper = _best_signs(jacobian, lambda rows: vector_norm(rows, DUAL[input_norm]))
+        return _finish(jacobian, input_norm, y, upper)
+    if input_norm == "l1":
+        return _over_columns(jacobian, output_norm)
+    if output_norm.dual_ball == "round" and input_norm == "l2":
+        left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
+        return OperatorNorm(float(sizes[0]), float(sizes[0]), right[0], left[:, 0])
+    return _over_signs(jacobian, input_norm, output_norm)
+
+
+def exact_square(gradient: Sequence[fmpq], input_norm: InputNorm) -> fmpq:
+    """The square of a gradient's norm in the dual of `input_norm`, without rounding."""
+    if input_norm == "l2":
+        return sum((entry * entry for entry in gradient), fmpq(0))
+    sizes = [abs(entry) for entry in gradient]
+    size = max(sizes, default=fmpq(0)) if input_norm == "l1" else sum(sizes, fmpq(0))
+    return size * size
+
+
+def _finish(
+    jacobian: FloatArray, input_norm: InputNorm, y: FloatArray, upper: float | None = None
+) -> OperatorNorm:
+    """Pair the functional `y` with its best direction."""
+    gradient = close_product(y[None], jacobian)[0][0]
+    value = float(vector_norm(gradient, DUAL[input_norm]))
+    bound = value if upper is None else max(upper, value)
+    return OperatorNorm(value, bound, maximiser(gradient, input_norm), y)
+
+
+def _over_vertices(
+    jacobian: FloatArray, input_norm: InputNorm, vertices: FloatArray
+) -> OperatorNorm:
+    """Best vertex of the dual ball."""
+
+    def size(rows: FloatArray) -> FloatArray:
+        return vector_norm(rows, DUAL[input_norm])
+
+    chunk = max(1, CACHED // (8 * max(jacobian.shape)))
+    sizes, upper = [], 0.0
+    for start in range(0, len(vertices), chunk):
+        found, errors = close_product(vertices[start : start + chunk], jacobian)
+        sizes.append(size(found))
+        upper = max(upper, float(size(np.abs(found) + errors).max()))
+    best = vertices[int(np.argmax(np.concatenate(sizes)))]
+    return _finish(jacobian, input_norm, best, upper)
+
+
+def _best_signs(
+    matrix: FloatArray, size: Callable[[FloatArray], FloatArray]
+) -> tuple[FloatArray, float]:
+    """The sign vector whose product with a matrix (k, n) is largest, and a bound of all sizes.
+
+    What is measured by `size` must not be less for larger absolute values.
+    """
+    signs = L1Output().vertices(len(matrix))
+    assert signs is not None  # they fit
+    chunk = max(1, CACHED // (8 * max(matrix.shape)))
+    blocks = (signs[start : start + chunk] for start in range(0, len(signs), chunk))
+    sizes = np.concatenate([size(block @ matrix) for block in blocks])
+    k = int(np.argmax(sizes))
+    lost = gamma(len(matrix)) * float(size(np.abs(matrix).sum(axis=0)))
+    return np.asarray(signs[k]), float(sizes[k]) + lost
+
+
+def _over_rows(jacobian: FloatArray, input_norm: InputNorm) -> OperatorNorm:
+    """Linf outputs: the dual ball has the vertices +-e_i, so the best row decides."""
+    y = np.zeros(len(jacobian))
+    y[int(np.argmax(vector_norm(jacobian, DUAL[input_norm])))] = 1.0
+    return _finish(jacobian, input_norm, y)
+
+
+def _over_columns(jacobian: FloatArray, output_norm: OutputNorm) -> OperatorNorm:
+    """l1 inputs: the unit ball has the vertices +-e_j, so the best column decides."""
+    values = output_norm.value(jacobian.T)
+    k = int(np.argmax(values))
+    y = output_norm.attaining(jacobian[:, k])
+    return _finish(jacobian, "l1", y, float(values[k]))
+
+
+def _over_signs(
+    jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
+) -> OperatorNorm:
+    """The hard pairs: ``linf -> l2``, ``linf -> l1`` and ``l2 -> l1``.
+
+    Signs sit on the inputs for linf and on the outputs for l1; the smaller side is enumerated.
+    When both are too long, alternating maximisation gives a value and norm equivalence a bound.
+    """
+    m, d = jacobian.shape
+    if input_norm == "linf" and signs_fit(d):
+        best, upper = _best_signs(jacobian.T, output_norm.value)
+        return _finish(jacobian, input_norm, output_norm.attaining(jacobian @ best), upper)
+    if m == 2 and output_norm.dual_ball == "round":
+        return _planar(jacobian)
+    return _local(jacobian, input_norm, output_norm)
+
+
+def _planar(jacobian: FloatArray) -> OperatorNorm:
+    """``linf -> l2`` with two outputs: the image of the cube is a zonogon with 2 d corners."""
+    generators = (
+        jacobian.T
+        * np.where((jacobian[1] < 0) | ((jacobian[1] == 0) & (jacobian[0] < 0)), -1.0, 1.0)[:, None]
+    )
+    order = np.argsort(np.arctan2(generators[:, 1], generators[:, 0]))
+    sorted_generators = generators[order]
+    corners = -sorted_generators.sum(axis=0) + 2.0 * np.cumsum(sorted_generators, axis=0)
+    lengths = vector_norm(corners, "l2")
+    k = int(np.argmax(lengths))
+    lost = gamma(3 * len(order)) * float(vector_norm(np.abs(jacobian).sum(axis=1), "l2"))
+    return _finish(jacobian, "linf", maximiser(corners[k], "l2"), float(lengths[k]) + lost)
+
+
+def _local(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> OperatorNorm:
+    """A local maximum over (v, y), and a bound by norm equivalence.
+
+    With ``|v|_2 <= sqrt(d)`` on the cube and ``|z|_1 <= sqrt(m) |z|_2`` the spectral norm bounds
+    every pair here; row and column sums give a second bound.
+    """
+    m, d = jacobian.shape
+    upper = float(np.linalg.norm(jacobian, 2))
+    if input_norm == "linf":
+        upper *= np.sqrt(d)
+    if output_norm.dual_ball == "cube":
+        upper *= np.sqrt(m)
+    if input_norm == "linf":
+        upper = min(upper, float(output_norm.value(np.abs(jacobian).sum(axis=1))))
+    starts = np.random.default_rng(0).standard_normal((32, m))
+    values, y, _ = alternating(jacobian, starts, input_norm, output_norm)
+    return _finish(jacobian, input_norm, y[int(np.argmax(values))], upper)
+
+
+def alternating(
+    jacobians: FloatArray, functionals: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Local maxima of ``y . J v``: each the best for the other in turn, until none grows.
+
+    Parameters
+    ----------
+    jacobians : ndarray, shape (N, m, d), or (m, d) for all
+    functionals : ndarray, shape (N, m)
+        Where to begin; of any length.
+
+    Returns
+    -------
+    values : ndarray, shape (N,)
+    functionals : ndarray, shape (N, m)
+    directions : ndarray, shape (N, d)
+    """
+    y, best = functionals, np.full(len(functionals), -np.inf)
+    growth = 1.0 + gamma(sum(jacobians.shape[-2:]) + 8)
+    while True:
+        v = maximiser(np.matmul(y[:, None], jacobians)[:, 0], input_norm)
+        outputs = np.matmul(jacobians, v[:, :, None])[:, :, 0]
+        y, values = output_norm.attaining(outputs), output_norm.value(outputs)
+        if not (values > growth * best).any():
+            return np.maximum(values, best), y, v
+        best = np.maximum(values, best)

@@ -1,0 +1,425 @@
+"""The one thing that every method takes: a network, a domain and a pair of norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.arguments import instance, real_numbers, whole_number
+from lipyomo.base.arrays import BoolArray, IntArray, Matrix, product, read_only
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.numerics.exactness import product_is_exact
+from lipyomo.base.numerics.rounding import EQUAL, gamma
+from lipyomo.networks.naming import by_name, called
+from lipyomo.networks.network import FloatArray, Network, check_network
+from lipyomo.networks.phases import Phases
+from lipyomo.problems.directions import (
+    Selection,
+    describe,
+    free_directions,
+    parse_directions,
+    selected,
+    without_frozen,
+)
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.magnitudes import check_magnitudes, underflow_of
+from lipyomo.problems.norms import (
+    CrossOutput,
+    InputNorm,
+    LinfOutput,
+    OutputNorm,
+    check_input_norm,
+    output_norm_of,
+    read_functional,
+)
+from lipyomo.problems.norms import (
+    functional as functional_norm,
+)
+from lipyomo.problems.operator_norm import OperatorNorm, norm_of_sizes, operator_norm
+from lipyomo.problems.reductions.direct import product_rounding, separated
+from lipyomo.problems.reductions.exact import exactly
+from lipyomo.problems.reductions.reduction import Reduction
+from lipyomo.problems.reductions.thin import thin
+
+LOOKS = 16
+"""Points that are looked at where a few are enough: how large norms are, whether an import computes
+the same, whether one is a witness."""
+
+
+class _Asked(NamedTuple):
+    """What is asked of directions, whatever the domain: as `LipschitzProblem` takes it."""
+
+    directions: Matrix | None = None
+    wrt: IntArray | None = None
+    weights: FloatArray | None = None
+
+    @classmethod
+    def of(cls, inputs: int, directions: Any, wrt: Any, weights: Any) -> _Asked:
+        """Copies, which the caller cannot change."""
+        return cls(
+            None if directions is None else parse_directions(inputs, directions, wrt, weights),
+            None if wrt is None else selected(wrt, inputs),
+            None if weights is None else real_numbers(weights, "the weights", ProblemError),
+        )
+
+
+class LipschitzProblem:
+    """``L(f, X) = sup |f(x) - f(y)|_beta / |x - y|_alpha`` over x != y in X.
+
+    With directions T: the supremum of ``||J(x) T||`` over X, which is over all inputs; only what
+    the Jacobian is applied to is restricted (`lipyomo.problems.directions`).
+
+    Parameters
+    ----------
+    network : Network
+        f, with d inputs and m outputs.
+    domain : Domain
+        X, convex, in R^d.
+    input_norm : {'linf', 'l1', 'l2'}, optional
+        alpha.
+    output_norm : str or OutputNorm, optional
+        beta: ``l1``, ``l2``, ``linf``, ``cross``, ``cross(i)`` or an `OutputNorm`.  The default is
+        the scalar itself for one output, else linf.
+    functional : array_like, shape (m,), optional
+        The scalar ``|c . f|`` instead of an output norm.
+    margin : int, optional
+        Class i: the norm cross(i) instead of an output norm.
+    directions : array_like, shape (d, k), optional
+        T; the input norm is one on R^k.
+    wrt : int, slice, indices, mask or names, optional
+        The inputs that directions move; by default all.  Names are those of the network's
+        `input_names`, or of an ONNX file's inputs.
+        Of a smooth network, an input that the domain fixes may be named: then ``J(x) T`` has its
+        partial derivative at the fixed value, such as a normal derivative on a boundary.
+    weights : array_like, shape (d,), or float, optional
+        The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move,
+        one of infinite weight is free of cost, so that the constant is infinite unless its partial
+        derivatives vanish.
+
+    Attributes
+    ----------
+    directions : Matrix, shape (d, k), or None
+        T, read-only, without directions that move an input which the domain fixes; None for all.
+    at_fixed : ndarray of bool, shape (d,)
+        Inputs that the domain fixes and `wrt` names, where the network is smooth: derivatives along
+        them count, at the values that they have.
+    functional : ndarray, shape (m,), or None
+        c, read-only.
+    notes : tuple of str
+        What results are to say of the problem: a norm by default, inputs that cannot move.
+    free : LipschitzProblem or None
+        That of the directions which are free of cost: the constant is infinite unless this one's is
+        zero.
+
+    Raises
+    ------
+    ProblemError, NormError
+        If the parts do not fit together.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        domain: Domain,
+        input_norm: str = "linf",
+        output_norm: str | OutputNorm | None = None,
+        functional: npt.ArrayLike | None = None,
+        margin: int | None = None,
+        *,
+        directions: npt.ArrayLike | None = None,
+        wrt: Selection | None = None,
+        weights: npt.ArrayLike | None = None,
+    ) -> None:
+        check_network(network, ProblemError)
+        remedy = "give a Box, a ball, a Polytope or AllSpace"
+        instance(domain, Domain, "the domain", ProblemError, remedy)
+        if domain.dimension != network.input_dim:
+            raise ProblemError(
+                f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
+            )
+        self.network, self.domain = network, domain
+        self.input_norm: InputNorm = check_input_norm(input_norm)
+        m, d = network.output_dim, network.input_dim
+        self.functional, self.output_norm = _chosen_output(m, output_norm, functional, margin)
+        named = by_name(wrt, network.input_names, network.input_parts, "wrt", ProblemError)
+        self._asked = asked = _Asked.of(d, directions, named, weights)
+        self.directions: Matrix | None = parse_directions(d, *asked)
+        check_magnitudes(network, domain, self._given_vertices, self.directions)
+        if domain.frozen.all():
+            raise ProblemError(
+                "the domain is a single point, where a Lipschitz constant has no meaning.  "
+                "Remedy: let at least one input move"
+            )
+        self.at_fixed = self._named_though_fixed(asked.wrt)
+        if self.at_fixed.any() and self.directions is None:
+            self.directions = np.eye(d)
+        self.free: LipschitzProblem | None = self._free_of_cost()
+        out = domain.frozen & ~self.at_fixed
+        if (
+            out.any()
+            and self.directions is not None
+            and (self.free is None or self.directions.any())
+        ):
+            self.directions = without_frozen(self.directions, out)
+        by_default = output_norm is None and functional is None and margin is None
+        self.notes = self._remarks(by_default, int(out.sum()))
+
+    def _named_though_fixed(self, wrt: IntArray | None) -> BoolArray:
+        """See `at_fixed`."""
+        found = np.zeros(self.network.input_dim, dtype=bool)
+        if wrt is not None and self.network.smooth:
+            found[wrt] = True
+            found &= self.domain.frozen
+            if self.directions is not None:
+                found &= np.asarray(abs(self.directions).sum(axis=1)).reshape(-1) > 0
+        return read_only(found)
+
+    def _free_of_cost(self) -> LipschitzProblem | None:
+        """See `free`."""
+        free = free_directions(self.network.input_dim, self._asked.wrt, self._asked.weights)
+        if free is None:
+            return None
+        moving = free[:, np.flatnonzero(~self.domain.frozen @ free)]
+        if not moving.shape[1]:
+            return None
+        return _Derived(self, self.network, self.domain, directions=moving)
+
+    def _remarks(self, by_default: bool, eliminated: int) -> tuple[str, ...]:
+        """What results of the problem are to say of it.
+
+        Parameters
+        ----------
+        by_default : bool
+            Whether nobody has chosen the output norm.
+        eliminated : int
+            Number of inputs that do not count, since they cannot move.
+        """
+        notes = []
+        if by_default and self.network.output_dim > 1:
+            notes.append(
+                f"no output norm given: linf over the {self.network.output_dim} outputs was used"
+            )
+        if self.at_fixed.any():
+            which = np.flatnonzero(self.at_fixed).tolist()
+            inputs = ", ".join(called(k, self.network.input_names, "") for k in which)
+            notes.append(
+                f"wrt names what cannot move in the domain (input {inputs}): derivatives along "
+                "that are taken at its value"
+            )
+        if eliminated:
+            notes.append(
+                f"{eliminated} of {self.network.input_dim} inputs cannot move in the domain and "
+                "were eliminated: the constant is over the other directions"
+            )
+        return tuple(notes)
+
+    # -- shape -----------------------------------------------------------------------------------
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether one functional decides: the dual ball has one vertex (up to sign)."""
+        vertices = self.dual_vertices
+        return vertices is not None and len(vertices) == 1
+
+    @cached_property
+    def dual_vertices(self) -> FloatArray | None:
+        """Vertices of the dual ball (k, m), one of each pair +-y; None if not a small polytope."""
+        return self.output_norm.vertices(self.network.output_dim)
+
+    @cached_property
+    def underflow(self) -> float:
+        """What upper ends have to be raised by, because products may underflow; mostly zero.
+
+        The `rounding` of directions adds to it.
+        """
+        found = underflow_of(self.network, self._given_vertices, self.directions)
+        return self.rounding + (0.0 if found and self.is_constant else found)
+
+    @property
+    def rounding(self) -> float:
+        """By how much norms of `reduced` may be off on either side; zero but for some directions.
+
+        Their product with the first layer's weight rounds: where that is not negligible, `reduced`
+        has a layer more, and the product is exact.
+        """
+        return self._reduced[1]
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether no input reaches an output that counts: nothing is multiplied, nothing rounds."""
+        linked, vertices = self.reduced.problem.tangent_network.linked, self.dual_vertices
+        return not (linked if vertices is None else vertices[:, linked]).any()
+
+    @property
+    def _given_vertices(self) -> FloatArray | None:
+        """Vertices of a dual ball whose numbers were given, such as a functional."""
+        return self.dual_vertices if self.output_norm.kind == "linear" else None
+
+    def describe_norms(self) -> str:
+        """Such as ``linf -> cross(3)``, or ``l2 -> |.|, wrt 0, 3``."""
+        names = self.network.input_names
+        scalar = self.network.output_dim == 1 and self.output_norm.kind in ("l2", "linf")
+        along = "" if self.directions is None else f", {describe(self.directions, names)}"
+        if self.free is not None and self.free.directions is not None:
+            along += f", free of cost: {describe(self.free.directions, names)}"
+        return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}{along}"
+
+    @cached_property
+    def tangent_network(self) -> Network:
+        """``v -> f(T v)``: the network's units with directions as inputs, whose gradients count.
+
+        The network itself without directions.  Its phases are those of `network`.
+        """
+        if self.directions is None:
+            return self.network
+        return self.network.with_directions(self.directions)
+
+    # -- values at points -------------------------------------------------------------------------
+
+    def norm_of(self, jacobian: FloatArray) -> OperatorNorm:
+        """Operator norm of a Jacobian (m, d) in this problem's norms, applied to its directions.
+
+        Frozen columns are ignored.
+        """
+        if self.directions is not None:
+            return self._along(jacobian, self.directions)
+        move = ~self.domain.frozen
+        if move.all():
+            return operator_norm(jacobian, self.input_norm, self.output_norm)
+        found = operator_norm(jacobian[:, move], self.input_norm, self.output_norm)
+        direction = np.zeros(jacobian.shape[1])
+        direction[move] = found.direction
+        return OperatorNorm(found.value, found.upper, direction, found.functional)
+
+    def _along(self, jacobian: FloatArray, directions: Matrix) -> OperatorNorm:
+        """`norm_of` with directions, for the rounding of the product as well."""
+        along = np.asarray(product(jacobian, directions))
+        found = operator_norm(along, self.input_norm, self.output_norm)
+        upper = found.upper
+        if not product_is_exact(jacobian, directions):
+            error = gamma(jacobian.shape[1]) * (np.abs(jacobian) @ abs(directions))
+            lost = norm_of_sizes(np.asarray(error), self.input_norm, self.output_norm)
+            upper = (upper + lost) * (1.0 + gamma(2))
+        direction = np.asarray(directions @ found.direction)
+        return OperatorNorm(found.value, upper, direction, found.functional)
+
+    def value_at(self, x: FloatArray) -> OperatorNorm:
+        """Operator norm of the Jacobian at the point `x`, shape (d,)."""
+        return self.norm_of(self.network.jacobian_at(x))
+
+    # -- reductions -------------------------------------------------------------------------------
+
+    @cached_property
+    def reduced(self) -> ReducedProblem:
+        """The problem that algorithms work on: without frozen inputs, fused and merged."""
+        return self._reduced[0]
+
+    @cached_property
+    def _reduced(self) -> tuple[ReducedProblem, float]:
+        """That problem, and what rounding of its directions may take from norms."""
+        domain, directions, lost = self.domain, self.directions, 0.0
+        found = exactly(self.network, domain, self.at_fixed)
+        if not found.moving.all():
+            domain = domain.restrict(found.moving)
+        if directions is not None:
+            directions = directions[np.flatnonzero(found.moving)]
+            lost = product_rounding(found.network, directions, self.output_norm)
+            points = [self.domain.center, *self.domain.sample(np.random.default_rng(0), LOOKS)]
+            if all(lost > EQUAL * self.value_at(x).value for x in points):
+                found, lost = found.then(separated(found.network)), 0.0
+        problem = _Derived(self, found.network, domain, directions=directions)
+        return ReducedProblem(**vars(found), problem=problem), lost
+
+    def thinned(self, phases: Phases) -> LipschitzProblem:
+        """What primal heuristics look at: the same but for rounding, without decided kinks.
+
+        Parameters
+        ----------
+        phases : Phases
+            That follow from the domain, in which all inputs can move.
+        """
+        found = thin(self.network, self.functional, phases)
+        if found.network is self.network:
+            return self
+        return _Derived(self, found.network, self.domain, found.functional, self.directions)
+
+    def with_network(self, network: Network) -> LipschitzProblem:
+        """The problem of a network with the same inputs and outputs, as it stands."""
+        return _Derived(self, network, self.domain, directions=self.directions)
+
+    def over(self, domain: Domain) -> LipschitzProblem:
+        """The problem of the same network, norms and directions over another domain.
+
+        Raises
+        ------
+        ProblemError
+            If the domain does not fit, or a weight is infinite.
+        """
+        if self.free is not None:
+            raise ProblemError("infinite weights go with one domain.  Remedy: leave them out")
+        return LipschitzProblem(
+            self.network,
+            domain,
+            self.input_norm,
+            self.output_norm if self.functional is None else None,
+            self.functional,
+            **self._asked._asdict(),
+        )
+
+    def __repr__(self) -> str:
+        return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
+
+
+def _chosen_output(
+    m: int, norm: str | OutputNorm | None, functional: npt.ArrayLike | None, margin: int | None
+) -> tuple[FloatArray | None, OutputNorm]:
+    """The functional, if one is given, and the norm of m outputs."""
+    if sum(choice is not None for choice in (norm, functional, margin)) > 1:
+        raise ProblemError("give only one of output norm, functional and margin")
+    row = None
+    found: OutputNorm = LinfOutput() if norm is None else output_norm_of(norm)
+    if functional is not None:
+        row = read_functional(functional, m)
+        found = functional_norm(row)
+    elif margin is not None:
+        found = CrossOutput(whole_number(margin, "the margin", ProblemError, None))
+    found.check(m)
+    return row, found
+
+
+class _Derived(LipschitzProblem):
+    """A problem in the norms of another one; what was checked there is not checked again."""
+
+    def __init__(
+        self,
+        origin: LipschitzProblem,
+        network: Network,
+        domain: Domain,
+        functional: FloatArray | None = None,
+        directions: Matrix | None = None,
+    ) -> None:
+        self.network, self.domain, self.notes = network, domain, ()
+        # a smaller network has inputs left that cannot move only where these are differentiated by
+        self.at_fixed = origin.at_fixed if domain is origin.domain else domain.frozen
+        self.directions, self.free, self._asked = directions, None, _Asked(directions)
+        self.input_norm, self.functional = origin.input_norm, origin.functional
+        self.output_norm = origin.output_norm
+        if functional is not None:
+            self.functional, self.output_norm = functional, functional_norm(functional)
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedProblem(Reduction):
+    """A reduction of a problem's network, with the problem that it is there.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        In the same norms, and in the inputs that can move.
+    """
+
+    problem: LipschitzProblem

@@ -1,0 +1,488 @@
+"""The one thing that every method returns: a checked interval with its witness and provenance."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lipyomo.base.arguments import deprecated
+from lipyomo.base.decimals import down, interval, percent, up
+from lipyomo.base.errors import ResultError
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.base.system.outputs import RESULT, shown, why, written
+from lipyomo.base.system.plain import Entries, plain
+from lipyomo.networks.network import FloatArray, Pattern
+
+EXACT_TOLERANCE = 1e-6
+"""Relative gap at which an interval with an attained lower end is called exact."""
+
+CLOSED = EXACT_TOLERANCE / 2.0
+"""Relative gap at which searches are done; the other half is for the rounding of what follows."""
+
+
+DEFECT = "This is a defect of lipyomo, please report it"
+"""What is said where an attained value is above a bound."""
+
+
+class Status(StrEnum):
+    """How a method ended.
+
+    The values are what ``--json`` prints.
+    """
+
+    EXACT = "exact"
+    GAP = "gap"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
+    PRECISION = "precision"
+    """What is left open is too small for float64 numbers: more time does not help."""
+
+    BOUNDS = "bounds"
+    CONTRADICTION = "contradiction"
+    """An attained value exceeds a bound: one of them is wrong, a defect of the program."""
+
+
+class Guarantee(StrEnum):
+    """What a method's value says about the true constant."""
+
+    EXACT = "exact"
+    UPPER = "upper"
+    LOWER = "lower"
+    HEURISTIC = "heuristic"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of a running method, as given to progress callbacks.
+
+    Attributes
+    ----------
+    seconds : float
+        Since the method started.
+    lower, upper : float
+        The interval known by then.
+    nodes : int
+        Nodes of branch and bound so far.
+    message : str
+        What is being done, such as ``bounds``.
+    """
+
+    seconds: float
+    lower: float
+    upper: float
+    nodes: int = 0
+    message: str = ""
+
+    def __str__(self) -> str:
+        """Such as ``lower 1.25  upper 1.5  gap 16.7%  12 nodes  3.1 s``."""
+        parts = [f"lower {down(self.lower)}", f"upper {up(self.upper)}"]
+        if 0 < self.upper < math.inf:
+            parts.append(f"gap {percent(max(1.0 - self.lower / self.upper, 0.0))}")
+        if self.nodes:
+            parts.append(f"{self.nodes} nodes")
+        parts += [f"{self.seconds:.1f} s", self.message]
+        return "  ".join(filter(None, parts))
+
+
+ProgressCallback: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point at which something is attained.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+        Where `rest` is None, the point; else the float64 point next to it, which proves nothing.
+    rest : ndarray, shape (d,), optional
+        The point is ``x + rest``, in exact arithmetic, where its region holds no float64 point.
+    """
+
+    x: FloatArray
+    rest: FloatArray | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def at(cls, parts: FloatArray) -> Point:
+        """From a point (d,), or the two rows (2, d) of a sum."""
+        x, *rest = np.atleast_2d(parts)
+        return Point(x, rest=rest[0] if rest and rest[0].any() else None)
+
+    @property
+    def point(self) -> FloatArray:
+        """x, shape (d,), or x and `rest` as two rows of a sum, shape (2, d)."""
+        return self.x if self.rest is None else np.array([self.x, self.rest])
+
+    @property
+    def exactly(self) -> tuple[Fraction, ...]:
+        """``x + rest`` without rounding."""
+        parts = np.atleast_2d(self.point).T.tolist()
+        return tuple(sum(map(Fraction, column), Fraction(0)) for column in parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers; `rest` only if there is one."""
+        found: dict[str, Any] = plain(vars(self))
+        if self.rest is None:
+            del found["rest"]
+        return found
+
+
+@dataclass(frozen=True)
+class Witness(Point):
+    """A point at which the lower bound is attained.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+        Interior point of a full-dimensional activation region that meets the domain's interior.
+    direction : ndarray, shape (d,)
+        v in the unit ball of the input norm.
+    functional : ndarray, shape (m,)
+        y in the dual ball of the output norm; the value is ``y . J(x) v``.
+    pattern : tuple of bool arrays
+        Right-hand slopes at x, one array a hidden layer of the original network.
+    margin : float
+        Distance of x (in the linf norm) to the nearest kink or face of the domain; in networks of
+        thousands of units, at most that.
+    value : float
+        The operator norm of the Jacobian at x.
+    rest : ndarray, shape (d,), optional
+        The point is ``x + rest``, in exact arithmetic, where its region holds no float64 point.
+    """
+
+    direction: FloatArray
+    functional: FloatArray
+    pattern: Pattern
+    margin: float
+    value: float
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Witness:
+        """The witness that `to_dict` has written.
+
+        Raises
+        ------
+        ResultError
+            If an entry is missing, or of another type; the message names it.
+        """
+        entries = Entries(data, "the witness", ResultError)
+        sides = entries.texts("pattern")
+        if not set().union(*sides) <= {"0", "1"}:
+            raise ResultError("'pattern' of the witness must hold 0 and 1 alone")
+        return cls(
+            entries.vector("x"),
+            entries.vector("direction"),
+            entries.vector("functional"),
+            tuple(np.array([on == "1" for on in layer], dtype=bool) for layer in sides),
+            entries.end("margin"),
+            entries.end("value"),
+            rest=entries.optional("rest", entries.vector),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers; the pattern as one string of 0 and 1 a layer."""
+        found = super().to_dict()
+        found["pattern"] = ["".join("1" if on else "0" for on in layer) for layer in self.pattern]
+        return found
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result:
+    """An interval [lower, upper] that holds the Lipschitz constant, and how it was found.
+
+    Attributes
+    ----------
+    lower : float
+        Attained: an operator norm recomputed from the weights at an interior point.  Zero when
+        nothing was attained.
+    upper : float
+        A bound: of a solver, of branch and bound, of an interval; never an incumbent.  Infinite
+        when unknown.
+    status : Status
+    method : str
+    guarantee : Guarantee
+        What `value` says about the constant.
+    estimate : float, optional
+        The value of a heuristic, which bounds nothing.
+    formulation, solver : str, optional
+    seconds : float
+    nodes : int, optional
+    unstable : int, optional
+        Units whose switch stayed undecided by the bounds.
+    bounds : str, optional
+        The tightest relaxation that was used: interval, linear, ascent or lp.
+    basis : str, optional
+        What `upper` rests on: ``proved`` (from the weights, with rounding accounted for), or a
+        solver with its tolerance; None where there is no bound.
+    witness : Witness, optional
+    warnings : list of str
+    history : list of (seconds, lower, upper)
+    details : dict
+        Method-specific plain data (fit quality, sizes, checks).
+    look_ahead : ndarray, shape (N,), optional
+        The look-ahead of a split on each hidden unit, averaged over the nodes of a search: its
+        proof splits in this order.  Not written to files.
+    """
+
+    lower: float
+    upper: float
+    status: Status
+    method: str
+    guarantee: Guarantee = Guarantee.EXACT
+    estimate: float | None = None
+    formulation: str | None = None
+    solver: str | None = None
+    seconds: float = 0.0
+    nodes: int | None = None
+    unstable: int | None = None
+    bounds: str | None = None
+    basis: str | None = None
+    witness: Witness | None = None
+    warnings: list[str] = field(default_factory=list)
+    history: list[tuple[float, float, float]] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    look_ahead: FloatArray | None = None
+
+    @property
+    def promises(self) -> FloatArray | None:
+        """Deprecated: `look_ahead`."""
+        deprecated("Result.promises", "Result.look_ahead")
+        return self.look_ahead
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the constant is known: attained, and bounded to within 1e-6 relative."""
+        return self.status is Status.EXACT
+
+    @property
+    def gap(self) -> float:
+        """Relative gap ``(upper - lower) / upper``; infinite when the upper bound is."""
+        if not math.isfinite(self.upper):
+            return math.inf
+        return 0.0 if self.upper <= 0 else max(0.0, (self.upper - self.lower) / self.upper)
+
+    @property
+    def value(self) -> float:
+        """The one number of a method, read together with `guarantee`."""
+        if self.estimate is not None:
+            return self.estimate
+        return self.lower if self.guarantee in (Guarantee.LOWER, Guarantee.EXACT) else self.upper
+
+    def noting(self, *warnings: str, **details: Any) -> Result:
+        """The result with more warnings and details."""
+        return replace(
+            self, warnings=[*self.warnings, *warnings], details={**self.details, **details}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; infinities become None."""
+        witness = None if self.witness is None else self.witness.to_dict()
+        found: dict[str, Any] = plain({**vars(self), "gap": self.gap, "witness": witness})
+        del found["look_ahead"]
+        return found
+
+    def summary(self) -> str:
+        """A few lines for people: interval, status, method, what the ends rest on."""
+        rows = {
+            "constant": self._interval(),
+            "status": self._ending(),
+            "method": self._how(),
+            "upper end": self.basis or "none",
+            "lower end": "nothing attained"
+            if self.witness is None
+            else f"attained, {self.witness.margin:.2g} from the nearest kink or face",
+        }
+        if self.estimate is not None:
+            rows = {"estimate": f"{self.estimate:.9g} ({self.guarantee})", **rows}
+        lines = [f"{name:<10}  {text}" for name, text in rows.items()]
+        return "\n".join(lines + [f"{'warning':<10}  {note}" for note in self.warnings])
+
+    def _interval(self) -> str:
+        """Such as ``[1.2, 1.3]``."""
+        infinite = math.isinf(self.lower)
+        return "infinite" if infinite else interval(self.lower, self.upper)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all that `to_dict` gives is the same."""
+        return isinstance(other, Result) and self.to_dict() == other.to_dict()
+
+    def __repr__(self) -> str:
+        """Three lines at most: the interval, how it ended, by what."""
+        shown = f"Result {self._interval()}"
+        if self.estimate is not None:
+            shown += f", estimate {self.estimate:.9g}"
+        count = len(self.warnings)
+        more = f", {count} warning{'s' * (count > 1)}" if count else ""
+        return f"{shown}\n  {self._ending()}{more}\n  {self._how()}"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks."""
+        pairs = [(line[:10].strip(), line[12:]) for line in self.summary().splitlines()]
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in pairs
+        )
+        return f"<table>{rows}</table>"
+
+    def _ending(self) -> str:
+        gap = "" if self.is_exact or not math.isfinite(self.gap) else f", gap {self.gap:.2%}"
+        return f"{self.status}{gap}, {self.seconds:.2f} s"
+
+    def _how(self) -> str:
+        parts = [self.method, self.formulation, self.solver]
+        if self.nodes is not None:
+            parts.append(f"{self.nodes} nodes")
+        return ", ".join(part for part in parts if part)
+
+    def to_frame(self) -> Any:
+        """The history as a pandas frame with columns ``seconds``, ``lower`` and ``upper``.
+
+        Raises
+        ------
+        ResultError
+            If pandas is not installed.
+        """
+        return frame_of(self.history, "use the history", ["seconds", "lower", "upper"])
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Result:
+        """The result that `to_dict` has written, for instance as JSON.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Raises
+        ------
+        ResultError
+            If an entry is missing, or of another type; the message names it.
+        """
+        entries = Entries(data, "the result", ResultError)
+        return cls(
+            lower=entries.end("lower"),
+            upper=entries.end("upper"),
+            status=entries.member("status", Status),
+            method=entries.text("method"),
+            guarantee=entries.member("guarantee", Guarantee),
+            estimate=entries.optional("estimate", entries.number),
+            formulation=entries.optional("formulation", entries.text),
+            solver=entries.optional("solver", entries.text),
+            seconds=entries.number("seconds"),
+            nodes=entries.optional("nodes", entries.count),
+            unstable=entries.optional("unstable", entries.count),
+            bounds=entries.optional("bounds", entries.text),
+            basis=entries.optional("basis", entries.text),
+            witness=entries.optional("witness", lambda name: Witness.from_dict(data[name])),
+            warnings=entries.texts("warnings"),
+            history=[(at, low, high) for at, low, high in entries.rows("history", 3)],
+            details=entries.mapping("details"),
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result into a JSON file, which `load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Another result there is replaced, any other file is not.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot or must not be written.
+        """
+        with written(path, RESULT) as stream:
+            stream.write(f"{self.to_json(indent=1)}\n".encode())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Result:
+        """The result that `save`, or ``lipyomo NET ... --json``, has written into a file.
+
+        Raises
+        ------
+        ResultError
+            If the file cannot be read, or holds no result.
+        """
+        try:
+            data = json.loads(Path(path).read_text("utf-8"))
+        except (OSError, ValueError) as trouble:
+            raise ResultError(
+                f"{shown(path)} cannot be read as a result: {why(trouble)}.  Remedy: give a file "
+                "that Result.save has written"
+            ) from None
+        return cls.from_dict(data)
+
+    def plot(self, path: str | PathLike[str] | None = None, title: str = "") -> Any:
+        """Draw the interval over time.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            A file for the picture; its ending names the format.
+        title : str, optional
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingExtra
+            If matplotlib is not installed.
+        OutputError, ProblemError
+            If the file cannot or must not be written, or its format is unknown.
+        """
+        from lipyomo.base.pictures import save_figure
+        from lipyomo.problems.history import figure_of
+
+        figure = figure_of(self, title)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+    def to_json(self, indent: int | None = None) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+def frame_of(
+    rows: Iterable[Any], instead: str = "iterate over the rows", columns: list[str] | None = None
+) -> Any:
+    """Rows as a pandas frame.
+
+    Raises
+    ------
+    ResultError
+        If pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise ResultError(
+            f"a frame needs pandas.  Remedy: pip install pandas, or {instead}"
+        ) from None
+    return pandas.DataFrame(list(rows), columns=columns)
+
+
+def close_enough(lower: float, upper: float) -> bool:
+    """Whether [lower, upper] is a point for the purpose of calling an answer exact.
+
+    The test is relative at every scale: weights may be as small as they like.
+    """
+    return math.isfinite(upper) and upper - lower <= EXACT_TOLERANCE * abs(upper)
+
+
+def refutes(lower: float, claim: float) -> bool:
+    """Whether an attained value exceeds a bound that holds up to a solver's tolerances."""
+    return lower > claim + EQUAL * abs(claim)

@@ -1,0 +1,1 @@
+"""Upper bounds: by intervals, lines and linear programs, and by semidefinite programs."""

@@ -1,0 +1,236 @@
+"""The cascade of upper bounds: stages in turn, the cheapest first.
+
+The constant is the largest of a few scalars, its targets (`lipyomo.problems.targets`).  Each stage
+bounds targets from above; the least bound of each is kept, so that whatever is asked for at any
+moment is valid, and never looser than it was.  A stage treats the target with the largest bound
+first, and stops once that one cannot be improved: the rest cannot move the maximum.
+
+Stages, cheapest first:
+
+- ``entries``: intervals of the gradient's entries (FastLip);
+- ``tangents``: derivatives in all directions of the unit ball, all functionals in one pass;
+- ``joint``: back-substitution of the gradient's norm as a whole.
+
+The next stages are semidefinite: closed-form ellipsoids (ECLipsE), and the bound over all open
+units that branch and bound starts with (`lipyomo.relaxations.semidefinite.root`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from lipyomo.base.arrays import TOGETHER
+from lipyomo.base.errors import MethodError
+from lipyomo.base.numerics.pace import dense_entries, seconds_of
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import count_open
+from lipyomo.problems.norms import ONE_BY_ONE
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.relaxations.linear import LayerBounds
+from lipyomo.relaxations.linear.balls import DualBall, Points
+from lipyomo.relaxations.linear.gradient import gradient_ends, tangent_ends
+
+Stage = Literal["entries", "tangents", "joint"]
+
+STAGES: tuple[Stage, ...] = get_args(Stage)
+
+QUICK: tuple[Stage, ...] = ("entries", "tangents")
+"""Stages that treat all targets in one pass."""
+
+Found = tuple[FloatArray, FloatArray | None]
+"""Bounds of the norms of some functionals' gradients (b,), and by entry (b, d)."""
+
+
+class Cascade:
+    """Upper bounds of the targets of a problem.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    bounds : LayerBounds
+        Of the pre-activations over its domain.
+    clock : Clock, optional
+        Once it has expired, `run` returns as soon as it can; it decides which stages to take.
+    report : callable, optional
+        Called with the upper end whenever it has dropped.
+
+    Attributes
+    ----------
+    bounds : LayerBounds
+    targets : Targets
+        One a vertex of the dual ball, or one for the whole ball if these are many.
+    upper : ndarray, shape (T,)
+        Safe against rounding; infinite before the first stage.
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        bounds: LayerBounds,
+        clock: Clock | None = None,
+        report: Callable[[float], object] | None = None,
+    ) -> None:
+        self.problem, self.bounds = problem, bounds
+        self._treated: dict[Stage, set[int]] = {stage: set() for stage in STAGES}
+        self.targets = cascade_targets(problem)
+        self.upper = np.full(self.targets.count, np.inf)
+        self._clock = clock or Clock()
+        self._report = report
+        self._whole = self.targets.rows[0] == ALL
+        self._count = 1 if self._whole else len(self.targets.functionals)
+
+    @property
+    def value(self) -> float:
+        """Upper bound of the constant."""
+        return float(self.upper.max(initial=0.0))
+
+    @with_one_blas_thread
+    def run(self, stages: Sequence[Stage] = STAGES) -> None:
+        """Take stages in turn, those that the time left allows, and the first in any case.
+
+        Where that one does not fit, and vertices outnumber outputs, they follow from the outputs'.
+        A stage treats no target twice: taken again it goes on with the largest bound, if what has
+        been found otherwise since has brought another target there.  Tangents are left out where
+        the joint stage costs less than twice as much, as with wide convolutions.
+        """
+        for stage in stages:
+            if stage == "tangents" and 2.0 * self.predicted(stage) > self.predicted("joint"):
+                continue
+            while rows := self._next(stage):
+                late = not self._clock.fits(self.predicted(stage, len(rows)))
+                if late and math.isfinite(self.value):
+                    break
+                if late and len(rows) > self.problem.network.output_dim:
+                    self._take(rows, *self._by_output(rows))
+                    return
+                self._treated[stage].update(rows)
+                self._take(rows, *self._found(stage, rows))
+                if self._clock.expired:
+                    return
+
+    @with_one_blas_thread
+    def bounds_of(self, targets: Targets) -> FloatArray:
+        """What is known of targets that may be finer than the cascade's, shape (T,)."""
+        same = targets.count == self.targets.count
+        return self.upper.copy() if same else np.full(targets.count, self.value)
+
+    @with_one_blas_thread
+    def tighten(self, upper: FloatArray) -> None:
+        """Take bounds of targets that may be finer than the cascade's, shape (T,)."""
+        known = upper if upper.size == self.upper.size else float(upper.max(initial=0.0))
+        self.upper = np.fmin(self.upper, known)
+
+    def predicted(self, stage: Stage, functionals: int | None = None) -> float:
+        """About how many seconds a stage takes for so many functionals, by default for all."""
+        network = self.problem.tangent_network
+        count = self._count if functionals is None else functionals
+        if stage == "entries":
+            return sum(seconds_of(8.0 * count * dense_entries(a.weight)) for a in network.layers)
+        weights = [float(layer.weight.size) for layer in network.layers]
+        members = [count_open((phase,)) for phase in self.bounds.phases]
+        before, ends, together, turns = network.input_dim, count, 1, 1
+        if stage == "joint":
+            weights, members = weights[::-1], members[::-1]
+            before, ends = network.output_dim, network.input_dim
+            together, turns = min(count, TOGETHER), math.ceil(count / TOGETHER)
+        work = substitution = 0.0  # multiplications in all, and of one row from here back
+        for entries, units in zip(weights, [*members, ends], strict=True):
+            work += entries * before + 2.0 * together * units * substitution
+            substitution += float(units) * before
+            before += units
+        return turns * seconds_of(2.0 * work)
+
+    # -- the stages --------------------------------------------------------------------------------
+
+    def _next(self, stage: Stage) -> list[int]:
+        """The functionals to be treated next; none where that of the largest bound already is."""
+        worst = np.full(self._count, -np.inf)
+        np.maximum.at(worst, np.maximum(self.targets.rows, 0), self.upper)
+        order, treated = np.argsort(-worst, kind="stable").tolist(), self._treated[stage]
+        if not order or order[0] in treated:
+            return []
+        rows = [row for row in order if row not in treated]
+        return rows[:TOGETHER] if stage == "joint" else rows
+
+    def _found(self, stage: Stage, rows: list[int]) -> Found:
+        """Bounds of some functionals."""
+        if stage == "tangents":
+            return self._tangents(rows), None
+        problem = self.problem
+        norm = problem.output_norm
+        ends = gradient_ends(
+            problem.tangent_network,
+            self.bounds.phases,
+            DualBall(norm) if self._whole else Points(self.targets.functionals[rows]),
+            problem.input_norm,
+            "interval" if stage == "entries" else "linear",
+            self._clock.steps(),
+        )
+        return ends.norm, ends.entries
+
+    def _by_output(self, rows: list[int]) -> Found:
+        """Bounds of functionals from those of the outputs, by the triangle inequality."""
+        problem = self.problem
+        outputs = Points(np.eye(problem.network.output_dim))
+        ends = gradient_ends(
+            problem.tangent_network, self.bounds.phases, outputs, problem.input_norm, "interval"
+        )
+        sizes = np.abs(self.targets.functionals[rows]) * (1.0 + gamma(outputs.batch + 2))
+        return sizes @ ends.norm, sizes @ ends.entries
+
+    def _tangents(self, rows: list[int]) -> FloatArray:
+        """Bounds of the norms of some functionals' gradients, by tangents."""
+        problem, targets = self.problem, self.targets
+        functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
+        sizes = tangent_ends(
+            problem.tangent_network,
+            self.bounds.phases,
+            functionals,
+            problem.input_norm,
+            stop=self._clock.steps(),
+        )
+        if self._whole:
+            size = float(problem.output_norm.largest(sizes))
+            sizes = np.array([size * (1.0 + 2.0**-51 * (2 * functionals.shape[1] + 8))])
+        return sizes[rows]
+
+    def _take(self, rows: list[int], norms: FloatArray, entries: FloatArray | None) -> None:
+        """Keep what is less than before."""
+        before = self.value
+        targets = self.targets
+        place = np.full(self._count, -1)
+        place[rows] = np.arange(len(rows))
+        at = place[np.maximum(targets.rows, 0)]
+        hit = np.flatnonzero(at >= 0)
+        values = norms[at[hit]]
+        if targets.columns[0] != ALL and entries is not None:
+            values = np.minimum(values, entries[at[hit], targets.columns[hit]])
+        self.upper[hit] = np.fmin(self.upper[hit], values)
+        after = self.value
+        if self._report is not None and after < before:
+            self._report(after)
+
+
+def cascade_targets(problem: LipschitzProblem) -> Targets:
+    """The targets of a problem, coarser than those of the search where these are too many."""
+    vertices = problem.dual_vertices
+    if vertices is not None and len(vertices) <= ONE_BY_ONE:
+        try:
+            return targets_of(problem)
+        except MethodError:
+            rows = np.arange(len(vertices))
+            return Targets(vertices, rows, np.full(rows.size, ALL), problem.input_norm)
+    whole = np.array([ALL])
+    eye = np.eye(problem.network.output_dim)
+    if vertices is None and problem.input_norm == "l1" and not problem.output_norm.is_linear:
+        return targets_of(problem)
+    return Targets(eye, whole, whole, problem.input_norm)

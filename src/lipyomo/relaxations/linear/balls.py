@@ -1,0 +1,200 @@
+"""Where inputs, directions and functionals live: what a chain of affine maps starts from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.base.errors import NetworkError
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.networks.network import FloatArray, Matrix
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, vector_norm
+from lipyomo.relaxations.linear.parts import pull_back
+
+
+class Ball(ABC):
+    """A set of vectors known by its support function, or one set for each of a batch of chains."""
+
+    @property
+    def batch(self) -> int:
+        """Number of sets B; 1 if all chains share one."""
+        return 1
+
+    @abstractmethod
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Safe upper bounds of functionals (B, r, n) over the set, shape (B, r)."""
+
+    @abstractmethod
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Upper bounds of the sum of the absolute terms of these rows (r, n), shape (B, r)."""
+
+
+@dataclass(frozen=True)
+class InputBall(Ball):
+    """Directions v with ``|v|_alpha <= 1``."""
+
+    norm: InputNorm
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Dual norms of the rows."""
+        return np.asarray(vector_norm(rows, DUAL[self.norm]) * (1.0 + gamma(rows.shape[-1])))
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """The same: the ball does not care for signs."""
+        if isinstance(rows, np.ndarray):
+            return self.support(rows)[None]
+        size = abs(sp.csr_array(rows))
+        if self.norm == "linf":
+            found = size.sum(axis=1)
+        elif self.norm == "l2":
+            found = np.sqrt((size * size).sum(axis=1))
+        else:
+            found = size.max(axis=1).toarray()
+        return np.asarray(found).reshape(1, -1) * (1.0 + gamma(rows.shape[-1]))
+
+
+@dataclass(frozen=True)
+class DualBall(Ball):
+    """Functionals y in the dual ball of an output norm."""
+
+    norm: OutputNorm
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Output norms of the rows."""
+        sizes = np.abs(rows) @ self.norm.value(np.eye(rows.shape[-1]))
+        return np.asarray(self.norm.value(rows) + gamma(rows.shape[-1]) * sizes)
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Products with the largest value of each entry of y, which is the norm of e_j."""
+        return np.asarray(abs(rows) @ self.norm.value(np.eye(rows.shape[-1])))[None]
+
+
+@dataclass(frozen=True, eq=False)
+class Hull(Ball):
+    """The convex hull of functionals, rows of shape (k, m)."""
+
+    points: FloatArray
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Largest product with one of the points."""
+        error = gamma(rows.shape[-1]) * (np.abs(rows) @ np.abs(self.points).T)
+        return np.asarray((rows @ self.points.T + error).max(axis=-1))
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Largest sum of absolute terms."""
+        return np.asarray((abs(rows) @ np.abs(self.points).T).max(axis=-1))[None]
+
+
+@dataclass(frozen=True, eq=False)
+class Points(Ball):
+    """One functional for each of B chains, rows of shape (B, m)."""
+
+    points: FloatArray
+
+    @property
+    def batch(self) -> int:
+        """Number of points B."""
+        return len(self.points)
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """The products, chain by chain."""
+        column = self.points[:, :, None]
+        error = gamma(rows.shape[-1]) * (np.abs(rows) @ np.abs(column))
+        return np.asarray((rows @ column + error)[:, :, 0])
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Sums of absolute terms."""
+        return pull_back(np.abs(self.points), abs(rows).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes(Ball):
+    """Boxes of inputs, with ends of shape (B, d)."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @cached_property
+    def _parts(self) -> tuple[FloatArray, FloatArray]:
+        """Middles, and radii with room for rounding; shapes (B, d, 1)."""
+        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        radius = 0.5 * (self.upper - self.lower) + gamma(self.lower.shape[1]) * size
+        return 0.5 * (self.lower + self.upper)[:, :, None], radius[:, :, None]
+
+    @property
+    def intervals_suffice(self) -> bool:
+        """Whether interval arithmetic finds the exact range of a single affine map."""
+        return True
+
+    @property
+    def batch(self) -> int:
+        """Number of boxes."""
+        return len(self.lower)
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Largest values of functionals (B, r, d), shape (B, r)."""
+        middle, radius = self._parts
+        return np.asarray((rows @ middle + np.abs(rows) @ radius)[:, :, 0])
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Largest sums of absolute terms of rows (r, d), over the bounded inputs, shape (B, r)."""
+        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        size = np.where(np.isfinite(size), size, 0.0)
+        return np.asarray((abs(rows) @ size.T).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Inside(Boxes):
+    """What of some boxes lies inside a domain."""
+
+    domain: Domain
+
+    @property
+    def intervals_suffice(self) -> bool:
+        """It does not: a domain may cut off corners."""
+        return False
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """The smaller of the largest values over domain and box."""
+        flat = rows.reshape(-1, rows.shape[-1])
+        bound = self.domain.support(flat)
+        size = np.maximum(np.abs(self.domain.lower), np.abs(self.domain.upper))
+        size = np.where(np.isfinite(size), size, 0.0)
+        bound = bound + gamma(flat.shape[1]) * (np.abs(flat) @ size + np.abs(bound))
+        bound = bound.reshape(rows.shape[:-1])
+        return np.minimum(bound, super().support(rows)) if self.domain.is_bounded else bound
+
+
+def within(
+    domain: Domain | None, low: FloatArray, high: FloatArray, programs: bool = False
+) -> Boxes:
+    """Boxes (B, d) cut by a domain.
+
+    Parameters
+    ----------
+    domain : Domain or None
+        None if it holds the boxes.
+    low, high : ndarray, shape (B, d)
+    programs : bool, optional
+        Whether to look at the rows of a polytope, by a linear program a functional.
+    """
+    if domain is None or (domain.is_polyhedral and not (programs and domain.rows.count)):
+        return Boxes(low, high)
+    return Inside(low, high, domain)
+
+
+def functional_set(functionals: FloatArray | OutputNorm, m: int) -> Ball:
+    """The set of functionals y that is meant: the hull of rows (k, m), or a dual ball."""
+    if isinstance(functionals, OutputNorm):
+        return DualBall(functionals)
+    points = np.atleast_2d(np.asarray(functionals, dtype=np.float64))
+    if points.shape[1] != m:
+        raise NetworkError(
+            f"the functional has {points.shape[1]} entries, the network has {m} outputs"
+        )
+    return Hull(points)

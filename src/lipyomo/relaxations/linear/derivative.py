@@ -1,0 +1,277 @@
+"""Bounds of adjoints and tangents: interval (FastLip, Weng et al., 2018) and linear.
+
+The adjoint of layer i is the derivative of y . f with respect to that layer's outputs h_i; the
+tangent is the derivative of its pre-activations z_i in a direction v:
+
+    t_L = W_{L+1}^T y,   t_{i-1} = W_i^T (D_i t_i),   gradient = t_0     (seed paper LipMIP, eq. 13)
+    u_1 = W_1 v,         u_{i+1} = W_{i+1} (D_i u_i)
+
+D_i holds the slopes of the units.  An open unit turns t into left t or right t; decided units
+stay linear, so that the linear relaxation multiplies the exact matrices through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.phases import Phases
+from lipyomo.problems.norms import InputNorm, OutputNorm
+from lipyomo.relaxations.linear.balls import Ball, InputBall, functional_set
+from lipyomo.relaxations.linear.chain import Chain
+from lipyomo.relaxations.linear.interval import Switches
+from lipyomo.relaxations.linear.layers import LayerBounds
+from lipyomo.relaxations.linear.parts import SplitMatrix, parts_of, pull_back
+from lipyomo.relaxations.linear.relax import switch_lines
+from lipyomo.relaxations.linear.stack import PhaseBatch
+
+DerivativeRelaxation = Literal["interval", "linear"]
+
+
+@dataclass(frozen=True)
+class DerivativeBounds:
+    """Bounds of adjoints or tangents.
+
+    Attributes
+    ----------
+    lower, upper : list of ndarray, shapes (n_i,)
+        One pair a hidden layer: the adjoint of its outputs h_i, or the tangent of its
+        pre-activations z_i; what enters the units' switches.
+    switched_lower, switched_upper : list of ndarray, shapes (n_i,)
+        What leaves the switches: the adjoint of z_i, or the tangent of h_i.
+    end_lower, end_upper : ndarray
+        The gradient (d,) for adjoints, the derivative of the outputs (m,) for tangents.
+    """
+
+    lower: list[FloatArray]
+    upper: list[FloatArray]
+    switched_lower: list[FloatArray]
+    switched_upper: list[FloatArray]
+    end_lower: FloatArray
+    end_upper: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One way through a network, ``M_K S_{K-1} ... M_1 S_0 M_0``.
+
+    Attributes
+    ----------
+    matrices : list of SplitMatrix
+        K + 1 of them.
+    switches : list of Switches
+        K of them; S_i acts between M_i and M_{i+1}.
+    """
+
+    matrices: list[SplitMatrix]
+    switches: list[Switches]
+
+    @classmethod
+    def forwards(cls, network: Network, phases: Phases) -> Way:
+        """The way of the tangents under a partial pattern, or B: phases (n_i,) or (B, n_i)."""
+        switches = [
+            Switches.of(layer, np.atleast_2d(phase))
+            for layer, phase in zip(network.hidden, phases, strict=True)
+        ]
+        return cls([parts_of(layer).split for layer in network.layers], switches)
+
+    @classmethod
+    def backwards(cls, network: Network, phases: Phases) -> Way:
+        """The way of the adjoints."""
+        way = cls.forwards(network, phases)
+        matrices = [matrix.transposed for matrix in reversed(way.matrices)]
+        return cls(matrices, way.switches[::-1])
+
+    def then(self, matrix: FloatArray) -> Way:
+        """The way with one more affine map, behind units that are identities."""
+        ones = np.ones((1, matrix.shape[1]))
+        switches = [*self.switches, Switches(ones, ones)]
+        return Way([*self.matrices, SplitMatrix.of(matrix)], switches)
+
+
+@dataclass(frozen=True)
+class ChainBounds:
+    """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
+
+    `chain` has the last product as its signal, if it is `linear`: with the linear relaxation, and
+    never stopped on the way.
+    """
+
+    lower: list[FloatArray]
+    upper: list[FloatArray]
+    switched_lower: list[FloatArray]
+    switched_upper: list[FloatArray]
+    chain: Chain
+    linear: bool = False
+
+
+def chain_bounds(
+    way: Way,
+    ball: Ball,
+    relaxation: DerivativeRelaxation,
+    sparing: bool = False,
+    stop: Callable[[], bool] | None = None,
+) -> ChainBounds:
+    """Bound ``M_0 a``, ``M_1 S_0 M_0 a``, ... for a in a ball and any switch positions.
+
+    Parameters
+    ----------
+    way : Way
+    ball : Ball
+        Where a lives.
+    relaxation : {'interval', 'linear'}
+    sparing : bool, optional
+        Whether to substitute only for units with two slopes; the others, which need no lines, and
+        the end keep their interval bounds.
+    stop : callable, optional
+        Polled between steps; once True, the remaining bounds are those of intervals.
+    """
+    chain = Chain(ball, stop)
+    found = ChainBounds([], [], [], [], chain)
+    linear = relaxation != "interval"
+    for position, matrix in enumerate(way.matrices):
+        if position and stop is not None and stop():
+            linear = False
+        pair = way.switches[position] if position < len(way.switches) else None
+        if linear or position == 0:
+            chain = chain.affine(matrix)
+        if position == 0:
+            low, high = chain.range(np.arange(matrix.full.shape[0]))
+        else:
+            low, high = matrix.range(found.switched_lower[-1], found.switched_upper[-1])
+            if linear:
+                pick = np.arange(low.shape[1])
+                if sparing:
+                    still = np.zeros(0) if pair is None else (pair.left != pair.right).any(axis=0)
+                    pick = np.flatnonzero(still)
+                low, high = refined(chain, pick, low, high)
+        found.lower.append(low)
+        found.upper.append(high)
+        if pair is None:
+            break
+        down, up = pair.range(low, high)
+        found.switched_lower.append(down)
+        found.switched_upper.append(up)
+        if linear:
+            pick = pair.members
+            sides = (array[:, pick] for array in (low, high, pair.left, pair.right))
+            size = np.maximum(np.abs(down), np.abs(up))[:, pick]
+            chain = chain.activate(pair.left[0], pick, switch_lines(*sides), size)
+    return replace(found, chain=chain, linear=linear)
+
+
+def refined(
+    chain: Chain, pick: IntArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds (B, n) of a chain's signal, intersected with those of back-substitution."""
+    if pick.size == 0:
+        return low, high
+    down, up = chain.range(pick)
+    shape = (max(len(low), len(down)), low.shape[1])
+    low, high = np.broadcast_to(low, shape).copy(), np.broadcast_to(high, shape).copy()
+    low[:, pick] = np.maximum(low[:, pick], down)
+    high[:, pick] = np.minimum(high[:, pick], up)
+    return low, high
+
+
+@with_one_blas_thread
+def adjoint_bounds(
+    network: Network,
+    bounds: LayerBounds,
+    functionals: FloatArray | OutputNorm,
+    relaxation: DerivativeRelaxation = "linear",
+) -> DerivativeBounds:
+    """Bounds of the adjoints of every hidden layer and of the gradient.
+
+    Parameters
+    ----------
+    network : Network
+    bounds : LayerBounds
+        Of the pre-activations; units that they leave open may be on either slope.
+    functionals : ndarray, shape (k, m) or (m,), or OutputNorm
+        y runs over the hull of these rows, or over the dual ball of that norm.
+    relaxation : {'linear', 'interval'}, optional
+
+    Returns
+    -------
+    DerivativeBounds
+    """
+    way = Way.backwards(network, bounds.phases)
+    ball = functional_set(functionals, network.output_dim)
+    return _unbatched(chain_bounds(way, ball, relaxation), backwards=True)
+
+
+@with_one_blas_thread
+def tangent_bounds(
+    network: Network,
+    bounds: LayerBounds,
+    input_norm: InputNorm,
+    relaxation: DerivativeRelaxation = "linear",
+) -> DerivativeBounds:
+    """Bounds of the directional derivatives of every hidden layer and of the outputs.
+
+    Parameters are those of `adjoint_bounds`, but for the direction v, which runs over
+    ``|v|_alpha <= 1`` in the norm `input_norm`.
+    """
+    way = Way.forwards(network, bounds.phases)
+    return _unbatched(chain_bounds(way, InputBall(input_norm), relaxation), backwards=False)
+
+
+def gradient_sizes(
+    layers: Sequence[Layer],
+    phases: PhaseBatch,
+    low: FloatArray,
+    high: FloatArray,
+    rough: Sequence[FloatArray] | None = None,
+) -> FloatArray:
+    """Largest absolute entries of gradients under a batch of partial patterns, by intervals.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        The hidden layers.
+    phases : ndarray of int8, shape (B, N)
+    low, high : ndarray, shape (k, n_L)
+        The adjoints of the last hidden layer's outputs.
+    rough : sequence of ndarray, optional
+        What the entries of the weights can be off by, layer by layer.
+
+    Returns
+    -------
+    ndarray, shape (B, k, d)
+    """
+    end = phases.shape[1]
+    every = np.zeros((len(phases), 1, 1))
+    low, high = low + every, high + every
+    for i in range(len(layers) - 1, -1, -1):
+        layer = layers[i]
+        here, end = phases[:, None, end - layer.units : end], end - layer.units
+        down, up = Switches.of(layer, here).range(low, high)
+        low, high = parts_of(layer).split.transposed.range(down, up)
+        if rough is not None:
+            room = pull_back(np.maximum(np.abs(down), np.abs(up)), rough[i])
+            low, high = low - room, high + room
+    return np.maximum(np.abs(low), np.abs(high))
+
+
+def _unbatched(found: ChainBounds, backwards: bool) -> DerivativeBounds:
+    """Drop the batch axis and put the layers in forward order."""
+
+    def plain(arrays: list[FloatArray]) -> list[FloatArray]:
+        layers = [array[0] for array in arrays]
+        return layers[::-1] if backwards else layers
+
+    return DerivativeBounds(
+        plain(found.lower[:-1]),
+        plain(found.upper[:-1]),
+        plain(found.switched_lower),
+        plain(found.switched_upper),
+        found.lower[-1][0],
+        found.upper[-1][0],
+    )

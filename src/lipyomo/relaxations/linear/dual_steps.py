@@ -1,0 +1,236 @@
+"""Steps of dual ascent in single precision: AdaGrad with momentum on columns of multipliers.
+
+The bound and its derivatives are those of `lipyomo.relaxations.linear.dual_ascent`.  Nothing here
+has to be exact: what the steps end at are multipliers, and any multipliers prove a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.problems.domains.base import RoundPart
+from lipyomo.relaxations.linear.dual_rows import Gathered
+from lipyomo.relaxations.linear.params import PARAMS
+
+SingleArray = npt.NDArray[np.float32]
+
+_TINY = np.finfo(np.float32).tiny
+
+_SIGN_BIT = np.int32(-(2**31))
+
+
+class _LayerColumns(NamedTuple):
+    """One layer of what is swept: views of the ascent's arrays, and room of its own.
+
+    Attributes
+    ----------
+    map, transposed : ndarray or sparse array
+        Weights and biases, for the ways up and down.
+    multipliers, slopes : ndarray, shape (n, R)
+        Where the ascent is, and room for the bounds' derivatives there.
+    sign, chord, offset, least, most, seed : ndarray, shape (n, R)
+        Of `Gathered`.
+    signal : ndarray, shape (n_before + 1, R)
+        Room for what comes in, on top of the ones that meet the biases.
+    """
+
+    map: Any
+    transposed: Any
+    multipliers: SingleArray
+    slopes: SingleArray
+    sign: SingleArray
+    chord: SingleArray
+    offset: SingleArray
+    least: SingleArray
+    most: SingleArray | None
+    seed: SingleArray | None
+    signal: SingleArray
+
+
+@dataclass(frozen=True, eq=False)
+class DualSteps:
+    """The network and the domain in single precision.
+
+    Attributes
+    ----------
+    maps : list of ndarray or sparse array, shapes (n_i, n_before + 1)
+        Weights, and behind them the biases.
+    spans : list of slice
+        The units of each layer.
+    facets, limits : ndarray, shapes (r, d) and (r,)
+        Rows of the domain.
+    ball : RoundPart, optional
+        Of the domain.
+    """
+
+    maps: Sequence[Any]
+    spans: Sequence[slice]
+    facets: SingleArray
+    limits: SingleArray
+    ball: RoundPart | None
+
+    def ascended(
+        self,
+        data: Gathered,
+        current: SingleArray,
+        limits: tuple[SingleArray, SingleArray, SingleArray],
+        steps: int,
+    ) -> SingleArray:
+        """The multipliers of each column after so many steps (AdaGrad; Duchi et al., 2011).
+
+        They begin at `current`, which is written to; columns whose bounds end higher stay where
+        they began.  Steps become shorter towards the end, where bounds would else rise and fall.
+        """
+        least, most, scale = limits
+        start = current.copy()
+        before: SingleArray | None = None
+        total, squares = np.zeros_like(current), np.full_like(current, _TINY)
+        size, slopes = np.empty_like(current), np.empty_like(current)
+        layers = self._layers(data, current, slopes)
+        gamma, faces = (part[self.spans[-1].stop :] for part in (current, slopes))
+        for turn in range(steps):
+            values, point, lines = self._down(data, layers, gamma, valued=turn == 0)
+            before = before if values is None else values
+            _up(layers, lines, point)
+            if self.limits.size:
+                np.subtract(self.limits[:, None], self.facets @ point, out=faces)
+            np.square(slopes, out=size)
+            squares += size
+            np.sqrt(squares, out=size)
+            total *= np.float32(PARAMS.momentum)
+            total += slopes
+            np.divide(total, size, out=size)
+            size *= scale
+            size *= np.float32(1.0 - (turn / steps) ** 2)
+            current -= size
+            np.maximum(current, least, out=current)
+            np.minimum(current, most, out=current)
+        after, _, _ = self._down(data, layers, gamma, valued=True)
+        if before is not None:
+            assert after is not None
+            worse = np.flatnonzero(~(after < before))  # also what is not a number
+            current[:, worse] = start[:, worse]
+        return current
+
+    def _layers(
+        self, data: Gathered, current: SingleArray, slopes: SingleArray
+    ) -> list[_LayerColumns]:
+        """What is swept, layer by layer."""
+        return [
+            _LayerColumns(
+                map=both,
+                transposed=both.T,
+                multipliers=current[span],
+                slopes=slopes[span],
+                sign=data.sign[span],
+                chord=data.chord[span],
+                offset=data.offset[span],
+                least=data.least[span],
+                most=None if data.most is None else data.most[span],
+                seed=seed,
+                signal=np.ones((both.shape[1], current.shape[1]), dtype=np.float32),
+            )
+            for both, span, seed in zip(self.maps, self.spans, data.seeds, strict=True)
+        ]
+
+    def _down(
+        self, data: Gathered, layers: Sequence[_LayerColumns], gamma: SingleArray, valued: bool
+    ) -> tuple[SingleArray | None, SingleArray, list[SingleArray | None]]:
+        """Bounds (R,) if they are asked for, where they are attained (d, R), and lines.
+
+        Lines are the coefficients of each layer that meet a line through zero.  What multipliers
+        meet is left in `slopes`.
+        """
+        lines: list[SingleArray | None] = [None] * len(layers)
+        constant: Any = np.float32(0.0)
+        coefficients: SingleArray | None = None
+        for i in range(len(layers) - 1, -1, -1):
+            layer = layers[i]
+            if coefficients is None:
+                np.copyto(layer.slopes, layer.sign)
+                total = layer.multipliers * layer.slopes
+            else:
+                line = lines[i] = coefficients
+                coefficients = np.maximum(line, layer.least)
+                if layer.most is not None:
+                    np.minimum(coefficients, layer.most, out=coefficients)
+                line -= coefficients
+                total = layer.multipliers * np.add(layer.sign, line, out=layer.slopes)
+                if valued:
+                    constant = constant + np.einsum("nr,nr->r", coefficients, layer.offset)
+                coefficients *= layer.chord
+                total += coefficients
+            if layer.seed is not None:
+                total += layer.seed
+            below = layer.transposed @ total
+            coefficients = below[:-1]
+            if valued:
+                constant = constant + below[-1]
+        assert coefficients is not None
+        if self.limits.size:
+            if valued:
+                constant = constant + self.limits @ gamma
+            coefficients -= self.facets.T @ gamma
+        support, point = self._support(coefficients, data, valued)
+        return None if support is None else constant + support, point, lines
+
+    def _support(
+        self, coefficients: SingleArray, data: Gathered, valued: bool
+    ) -> tuple[SingleArray | None, SingleArray]:
+        """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R).
+
+        Values that are not asked for may be left out.
+        """
+        point = data.middle + _with_signs(data.radius, coefficients)
+        ball = self.ball
+        if ball is None and not valued:
+            return None, point
+        values = np.einsum("nr,nr->r", coefficients, point)
+        if ball is not None:
+            at = ball.point.astype(np.float32)
+            if ball.norm == "l2":
+                size = np.sqrt(np.square(coefficients).sum(axis=0))
+                out = coefficients / np.maximum(size, 1e-30)
+            else:
+                largest = np.abs(coefficients).argmax(axis=0)
+                index = np.arange(len(largest))
+                out = np.zeros_like(coefficients)
+                out[largest, index] = np.sign(coefficients[largest, index])
+                size = np.abs(coefficients[largest, index])
+            in_ball = at @ coefficients + np.float32(ball.radius) * size
+            inner = in_ball < values
+            values = np.where(inner, in_ball, values)
+            point = np.where(inner, at[:, None] + np.float32(ball.radius) * out, point)
+        return (values if valued else None), point
+
+
+def _up(
+    layers: Sequence[_LayerColumns], lines: Sequence[SingleArray | None], point: SingleArray
+) -> None:
+    """Multiply `slopes` by the pre-activations that follow from points (d, R)."""
+    passed = layers[0].signal[:-1]
+    passed[:] = point
+    for i, (layer, line) in enumerate(zip(layers, lines, strict=True)):
+        z = layer.map @ layer.signal
+        np.multiply(layer.slopes, z, out=layer.slopes)
+        if line is None:  # the last layer
+            return
+        passed = layers[i + 1].signal[:-1]
+        np.multiply(layer.chord, z, out=passed)
+        passed += layer.offset
+        z *= layer.multipliers
+        z -= passed
+        z *= (line != 0).astype(np.float32)  # masks of bits cost as much, booleans twice
+        passed += z
+
+
+def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
+    """``copysign(sizes, signed)`` of sizes that are not negative, in a tenth of its time."""
+    bits = signed.view(np.int32) & _SIGN_BIT
+    bits |= sizes.view(np.int32)
+    return bits.view(np.float32)

@@ -1,0 +1,137 @@
+"""What a unit is replaced by where its phase is open: a triangle, or lines above and below it.
+
+A two-slope unit is convex (right >= left) or concave.  On [l, u] with l < 0 < u its chord bounds
+it on one side, and on the other any line through the origin with a slope between the two.  This
+triangle is all that CROWN, dual ascent, linear programs of pre-activations and those of regions
+know of an open unit.  Offsets are rounded outwards.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.numerics.rounding import UNIT
+from lipyomo.networks.network import FloatArray, Layer
+
+
+class Triangle(NamedTuple):
+    """Units between their chords and lines through the origin, arrays of one shape.
+
+    Attributes
+    ----------
+    chord : ndarray
+        Slope of the chord; of a decided unit, its slope.
+    offset : ndarray
+        With it the chord lies above a convex unit and below a concave one; zero where decided.
+    bend : ndarray
+        +1 where an open unit is convex, -1 where it is concave, 0 where it is decided.
+    """
+
+    chord: FloatArray
+    offset: FloatArray
+    bend: FloatArray
+
+    @classmethod
+    def of(
+        cls, lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
+    ) -> Triangle:
+        """Of units with slopes `left`, `right` and pre-activations in [lower, upper], all finite.
+
+        Units are open where ``lower < 0 < upper`` and their slopes differ.
+        """
+        still = (lower < 0) & (upper > 0) & (left != right)
+        least, most = np.where(still, lower, 0.0), np.where(still, upper, 0.0)
+        slope = (right * most - left * least) / np.where(still, most - least, 1.0)
+        # what rounding makes of it is any slope between the two: the offset is of this slope
+        slope = np.minimum(np.maximum(slope, np.minimum(left, right)), np.maximum(left, right))
+        chord = np.where(still, slope, np.where(lower >= 0, right, left))
+        at_low, at_high = (left - chord) * least, (right - chord) * most
+        steep = np.maximum(np.abs(left), np.abs(right))
+        error = 9.0 * UNIT * steep * np.maximum(-least, most)
+        convex = right >= left
+        above, below = np.maximum(at_low, at_high) + error, np.minimum(at_low, at_high) - error
+        offset = np.where(still, np.where(convex, above, below), 0.0)
+        return cls(chord, offset, np.where(still, np.where(convex, 1.0, -1.0), 0.0))
+
+
+class Lines(NamedTuple):
+    """Lines above (first) and below ``unit(z)``: ``slopes z + offsets``, shapes (2, B, units)."""
+
+    slopes: FloatArray
+    offsets: FloatArray
+
+    @classmethod
+    def of(
+        cls, above: tuple[FloatArray, FloatArray], below: tuple[FloatArray, FloatArray]
+    ) -> Lines:
+        """From slope and offset of each side."""
+        slopes, offsets = np.empty((2, 2, *above[0].shape))
+        slopes[0], offsets[0] = above
+        slopes[1], offsets[1] = below
+        return cls(slopes, offsets)
+
+
+def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray) -> Lines:
+    """Lines around units with pre-activations in [lower, upper]; all finite, shapes (B, units).
+
+    Of the lines through the origin CROWN (Zhang et al., 2018) takes that of the longer side.
+    `left` and `right` are equal for decided units; the others have ``lower < 0 < upper``.
+    """
+    chord, offset, bend = Triangle.of(lower, upper, left, right)
+    line = np.where(bend == 0, chord, np.where(upper > -lower, right, left))
+    convex = bend > 0
+    return Lines.of(
+        (np.where(convex, chord, line), np.where(convex, offset, 0.0)),
+        (np.where(convex, line, chord), np.where(convex, 0.0, offset)),
+    )
+
+
+def layer_lines(
+    layer: Layer,
+    units: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+) -> Lines:
+    """Lines around some units of a layer, which may be smooth.
+
+    Parameters
+    ----------
+    layer : Layer
+    units : ndarray of int, shape (F,)
+    lower, upper : ndarray, shape (B, F)
+        Of their pre-activations, finite.
+    left, right : ndarray, shape (B, F)
+        Slopes of the two-slope ones, as `unit_lines` takes them.
+    """
+    curved = layer.curved[units]
+    if not curved.any():
+        return unit_lines(lower, upper, left, right)
+    one, none = np.ones(()), np.zeros(())
+    found = unit_lines(lower, upper, *(np.where(curved, 0.0, side) for side in (left, right)))
+    for curve in layer.curves:
+        mine = np.flatnonzero(np.isin(units, curve.units))
+        ends = lower[:, mine], upper[:, mine]
+        slope, low, high = curve.activation.lines(one, none, *ends)
+        if not (np.isfinite(low) & np.isfinite(high)).all():  # numbers are too large for a slope
+            slope, (low, high) = np.zeros(low.shape), curve.activation.enclose(*ends)
+        found.slopes[:, :, mine] = slope
+        found.offsets[:, :, mine] = high, low
+    return found
+
+
+def switch_lines(
+    lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
+) -> Lines:
+    """Lines around ``s in {left t, right t}`` with t in [lower, upper]; shapes (B, units).
+
+    s lies below ``max(left t, right t)``, a convex two-slope function, and above the concave
+    ``min(left t, right t)``: the chords of the two are the convex hull.
+    """
+    small, large = np.minimum(left, right), np.maximum(left, right)
+    above, below = Triangle.of(lower, upper, small, large), Triangle.of(lower, upper, large, small)
+    return Lines.of((above.chord, above.offset), (below.chord, below.offset))

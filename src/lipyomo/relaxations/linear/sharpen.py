@@ -1,0 +1,85 @@
+"""Pre-activation bounds of a whole domain, sharpened by dual ascent: for models, not for searches.
+
+Back-substitution fixes the slope of each open unit's lower line beforehand; `DualAscent` chooses
+them anew for every bound (alpha-CROWN, Xu et al., 2021).  One round bounds the open units of all
+layers at once from the lines known before it; tighter bounds make better lines, so that rounds are
+repeated as long as they decide units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.numerics.params import PARAMS as PACE
+from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.phases import OPEN, decide, flat
+from lipyomo.problems.domains import Domain
+from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.relaxations.linear.dual_rows import Rows
+from lipyomo.relaxations.linear.layers import LayerBounds, by_layer
+from lipyomo.relaxations.linear.params import PARAMS
+
+
+def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:
+    """Improve the bounds of open units behind the first layer.
+
+    Parameters
+    ----------
+    network : Network
+    domain : Domain
+    bounds : LayerBounds
+        By back-substitution over `domain`.
+
+    Returns
+    -------
+    LayerBounds
+        With the relaxation ``ascent`` if anything was tried.
+    """
+    if not domain.is_bounded or bounds.empty or len(network.hidden) < 2:
+        return bounds
+    ascent: DualAscent | None = None
+    for _ in range(3):
+        phases = flat(bounds.phases)
+        lower, upper = np.concatenate(bounds.lower), np.concatenate(bounds.upper)
+        units = np.flatnonzero(phases == OPEN)
+        units = units[units >= network.hidden[0].units]  # the first layer's ranges are exact
+        work = PARAMS.seconds * PACE.rate
+        one_unit = 4 * PARAMS.steps * sum(layer.weight.size for layer in network.hidden)
+        if not units.size or one_unit > work:
+            break
+        if ascent is None:
+            ascent = DualAscent(network.hidden, domain)
+        most = int(work / (2 * PARAMS.steps * ascent.work))
+        near = np.minimum(-lower[units], upper[units]) / (upper[units] - lower[units])
+        units = units[np.argsort(near, kind="stable")[:most]]
+        relaxation = ascent.relax(
+            phases[None], lower[None], upper[None], domain.lower[None], domain.upper[None]
+        )
+        sign = np.repeat([1.0, -1.0], units.size)
+        rows = Rows(np.zeros(2 * units.size, dtype=np.int64), np.tile(units, 2), sign)
+        found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), PARAMS.steps)
+        high, low = np.split(ascent.bounds(relaxation, rows, found), 2)
+        upper[units] = np.minimum(upper[units], high)
+        lower[units] = np.maximum(lower[units], -low)
+        before = bounds.unstable
+        bounds = _with(network, bounds, lower, upper)
+        if bounds.unstable == before or bounds.empty:
+            break
+    return bounds
+
+
+def _with(
+    network: Network, bounds: LayerBounds, lower: FloatArray, upper: FloatArray
+) -> LayerBounds:
+    """`bounds` with other ends, given for all units in a row."""
+    lows, highs = by_layer(network.hidden, lower), by_layer(network.hidden, upper)
+    return replace(
+        bounds,
+        lower=lows,
+        upper=highs,
+        relaxation="ascent",
+        phases=decide(bounds.phases, lows, highs),
+        empty=bool((lower > upper).any()),
+    )

@@ -1,0 +1,280 @@
+"""The semidefinite bound of one target under partial phases: one bounder for nodes and roots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.problems.targets import ALL, Targets
+from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel
+from lipyomo.relaxations.semidefinite.dense import DenseKernel
+from lipyomo.relaxations.semidefinite.descent import minimise
+from lipyomo.relaxations.semidefinite.kernel import Kernel, State
+from lipyomo.relaxations.semidefinite.params import PARAMS
+from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion, wide_kernel
+from lipyomo.relaxations.semidefinite.prove import Exclusion, Prover
+from lipyomo.relaxations.semidefinite.shared import SharedKernel
+from lipyomo.relaxations.semidefinite.signs import joined, joined_multipliers
+from lipyomo.relaxations.semidefinite.wide import WideKernel
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """What minimising the bound of a target gave.
+
+    Attributes
+    ----------
+    target : int
+    kernel : Kernel
+    state : State
+    """
+
+    target: int
+    kernel: Kernel
+    state: State
+
+
+class Bounder:
+    """Bounds targets under phases that decide at least what `phases` decide.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    targets : Targets
+    phases : ndarray of int8, shape (N,), optional
+        By default every kinked unit is open.
+    ball : {'l2', 'l1'}, optional
+        The ball of functionals of a target that stands for all of them.
+    join : bool, optional
+        Whether to join the inputs whose partial derivatives keep their sign under `phases`.
+    pairs : Pairs, optional
+        Pairs of units that exclude each other under `phases`, whose products bounds make use of.
+    """
+
+    def __init__(
+        self,
+        system: UnitSystem,
+        targets: Targets,
+        phases: FlatPhases | None = None,
+        ball: Ball = "l2",
+        join: bool = False,
+        pairs: Pairs | None = None,
+    ) -> None:
+        self.targets, self._ball = targets, ball
+        self._seen = system.starts[1] if system.depth else system.tangents.input_dim
+        self._given = system, targets, phases, ball, join
+        self.prover = Prover(*self._given, pairs)
+
+    def with_pairs(self, pairs: Pairs) -> Bounder:
+        """The same with the products of such pairs."""
+        same = not pairs.count and not self.prover.pairs.count
+        return self if same else Bounder(*self._given, pairs)
+
+    @property
+    def value_errors(self) -> FloatArray:
+        """Rounding errors of the targets' values under full patterns, shape (T,)."""
+        return np.asarray(self.targets.interval(self.prover.gradient_errors[None])[0])
+
+    def kernel(self, form: NodeForm, target: int) -> Kernel:
+        """The kernel for a target."""
+        row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
+        rows, objectives, inputs = form.rows, form.objective, form.inputs
+        euclidean = self.targets.input_norm == "l2"
+        if column != ALL:
+            keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
+            rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
+        signs = None if self.prover.signs is None else self.prover.signs.of(target)
+        if signs is not None:
+            inputs = 1 + int(np.count_nonzero(signs == 0))
+            rows, objectives = joined(rows, signs), joined(objectives, signs)
+        if row == ALL and objectives.any():
+            return kernel_for(rows, objectives, inputs, euclidean, self._ball)
+        pairs = self.prover.pairs.among(form.units)
+        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
+
+    def shared(self, form: NodeForm, targets: IntArray) -> SharedKernel | None:
+        """The kernel of several targets with the same multipliers.
+
+        None where they are few, see different inputs, or are balls of functionals.
+        """
+        whole = self.targets.columns[0] == ALL and self.targets.rows[0] != ALL
+        if targets.size < 2 or not whole or self.prover.pairs.count:
+            return None
+        objectives = form.objective[self.targets.rows[targets]]
+        euclidean = self.targets.input_norm == "l2"
+        return shared_kernel(form.rows, objectives, form.inputs, euclidean)
+
+    def fitted(self, kernel: Kernel, target: int, zeta: FloatArray, lam: FloatArray) -> FloatArray:
+        """Multipliers of a form with all inputs as those of a target's kernel for it."""
+        signs = None if self.prover.signs is None else self.prover.signs.of(target)
+        zeta = zeta if signs is None else joined_multipliers(zeta, signs)
+        zeta = shaped(zeta, kernel.inputs, kernel.euclidean)
+        return np.concatenate([zeta, lam, np.zeros(kernel.free)])
+
+    def minimise(
+        self,
+        form: NodeForm,
+        target: int,
+        warm: tuple[IntArray, FloatArray] | None = None,
+        aim: float | None = None,
+        stop: Callable[[], bool] | None = None,
+        steps: int = PARAMS.most_steps,
+    ) -> Minimum | None:
+        """Lower the bound of a target.
+
+        Parameters
+        ----------
+        form : NodeForm
+            With at least one open unit.
+        target : int
+        warm : (ndarray of int, ndarray), optional
+            Multipliers of a form with more open units, and those units.
+        aim : float, optional
+            What floating-point bounds should reach; without it they are minimised.
+        stop : callable, optional
+            Polled before each step.
+        steps : int, optional
+            Most Newton steps from inherited multipliers.
+
+        Returns
+        -------
+        Minimum or None
+            None if no definite matrix was found.
+        """
+        kernel = self.kernel(form, target)
+        start = None if warm is None else self.inherited(kernel, form, *warm)
+        wide = None if start is None or kernel.free else wide_kernel(kernel, self._seen)
+        if start is not None and wide is not None:
+            found = minimise_in_proportion(wide, start, aim, steps, stop)
+            if found is not None:
+                return Minimum(target, *found)
+        state = minimise(kernel, start, aim, steps, stop=stop)
+        return None if state is None else Minimum(target, kernel, state)
+
+    def excluded(
+        self,
+        form: NodeForm,
+        found: Minimum,
+        drops: tuple[FloatArray, FloatArray],
+        aim: float,
+    ) -> list[tuple[int, bool, float]]:
+        """Unit decisions that the multipliers of a minimum rule out.
+
+        Parameters
+        ----------
+        form : NodeForm
+        found, drops, aim
+            See `exclusions`.
+
+        Returns
+        -------
+        list of (position, on, bound)
+            Deciding open unit number `position` that way cannot exceed the proved `bound`.
+        """
+        tries = self.exclusions(found, drops, aim)
+        if not tries:
+            return []
+        proved = self.prover.exclude(form, found.target, found.state.multipliers, tries)
+        return [(c.position, c.on, float(b)) for c, b in zip(tries, proved, strict=True)]
+
+    def takes_pairs(self, form: NodeForm, target: int) -> bool:
+        """Whether the kernel of a target can use products of pairs of units."""
+        if form.units.size < PARAMS.paired:
+            return False
+        kernel = self.kernel(form, target)
+        return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
+
+    def best_pairs(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
+        """Those pairs whose products lower the targets' bounds most, to first order.
+
+        The derivative by such a multiplier is an entry of ``x x^T + mu C^{-1}``, the moments at a
+        central point.
+
+        Parameters
+        ----------
+        form : NodeForm
+        warm : dict of int to ndarray
+            Multipliers of targets for this very form.
+        pairs : Pairs
+            By the numbers of units.
+        """
+        most = 2 * max(form.units.size // len(warm), PARAMS.paired // 2)
+        places = pairs.among(form.units)
+        chosen = np.zeros(pairs.count, dtype=bool)
+        inside = np.flatnonzero(pairs.within(form.units))
+        for target, y in warm.items():
+            kernel = self.kernel(form, target)
+            if isinstance(kernel, DenseKernel) and not kernel.euclidean:
+                kernel = WideKernel(kernel.rows, kernel.objective, kernel.inputs)
+            factor = kernel.factor(y)
+            if factor is None or not isinstance(kernel, WideKernel):
+                continue
+            root = np.sqrt(y[kernel.inputs :])
+            moments = kernel.moments(factor, y, places) * root[places.first] * root[places.second]
+            gain = np.abs(moments)
+            chosen[inside[np.argsort(-gain, kind="stable")[:most]]] = True
+        return pairs[chosen]
+
+    def inherited(
+        self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
+    ) -> FloatArray:
+        """The multipliers `old` of `units` for those that are open in `form`."""
+        if not self.prover.pairs.count:
+            return inherited(kernel, form, units, old)
+        before = self.prover.pairs.within(units)
+        split = old.size - int(np.count_nonzero(before))
+        kept = old[split:][self.prover.pairs[before].within(form.units)]
+        return np.concatenate([inherited(kernel, form, units, old[:split]), kept])
+
+    @staticmethod
+    def exclusions(
+        found: Minimum, drops: tuple[FloatArray, FloatArray], aim: float
+    ) -> list[Exclusion]:
+        """Unit decisions that the multipliers of a minimum may rule out.
+
+        Parameters
+        ----------
+        found : Minimum
+        drops : (ndarray, ndarray), shapes (F,)
+            Look-ahead of the kernel: relative drops with units off, and on.
+        aim : float
+            Decisions whose bound is about this or less are tried.
+        """
+        kernel, state = found.kernel, found.state
+        if not kernel.rank_one:
+            return []
+        value, primal, d = state.value, state.primal, kernel.inputs
+        slack = kernel.rows @ primal - primal[d:]
+        candidates = []
+        for on, drop, along in ((False, drops[0], primal[d:]), (True, drops[1], slack)):
+            hits = np.flatnonzero((value * (1.0 - drop) <= aim) & (along != 0.0))
+            removed = 0.5 * value * (1.0 - np.square(1.0 - drop[hits]))
+            candidates += [
+                Exclusion(int(k), on, float(2.0 * r / a))
+                for k, r, a in zip(hits, removed, along[hits], strict=True)
+            ]
+        return candidates
+
+
+def shaped(zeta: FloatArray, inputs: int, euclidean: bool) -> FloatArray:
+    """The inputs' multipliers for so many inputs of a Euclidean ball, in which all are equal."""
+    return np.full(inputs, zeta[0]) if euclidean else zeta
+
+
+def inherited(kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray) -> FloatArray:
+    """The multipliers `old` of `units` for those that are open in `form`."""
+    head = old.size - units.size
+    first = old[:head]
+    if kernel.euclidean:  # one zeta, for however many inputs are left after rotation
+        outputs = kernel.outputs
+        first = np.concatenate([old[:outputs], np.full(kernel.inputs, old[outputs])])
+    elif kernel.rank_one:  # without the gamma of a ball whose objective has become zero
+        first = first[head - kernel.inputs :]
+    positions = np.searchsorted(units, form.units)
+    return np.concatenate([first, old[head + positions]])

@@ -1,0 +1,166 @@
+"""Which kernel suits a form: the one with the least predicted cost.
+
+Costs are floating-point operations of one Newton step, to leading order, plus what a step's calls
+cost whatever their size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from lipyomo.base.numerics.pace import seconds_of
+from lipyomo.base.system.threads import blas_threads, usable_cores
+from lipyomo.networks.network import FloatArray
+from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.semidefinite.dense import DenseKernel
+from lipyomo.relaxations.semidefinite.kernel import Kernel
+from lipyomo.relaxations.semidefinite.params import PARAMS
+from lipyomo.relaxations.semidefinite.shared import SharedKernel
+from lipyomo.relaxations.semidefinite.spectral import SpectralKernel
+from lipyomo.relaxations.semidefinite.wide import WideKernel
+
+Ball = Literal["vertices", "l2", "l1"]
+
+_CALLS = {"dense": 1e6, "direct": 6e6, "conjugate": 2e7}
+"""Operations that would take the time of a step's calls on matrices of no size."""
+
+
+@cache
+def step_costs(
+    inputs: int, units: int, outputs: int = 0, euclidean: bool = False
+) -> dict[str, float]:
+    """Operations of one Newton step, by kernel.
+
+    Parameters
+    ----------
+    inputs, units : int
+        d and F.
+    outputs : int, optional
+        Functionals of a ball; 0 for a single functional.
+    euclidean : bool, optional
+        The inputs' ball.
+    """
+    d, F = float(inputs), float(units)
+    n = d + F + outputs
+    costs = {"dense": 6.0 * n**3 + _CALLS["dense"]}
+    if not outputs and not euclidean:
+        shared = 10.0 * d * F**2 + 6.0 * F**3
+        costs["direct"] = shared + 2.0 * d**2 * F + n**3 / 3.0 + _CALLS["direct"]
+        each = 4.0 * d * F**2 + 10.0 * d * F
+        costs["conjugate"] = shared + (PARAMS.krylov // 2 + 2) * each + _CALLS["conjugate"]
+    return costs
+
+
+def seen_inputs(inputs: int, units: int, functionals: int, euclidean: bool) -> int:
+    """Inputs that are left after a Euclidean ball is rotated into the span of what is seen."""
+    return min(inputs, units + functionals) if euclidean else inputs
+
+
+def predicted_seconds(
+    inputs: int,
+    units: int,
+    functionals: int = 1,
+    euclidean: bool = False,
+    ball: Ball = "vertices",
+    steps: int = PARAMS.usual_steps,
+) -> float:
+    """About how long the bound of one functional, or of a ball of them, takes from its start.
+
+    Parameters
+    ----------
+    inputs, units : int
+        d and F.
+    functionals : int, optional
+        Rows of the objective that are bounded together.
+    euclidean : bool, optional
+    ball : {'vertices', 'l2', 'l1'}, optional
+    steps : int, optional
+        Newton steps; those of a descent from a closed-form start by default.
+    """
+    d = seen_inputs(inputs, units, functionals, euclidean)
+    outputs = 0 if ball == "vertices" else functionals
+    return steps * seconds_of(min(step_costs(d, units, outputs, euclidean).values()))
+
+
+def kernel_for(
+    rows: FloatArray,
+    objectives: FloatArray,
+    inputs: int,
+    euclidean: bool,
+    ball: Ball = "vertices",
+    pairs: Pairs | None = None,
+) -> Kernel:
+    """The cheapest kernel for a form.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (F, d + F)
+    objectives : ndarray, shape (k, d + F)
+        One row for ``ball='vertices'``.
+    inputs : int
+    euclidean : bool
+    ball : {'vertices', 'l2', 'l1'}, optional
+        The ball of functionals.
+    pairs : Pairs, optional
+        Of units by their positions; only wide kernels take some.
+    """
+    if euclidean and inputs > len(rows) + len(objectives):
+        rows, objectives, inputs = rotated(rows, objectives, inputs)
+    if ball != "vertices":
+        return SpectralKernel(rows, objectives, inputs, euclidean, separate=ball == "l1")
+    if pairs is not None and pairs.count:
+        costs = step_costs(inputs, len(rows), 0, euclidean)
+        direct = costs["direct"] <= costs["conjugate"]
+        return WideKernel(rows, objectives[0], inputs, direct, pairs)
+    return _single(rows, objectives[0], inputs, euclidean)
+
+
+def shared_kernel(
+    rows: FloatArray, objectives: FloatArray, inputs: int, euclidean: bool
+) -> SharedKernel:
+    """The cheapest kernel for some functionals with the same multipliers; see `kernel_for`."""
+    if euclidean and inputs > len(rows) + len(objectives):
+        rows, objectives, inputs = rotated(rows, objectives, inputs)
+    return SharedKernel(_single(rows, objectives[0], inputs, euclidean), objectives)
+
+
+def _single(
+    rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
+) -> DenseKernel | WideKernel:
+    costs = step_costs(inputs, len(rows), 0, euclidean)
+    name = min(costs, key=lambda kind: costs[kind])
+    if name == "dense":
+        return DenseKernel(rows, objective, inputs, euclidean)
+    return WideKernel(rows, objective, inputs, direct=name == "direct")
+
+
+def rotated(
+    rows: FloatArray, objectives: FloatArray, inputs: int
+) -> tuple[FloatArray, FloatArray, int]:
+    """Rotate the inputs of a Euclidean ball into the span of what is seen of them."""
+    seen = np.vstack([rows[:, :inputs], objectives[:, :inputs]])
+    triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
+    count = len(rows)
+    return (
+        np.hstack([triangle[:count], rows[:, inputs:]]),
+        np.hstack([triangle[count:], objectives[:, inputs:]]),
+        triangle.shape[1],
+    )
+
+
+@contextmanager
+def threads_for(seconds: float) -> Iterator[None]:
+    """Threads of the linear algebra for steps that take so long; none where they are short."""
+    if seconds < PARAMS.long_step:
+        yield
+        return
+    given = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
+    asked = [int(number) for number in given if number is not None and number.isdigit()]
+    with blas_threads(min([PARAMS.threads, usable_cores(), *asked])):
+        yield

@@ -1,0 +1,143 @@
+"""The cube of directions in an ellipsoid: zeta keeps its proportions, and inputs become few.
+
+With ``zeta = t z``, ``sum z = 1``, the cube lies in the ellipsoid ``sum z_i v_i^2 <= 1``: the unit
+ball of ``sqrt(z) v``.  A ball is rotated into the span of what the units see of it, so that 784
+inputs in front of a layer of 20 units become 20, and a Newton step costs a fiftieth.  Nodes of a
+tree inherit good proportions, which are corrected between two minimisations: at a point of the
+central path with all of zeta free,
+
+    X_ii = x_i^2 + mu (C^{-1})_ii = 1    for every input i,
+
+so that ``z_i`` is multiplied by ``X_ii^(1/4)``, half of the step that would be right if nothing
+else moved.  What comes out are multipliers zeta and lambda like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
+
+from lipyomo.networks.network import FloatArray
+from lipyomo.relaxations.semidefinite.choice import step_costs
+from lipyomo.relaxations.semidefinite.dense import DenseKernel
+from lipyomo.relaxations.semidefinite.descent import minimise
+from lipyomo.relaxations.semidefinite.ellipsoids import enlarged
+from lipyomo.relaxations.semidefinite.kernel import Kernel, State
+from lipyomo.relaxations.semidefinite.params import PARAMS
+from lipyomo.relaxations.semidefinite.wide import WideKernel
+
+
+def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
+    """The kernel of nodes whose zeta keeps its proportions; None where that does not pay.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    seen : int
+        Most dimensions of the inputs that units see.
+    """
+    if not isinstance(kernel, WideKernel | DenseKernel) or kernel.euclidean:
+        return None
+    units = len(kernel.rows)
+    ball = step_costs(min(kernel.inputs, seen, units + 1), units, euclidean=True)["dense"]
+    if PARAMS.proportional * ball >= min(step_costs(kernel.inputs, units).values()):
+        return None
+    if isinstance(kernel, WideKernel):
+        return kernel
+    return WideKernel(kernel.rows, kernel.objective, kernel.inputs)
+
+
+@np.errstate(all="ignore")
+def minimise_in_proportion(
+    kernel: WideKernel,
+    start: FloatArray,
+    aim: float | None,
+    steps: int,
+    stop: Callable[[], bool] | None,
+) -> tuple[DenseKernel, State] | None:
+    """Lower a bound with zeta in proportion, twice, the proportions corrected in between.
+
+    Parameters
+    ----------
+    kernel : WideKernel
+    start : ndarray, shape (d + F,)
+        Multipliers zeta and lambda.
+    aim : float or None
+        What the bound should reach.
+    steps : int
+        Most Newton steps; without any the proportions stay.
+    stop : callable, optional
+        Polled before each step.
+
+    Returns
+    -------
+    (DenseKernel, State) or None
+        The state's primal and factor are those of the kernel, its multipliers zeta and lambda.
+        None where the units see nothing of the inputs, or numbers overflow.
+    """
+    d = kernel.inputs
+    best: tuple[DenseKernel, State] | None = None
+    for turn in range(2 if steps else 1):
+        tau = float(start[:d].sum())
+        z = start[:d] / tau
+        ball = _as_ball(kernel, z)
+        if ball is None:
+            break
+        warm = np.concatenate([np.full(ball.inputs, tau), start[d:]])
+        state = minimise(ball, warm, aim, steps, stop=stop)
+        if state is None:
+            break
+        lam = state.multipliers[ball.inputs :]
+        full = np.concatenate([state.multipliers[0] * z, lam])
+        if best is None or state.value < best[1].value:
+            best = ball, replace(state, multipliers=full)
+        if turn or (aim is not None and state.value <= aim):
+            break
+        corrected = _corrected(kernel, full)
+        if corrected is None:
+            break
+        start = corrected
+    return best
+
+
+def _as_ball(kernel: WideKernel, z: FloatArray) -> DenseKernel | None:
+    """The kernel after scaling and rotation."""
+    d, count = kernel.inputs, len(kernel.rows)
+    seen = np.vstack([kernel.rows[:, :d], kernel.objective[:d]]) / np.sqrt(z)
+    gram = seen @ seen.T
+    if not (np.isfinite(gram).all() and gram.any()):
+        return None
+    few = _root(gram, d)
+    rows = np.hstack([few[:count], kernel.rows[:, d:]])
+    objective = np.concatenate([few[count], kernel.objective[d:]])
+    return DenseKernel(rows, objective, few.shape[1], euclidean=True)
+
+
+def _root(gram: FloatArray, rank: int) -> FloatArray:
+    """A matrix R with few columns and ``R R^T = gram``, which has at most this rank."""
+    if len(gram) <= rank:
+        lower, info = dpotrf(gram.T, lower=1, clean=1)
+        if not info:  # a tenth of the time of eigenvectors
+            return np.asarray(lower)
+    sizes, axes = np.linalg.eigh(gram)
+    use = sizes > len(gram) * np.finfo(np.float64).eps * sizes[-1]
+    return np.asarray(axes[:, use] * np.sqrt(sizes[use]))
+
+
+def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
+    """Multipliers with better proportions of zeta, enlarged until C is definite."""
+    d = kernel.inputs
+    factor = kernel.factor(y)
+    if factor is None:
+        return None
+    x, tau, _ = kernel.terms(factor, y)
+    square, zeta = np.square(x[:d]), y[:d]
+    spread, _ = dtrtrs(factor.lower, kernel.coupling(y).T, lower=1)
+    variance = 1.0 / zeta + np.square(spread).sum(axis=0) / np.square(2.0 * zeta)
+    mu = max(float((tau - zeta @ square) / (zeta @ variance)), 0.0)
+    correction = np.clip(square + mu * variance, PARAMS.coarse, 1.0 / PARAMS.coarse) ** 0.25
+    better = np.concatenate([correction * zeta, y[d:]])
+    return enlarged(better, d, kernel.factor, growth=1.25, tries=6)

@@ -1,0 +1,237 @@
+"""Proofs of semidefinite bounds: from floating-point multipliers to a bound that holds.
+
+The proof is that of `lipyomo.relaxations.semidefinite.verify`.  Its rounding margins need
+magnitudes of all coefficients of a form; magnitudes with every open unit at its steeper slope bound
+those of all forms with fewer open units, and are computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.base.arrays import lengths
+from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import OPEN
+from lipyomo.problems.affine.magnitudes import steepest
+from lipyomo.problems.affine.signal import SizeSignal, UnitMap, carry
+from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.problems.targets import ALL, Targets
+from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.semidefinite.choice import Ball
+from lipyomo.relaxations.semidefinite.columns import column_bounds
+from lipyomo.relaxations.semidefinite.products import pair_matrices
+from lipyomo.relaxations.semidefinite.signs import FixedSigns, joined_form
+from lipyomo.relaxations.semidefinite.verify import (
+    Products,
+    SizedForm,
+    VerifiedMatrix,
+    bound_from,
+    bounds_from,
+)
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A unit decision to be ruled out: open unit number `position`, switched `on` or off.
+
+    `step` is the multiple of the decision's hyperplane to subtract from the objective.
+    """
+
+    position: int
+    on: bool
+    step: float
+
+
+class Prover:
+    """Proves bounds of the targets under phases that decide at least what `phases` decide.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    targets : Targets
+    phases : ndarray of int8, shape (N,), optional
+        By default every kinked unit is open.
+    ball : {'l2', 'l1'}, optional
+        The ball of functionals of a target that stands for all of them.
+    join : bool, optional
+        Whether inputs may be joined whose partial derivatives keep their sign under `phases`.
+    pairs : Pairs, optional
+        Pairs of units that exclude each other under `phases`; each that is open has a multiplier.
+
+    Attributes
+    ----------
+    gradient_errors : ndarray, shape (k, d)
+        Rounding errors of the functionals' gradients under any such pattern.
+    signs : FixedSigns or None
+        Multipliers may be those of a form whose inputs are joined by them: there are fewer.
+    pairs : Pairs
+    """
+
+    def __init__(
+        self,
+        system: UnitSystem,
+        targets: Targets,
+        phases: FlatPhases | None = None,
+        ball: Ball = "l2",
+        join: bool = False,
+        pairs: Pairs | None = None,
+    ) -> None:
+        self._system, self._targets, self._ball = system, targets, ball
+        self.pairs = pairs or Pairs.none()
+        self._phases = system.root_phases() if phases is None else phases
+        network, d = system.network, system.tangents.input_dim
+        self._place = np.cumsum(self._phases == OPEN) - 1
+        terms = 2 * system.depth + network.output_dim + 6 + network.head.inputs
+        terms += sum(layer.inputs + 3 for layer in network.hidden)
+        terms += 0 if system.directions is None else system.inputs
+        self._rounding = 2.0 * terms * UNIT_ROUNDOFF + (system.depth + 2) * system.roughness
+        last = self._carried(SizeSignal(None, d, None), steepest(network.hidden))[1]
+        self.gradient_errors: FloatArray = self._rounding * last
+        self.signs: FixedSigns | None = None
+        if join and phases is not None:
+            self.signs = FixedSigns(system, targets, phases, self.gradient_errors)
+
+    def _carried(
+        self, start: SizeSignal, unit_maps: list[UnitMap]
+    ) -> tuple[list[FloatArray], FloatArray]:
+        """Magnitudes of all pre-activations, layer by layer, and of the objectives."""
+        network = self._system.tangent_magnitudes
+        head = np.abs(self._targets.functionals) @ network.head.sizes
+        layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, unit_maps)]
+        if not layers:
+            none = np.zeros((len(head), start.width - network.input_dim))
+            return layers, np.hstack([np.asarray(head), none])
+        signal = SizeSignal(layers[-1], start.width, None).past(unit_maps[-1])
+        return layers, np.asarray(head @ signal.matrix)
+
+    @cached_property
+    def _magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        """Those of the open units' rows, and of the objectives' (computed when first asked for)."""
+        system, unit_maps = self._system, []
+        layers, d = system.network.hidden, system.tangents.input_dim
+        for own, steep in zip(system.unit_maps(self._phases, d), steepest(layers), strict=True):
+            slope = np.abs(own.slope)
+            slope[own.units] = steep.slope[own.units]
+            unit_maps.append(UnitMap(slope, own.units, own.columns, np.abs(own.change)))
+        count = int(self._place[-1]) + 1 if system.count else 0
+        start = SizeSignal(None, d + count, None)
+        sizes, objective = self._carried(start, unit_maps)
+        rows = [size[own.units] for size, own in zip(sizes, unit_maps, strict=True)]
+        return np.concatenate([np.zeros((0, start.width)), *rows]), objective
+
+    def bound(self, form: NodeForm, target: int, multipliers: FloatArray) -> float:
+        """Proved upper bound of a target; infinite if the proof fails.
+
+        Parameters
+        ----------
+        form : NodeForm
+        target : int
+        multipliers : ndarray
+            (gamma if the target is a ball of functionals, zeta, lambda).
+        """
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
+        row = int(self._targets.rows[target])
+        rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
+        weights = None
+        if row == ALL and self._ball == "l1":
+            weights = multipliers[: multipliers.size - lam.size][: len(rows)]
+        matrix = VerifiedMatrix(sized, zeta, lam, products)
+        return bound_from(matrix, rows, zeta, grouped, weights)
+
+    def all_bounds(self, form: NodeForm, target: int, multipliers: FloatArray) -> FloatArray:
+        """What the multipliers of one target prove for every target, shape (T,).
+
+        Infinite where they prove nothing.
+        """
+        targets = self._targets
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
+        own = targets.columns[0] != ALL or targets.rows[0] == ALL
+        if own or sized.inputs < form.inputs:  # of no other target
+            found = np.full(targets.count, np.inf)
+            if targets.columns[0] != ALL:
+                found = self._by_column(column_bounds(self.sized(form), lam))
+            found[target] = min(found[target], self.bound(form, target, multipliers))
+            return found
+        matrix = VerifiedMatrix(sized, zeta, lam, products)
+        return bounds_from(matrix, targets.rows, zeta, grouped)
+
+    def exclude(
+        self, form: NodeForm, target: int, multipliers: FloatArray, tries: list[Exclusion]
+    ) -> FloatArray:
+        """Proved bounds of a target with one more unit decided, all from the same multipliers.
+
+        Where ``q . w = 0``, the objective c can be replaced by ``c - step q``: q is ``e_k`` for a
+        unit that is off and ``U_k - e_k`` for one that is on.
+
+        Returns
+        -------
+        ndarray, shape (len(tries),)
+            Infinite where the proof fails.
+        """
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
+        row, d = int(self._targets.rows[target]), sized.inputs
+        objective = np.repeat(sized.objective[row][None], len(tries), axis=0)
+        sizes = np.repeat(sized.objective_size[row][None], len(tries), axis=0)
+        for i, item in enumerate(tries):
+            k, sign = item.position, 1.0
+            if item.on:
+                objective[i] -= item.step * sized.rows[k]
+                sizes[i] += abs(item.step) * sized.row_size[k]
+                sign = -1.0
+            objective[i, d + k] -= sign * item.step
+            sizes[i] += np.abs(objective[i])
+            sizes[i, d + k] += abs(item.step)
+        changed = replace(
+            sized,
+            objective=objective,
+            objective_size=sizes,
+            rounding=sized.rounding + 4 * UNIT_ROUNDOFF,
+        )
+        matrix = VerifiedMatrix(changed, zeta, lam, products)
+        return bounds_from(matrix, np.arange(len(tries)), zeta, grouped)
+
+    def _by_column(self, entries: FloatArray) -> FloatArray:
+        """Bounds of targets that are one input each from bounds (k, d) of the entries."""
+        targets = self._targets
+        if targets.rows[0] != ALL:
+            return np.asarray(entries[targets.rows, targets.columns])
+        rounding = 1.0 + 2.0 * UNIT_ROUNDOFF * (len(entries) + 4)
+        if self._ball == "l1":
+            return np.asarray(entries.sum(axis=0)[targets.columns] * rounding)
+        return np.asarray(lengths(entries, axis=0)[targets.columns] * rounding)
+
+    def sized(self, form: NodeForm) -> SizedForm:
+        """The form with its magnitudes."""
+        d, place = form.inputs, self._place[form.units]
+        row_sizes, objective_sizes = self._magnitudes
+        if place.size < len(row_sizes):
+            columns = np.concatenate([np.arange(d), d + place])
+            row_sizes = row_sizes[np.ix_(place, columns)]
+            objective_sizes = objective_sizes[:, columns]
+        return SizedForm(form.rows, form.objective, row_sizes, objective_sizes, d, self._rounding)
+
+    def _sized(
+        self, form: NodeForm, target: int, multipliers: FloatArray
+    ) -> tuple[SizedForm, FloatArray, FloatArray, bool, Products | None]:
+        """The form that a target sees, zeta, lambda, whether zeta is one number, and products."""
+        column = int(self._targets.columns[target])
+        sized = self.sized(form)
+        if column != ALL:
+            sized = sized.seeing(np.array([column]))
+        count, pairs, products = form.units.size, self.pairs.among(form.units), None
+        if pairs.count:
+            split = multipliers.size - pairs.count
+            products = pair_matrices(pairs, multipliers[split:], count)
+            multipliers = multipliers[:split]
+        signs = None if self.signs is None else self.signs.of(target)
+        if signs is not None and multipliers.size - count < sized.inputs:
+            sized = joined_form(sized, signs)
+        head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
+        grouped = self._targets.input_norm == "l2" and column == ALL
+        d = sized.inputs
+        zeta = np.full(d, head[-1]) if grouped else head[head.size - d :]
+        return sized, zeta, lam, grouped, products

@@ -1,0 +1,519 @@
+"""Semidefinite bounds of all targets over a whole domain, better and better until stopped.
+
+All targets get a bound in closed form from one factorisation, and those in question are lowered
+together, with the same multipliers for all (`lipyomo.relaxations.semidefinite.shared`).  Then the
+target with the largest bound is lowered until another one has the largest, and so on; multipliers
+of one target prove bounds of all others at the cost of a solve.  Targets that are not in question
+are never touched.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+
+import numpy as np
+
+from lipyomo.base.numerics.pace import fits, pace, seconds_of
+from lipyomo.base.system.memory import LARGE
+from lipyomo.base.system.processes import MOMENT
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
+from lipyomo.problems.operator_norm import operator_norm
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import EXACT_TOLERANCE
+from lipyomo.problems.run import Clock
+from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.relaxations.cascade import Cascade
+from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.semidefinite.bounder import Bounder, Minimum, shaped
+from lipyomo.relaxations.semidefinite.choice import Ball, predicted_seconds, threads_for
+from lipyomo.relaxations.semidefinite.descent import Descent
+from lipyomo.relaxations.semidefinite.ellipsoids import (
+    ClosedForm,
+    blocks,
+    closed_form_cost,
+    closed_forms,
+)
+from lipyomo.relaxations.semidefinite.params import PARAMS
+
+
+def semidefinite_targets(problem: LipschitzProblem) -> Targets:
+    """The targets of a problem; those of an l1 output norm of many outputs as one ball.
+
+    Raises
+    ------
+    MethodError
+        If the dual ball has too many vertices.
+    """
+    norm, (d, *_, m) = problem.output_norm, problem.tangent_network.sizes
+    vertices = problem.dual_vertices
+    if norm.dual_ball == "cube" and (vertices is None or len(vertices) > ONE_BY_ONE):
+        columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
+        return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
+    return targets_of(problem)
+
+
+@dataclass(frozen=True)
+class RootCost:
+    """What the semidefinite bounds of a root are predicted to take.
+
+    Attributes
+    ----------
+    closed, proof, approach, step, full : float
+        Seconds of one quiet core for bounds in closed form, for a proof, for the first steps of a
+        descent and for its Newton steps, and for one target.
+    bytes : float
+    """
+
+    closed: float
+    proof: float
+    approach: float
+    step: float
+    full: float
+    bytes: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether the matrices fit into memory."""
+        return self.bytes <= LARGE
+
+
+def root_cost(
+    targets: Targets, inputs: int, units: int, layers: Sequence[int] | None = None
+) -> RootCost:
+    """Predict the cost of semidefinite bounds with so many inputs and open units.
+
+    Parameters
+    ----------
+    targets : Targets
+    inputs, units : int
+    layers : sequence of int, optional
+        The units, layer by layer; by default they all are in one.
+    """
+    single, whole = bool(targets.columns[0] != ALL), bool(targets.rows[0] == ALL)
+    functionals = len(targets.functionals) if whole else 1
+    euclidean = targets.input_norm == "l2" or single
+    ball: Ball = "l2" if whole else "vertices"
+    parts = (units,) if layers is None else tuple(layers)
+    return _cost(inputs, units, functionals, euclidean, single, ball, parts)
+
+
+@cache
+def _cost(
+    inputs: int,
+    units: int,
+    functionals: int,
+    euclidean: bool,
+    single: bool,
+    ball: Ball,
+    layers: tuple[int, ...],
+) -> RootCost:
+    """The cost by all that it depends on; every node asks for it."""
+    d = 1 if single else inputs
+    closed = seconds_of(closed_form_cost(inputs, layers))
+    proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
+    full = predicted_seconds(d, units, functionals, euclidean, ball)
+    step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
+    size = 48.0 * (d + units + functionals) ** 2  # six matrices at a time
+    return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """What parts of the work took the last time; zero before."""
+
+    proof: float = 0.0
+    approach: float = 0.0
+    step: float = 0.0
+
+    def after(self, descent: Descent) -> Seconds:
+        """With what a descent's next step is expected to take."""
+        name = "approach" if descent.approaching else "step"
+        return replace(self, **{name: descent.seconds})
+
+
+Report = Callable[[float], object]
+
+
+@dataclass(frozen=True, eq=False)
+class RootBounds:
+    """Proved bounds of all targets under some phases: a value, which `run` lowers.
+
+    Attributes
+    ----------
+    bounder : Bounder
+        Of the multipliers: with products of pairs, once these were found.
+    form : NodeForm
+    upper : ndarray, shape (T,)
+        Proved bounds.
+    cost : RootCost
+        What the bounds are predicted to take.
+    norm : OutputNorm, optional
+        The output norm, for a target that stands for all functionals (l2 unless it is l1).
+    tolerance : float
+        Relative accuracy of each minimum.
+    closed : ClosedForm, optional
+        Multipliers in closed form that all targets have in common, once these are known.
+    own : mapping of int to ClosedForm
+        Those of single functionals, by row.
+    shared : (ndarray, ndarray), optional
+        Multipliers zeta and lambda of all inputs that all targets were lowered with together.
+    asked_together : bool
+        Whether that was tried.
+    descents : mapping of int to Descent
+        Of the targets that were lowered one by one.
+    finished : frozenset of int
+        Those of which nothing more is to be gained.
+    stopped : bool
+        Whether there was no time for another step.
+    seconds : Seconds
+    """
+
+    bounder: Bounder
+    form: NodeForm
+    upper: FloatArray
+    cost: RootCost
+    norm: OutputNorm | None = None
+    tolerance: float = 1e-3
+    closed: ClosedForm | None = None
+    own: Mapping[int, ClosedForm] = field(default_factory=dict)
+    shared: tuple[FloatArray, FloatArray] | None = None
+    asked_together: bool = False
+    descents: Mapping[int, Descent] = field(default_factory=dict)
+    finished: frozenset[int] = frozenset()
+    stopped: bool = False
+    seconds: Seconds = Seconds()
+
+    @classmethod
+    def of(
+        cls,
+        system: UnitSystem,
+        targets: Targets,
+        phases: FlatPhases,
+        known: FloatArray | None = None,
+        norm: OutputNorm | None = None,
+        tolerance: float = 1e-3,
+        bounder: Bounder | None = None,
+        join: bool = False,
+    ) -> RootBounds:
+        """Bounds that are not begun yet.
+
+        Parameters
+        ----------
+        system : UnitSystem
+        targets : Targets
+        phases : ndarray of int8, shape (N,)
+        known : ndarray, shape (T,), optional
+            Bounds that are known already.
+        norm, tolerance
+            See `RootBounds`.
+        bounder : Bounder, optional
+            Whose multipliers are wanted; by default one of its own.
+        join : bool, optional
+            Whether that one may join inputs.
+        """
+        ball: Ball = "l1" if norm is not None and norm.dual_ball == "cube" else "l2"
+        form = system.form(phases)
+        layers = [part.stop - part.start for part in blocks(form.rows, form.inputs)]
+        cost = root_cost(targets, form.inputs, form.units.size, layers)
+        upper = np.full(targets.count, np.inf) if known is None else np.array(known, dtype=float)
+        bounder = bounder or Bounder(system, targets, phases, ball, join)
+        return cls(bounder, form, upper, cost, norm, tolerance)
+
+    @property
+    def targets(self) -> Targets:
+        """What is bounded."""
+        return self.bounder.targets
+
+    @property
+    def value(self) -> float:
+        """Upper bound of all targets."""
+        return float(self.upper.max(initial=0.0))
+
+    @property
+    def minima(self) -> dict[int, Minimum]:
+        """The least bounds in floating point of the targets that were lowered one by one."""
+        return {
+            target: Minimum(target, descent.kernel, descent.best)
+            for target, descent in self.descents.items()
+            if descent.best is not None
+        }
+
+    @property
+    def multipliers(self) -> dict[int, FloatArray]:
+        """Theirs: (gamma, zeta, lambda)."""
+        return {target: found.state.multipliers for target, found in self.minima.items()}
+
+    @property
+    def steps(self) -> int:
+        """Newton steps so far."""
+        return sum(found.state.iterations for found in self.minima.values())
+
+    def run(
+        self,
+        cutoff: float = 0.0,
+        clock: Clock | None = None,
+        report: Report | None = None,
+        closed_only: bool = False,
+        find: Callable[[], Pairs] | None = None,
+    ) -> RootBounds:
+        """Lower the bounds until the largest one is minimal, or below `cutoff`, or time is up.
+
+        Parameters
+        ----------
+        cutoff : float, optional
+            Bounds at or below it need not be lowered.
+        clock : Clock, optional
+            What does not fit into its time is left out.
+        report : callable, optional
+            Called with `value` whenever it has dropped.
+        closed_only : bool, optional
+            Whether the bounds in closed form are all that is wanted.
+        find : callable, optional
+            Finds pairs of units that exclude each other.  It is called once, when bounds without
+            their products have begun to fall slowly: before, cheaper steps get further.
+        """
+        clock = clock or Clock()
+        report = report or (lambda value: None)
+        root, cost = self.begun(cutoff, clock, report, closed_only), self.cost
+        if not root.form.units.size or root.value <= cutoff or not cost.fits:
+            return root
+        if not closed_only and not clock.fits(cost.approach + cost.proof):
+            root, closed_only = replace(root, stopped=True), True
+        by_column = root.targets.columns[0] != ALL  # these share all that a closed form has
+        if by_column and closed_only:
+            return root
+        with threads_for(cost.step):
+            return root._lowered(cutoff, clock, report, closed_only, find)
+
+    def begun(
+        self,
+        cutoff: float = 0.0,
+        clock: Clock | None = None,
+        report: Report | None = None,
+        closed_only: bool = False,
+    ) -> RootBounds:
+        """Bound all targets in closed form, and lower them together; parameters are those of `run`.
+
+        What is done already is not done again.
+        """
+        clock = clock or Clock()
+        report = report or (lambda value: None)
+        if not self.form.units.size:
+            return self._with(self._decided(), report)
+        root, cost = self, self.cost
+        if root.value <= cutoff or not cost.fits:
+            return root
+        with threads_for(cost.step):
+            new = root.closed is None and clock.fits(cost.closed + cost.proof, MOMENT)
+            root = root._closed(clock) if new else root
+            new = new and root.closed is not None
+            hurried = not closed_only and not fits(cost.step + 2.0 * cost.proof, clock.left)
+            if new and not hurried:
+                root = root._proved(0, root._closed_multipliers(), report)
+            if not closed_only:
+                root = root._lowered_together(cutoff, clock, report)
+            if new and hurried and root.shared is None:
+                root = root._proved(0, root._closed_multipliers(), report)
+        return root
+
+    def with_known(self, known: FloatArray) -> RootBounds:
+        """With bounds (T,) that were found otherwise."""
+        return replace(self, upper=np.fmin(self.upper, known))
+
+    def _with(self, found: FloatArray, report: Report) -> RootBounds:
+        """With bounds (T,) that are reported if they are lower."""
+        root = self.with_known(found)
+        if root.value < self.value:
+            report(root.value)
+        return root
+
+    def _proved(self, target: int, y: FloatArray, report: Report) -> RootBounds:
+        """With what the multipliers of a target prove of all."""
+        self.bounder.prover.sized(self.form)  # once
+        began = time.perf_counter()
+        root = self._with(self.bounder.prover.all_bounds(self.form, target, y), report)
+        return replace(root, seconds=replace(self.seconds, proof=time.perf_counter() - began))
+
+    def _decided(self) -> FloatArray:
+        """No open unit: the targets' values, with their rounding."""
+        jacobian, targets = self.form.jacobian, self.targets
+        norm = self.norm
+        if targets.rows[0] == ALL and norm is not None and norm.dual_ball == "cube":
+            exact = np.array([operator_norm(jacobian, targets.input_norm, norm).upper])
+            errors = np.array([float(self.bounder.prover.gradient_errors.sum())])
+        else:
+            exact, errors = targets.exact(jacobian), self.bounder.value_errors
+        return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
+
+    def _closed(self, clock: Clock) -> RootBounds:
+        """With multipliers in closed form; as it is if time is over."""
+        form, targets = self.form, self.targets
+        euclidean = targets.input_norm != "linf"
+        single = not (euclidean or targets.rows[0] == ALL)
+        rows = np.unique(targets.rows).tolist() if single else []
+        groups = [slice(None), *(slice(row, row + 1) for row in rows)]
+        objective, stop = form.objective, lambda: clock.expired
+        found, *forms = closed_forms(form.rows, objective, groups, form.inputs, euclidean, stop)
+        if found is None or not clock.fits(self.cost.proof, MOMENT):
+            return self
+        own = {row: own for row, own in zip(rows, forms, strict=True) if own is not None}
+        return replace(self, closed=found, own=own)
+
+    def _closed_multipliers(self) -> FloatArray:
+        """Multipliers in closed form that prove bounds of all targets."""
+        found, targets = self.closed, self.targets
+        assert found is not None
+        scale = found.zeta[:1] if targets.columns[0] != ALL else found.zeta
+        outer = np.zeros(0)
+        if targets.rows[0] == ALL:
+            outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
+        pairs = self.bounder.prover.pairs.among(self.form.units)
+        return np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
+
+    def _late(self, descent: Descent, clock: Clock) -> bool:
+        """Whether there is no time for a descent's next step and a proof; the clock is told."""
+        near, cost, seconds = descent.approaching, self.cost, self.seconds
+        step = descent.seconds or (seconds.approach if near else seconds.step)
+        step = step or (cost.approach if near else cost.step) * pace()
+        proof = seconds.proof or cost.proof * pace()
+        late = clock.left <= 1.5 * step + proof
+        if late:
+            clock.curtail()
+        return late
+
+    def _lowered_together(self, cutoff: float, clock: Clock, report: Report) -> RootBounds:
+        """With the bounds of all targets in question lowered with the same multipliers, once."""
+        start, cost = self.closed, self.cost
+        if start is None or self.asked_together or not clock.fits(cost.approach + cost.proof):
+            return self
+        root, questioned = replace(self, asked_together=True), np.flatnonzero(self.upper > cutoff)
+        kernel = self.bounder.shared(self.form, questioned)
+        if kernel is None:
+            return root
+        y = shaped(start.zeta, kernel.inputs, kernel.euclidean)
+        y = np.concatenate([y, start.lam])
+        begun = Descent.begun(kernel, self.tolerance, lambda: clock.expired, y)
+        descent = begun.lowered(stop=lambda now: not now.approaching or self._late(now, clock))
+        if descent.best is None:
+            return root
+        zeta, lam = np.split(descent.best.multipliers, [kernel.inputs])
+        zeta = shaped(zeta, self.form.inputs, kernel.euclidean)
+        seconds = replace(self.seconds, approach=descent.seconds)
+        root = replace(root, shared=(zeta, lam), seconds=seconds)
+        return root._proved(int(questioned[0]), np.concatenate([zeta, lam]), report)
+
+    def _aim(self, target: int, cutoff: float) -> float:
+        """Where a target is no longer the worst, or out of question."""
+        others = float(np.delete(self.upper, target).max(initial=0.0))
+        return max(cutoff, others) * (1.0 - EXACT_TOLERANCE)
+
+    def _lowered(
+        self,
+        cutoff: float,
+        clock: Clock,
+        report: Report,
+        closed_only: bool,
+        find: Callable[[], Pairs] | None,
+    ) -> RootBounds:
+        """With the largest bound lowered, one target after the other."""
+        root, done = self, set(self.finished)
+        while True:
+            worst = int(np.argmax(root.upper))
+            if worst in done or root.upper[worst] <= cutoff:
+                return root
+            descent = root.descents.get(worst)
+            if descent is None:
+                descent = root._descent(worst, clock)
+            elif root._late(descent, clock):
+                descent = None
+            if descent is None:
+                return replace(root, stopped=True)
+            if not closed_only:
+                aim = root._aim(worst, cutoff)
+                enough = partial(root._enough, clock=clock, pairing=find is not None)
+                descent = descent.lowered(aim, enough, patient=True)
+            seconds = root.seconds if closed_only else root.seconds.after(descent)
+            root = replace(root, descents={**root.descents, worst: descent}, seconds=seconds)
+            if descent.best is None:
+                done.add(worst)
+                continue
+            root = root._proved(worst, descent.best.multipliers, report)
+            if find is not None and (descent.centred or descent.done):
+                asked, find = find, None
+                if root._takes_pairs(worst, clock):
+                    root, done = root._paired(asked()), set()
+                    continue
+            # a target that meets its aim and is still the worst would come up for ever
+            stuck = descent.value <= root._aim(worst, cutoff) and root.upper[worst] >= root.value
+            if closed_only or descent.done or stuck:
+                done.add(worst)
+            if descent.done:
+                root = replace(root, finished=root.finished | {worst})
+
+    def _enough(self, descent: Descent, clock: Clock, pairing: bool) -> bool:
+        """Whether a descent is to pause: for products of pairs, or since time is over."""
+        return (pairing and descent.centred) or self._late(descent, clock)
+
+    def _descent(self, target: int, clock: Clock) -> Descent | None:
+        """A descent from a closed form; None if there is no time for that one and its proof."""
+        cost, own = self.cost, self.own.get(int(self.targets.rows[target]))
+        kernel = self.bounder.kernel(self.form, target)
+        known = self.shared or (None if own is None else (own.zeta, own.lam))
+        if not clock.fits(cost.proof if known is not None else cost.closed + cost.proof):
+            return None
+        start = None if known is None else self.bounder.fitted(kernel, target, *known)
+        descent = Descent.begun(kernel, self.tolerance, lambda: clock.expired, start)
+        return None if descent.best is None and clock.expired else descent
+
+    def _takes_pairs(self, target: int, clock: Clock) -> bool:
+        """Whether products of pairs can be used, and steps with them fit into the time left."""
+        cost = PARAMS.usual_steps * self.cost.step
+        return clock.fits(cost) and self.bounder.takes_pairs(self.form, target)
+
+    def _paired(self, pairs: Pairs) -> RootBounds:
+        """With the products of those pairs of units that promise most where descents are."""
+        chosen = self.bounder.best_pairs(self.form, self.multipliers, pairs)
+        if not chosen.count:
+            return self
+        bounder = self.bounder.with_pairs(chosen)
+        descents = {
+            target: descent.extended(bounder.kernel(self.form, target))
+            for target, descent in self.descents.items()
+        }
+        return replace(self, bounder=bounder, descents=descents, finished=frozenset())
+
+
+def tighten_root(
+    root: RootBounds,
+    cascade: Cascade,
+    clock: Clock,
+    report: Report | None = None,
+    cutoff: float = 0.0,
+    find: Callable[[], Pairs] | None = None,
+) -> RootBounds:
+    """Go from the quick stages to the semidefinite ones, with the joint stage in between.
+
+    Parameters
+    ----------
+    root : RootBounds
+        Begins with the bounds of `cascade`.
+    cascade : Cascade
+        Its joint stage is run.
+    clock : Clock
+    report : callable, optional
+        Called with proved bounds of all targets.
+    cutoff : float, optional
+        Bounds at or below it need not be lowered.
+    find : callable, optional
+        Finds pairs of units that exclude each other, where their products can be used.
+    """
+    root = root.begun(cutoff, clock, report)
+    cascade.tighten(root.upper)
+    cascade.run(("joint",))
+    root = root.with_known(cascade.bounds_of(root.targets))
+    return root.run(cutoff, clock, report, find=find)

@@ -1,0 +1,334 @@
+"""Lipschitz constants as quadratic programs: Shor's relaxation, HR-1 and HR-2.
+
+Chen, Lasserre, Magron and Pauwels (NeurIPS 2020) write the constant as a polynomial program in
+the input x, the direction t and the derivatives y in {0, 1} of the units.  In their form for one
+hidden layer,
+
+    max  t^T A^T diag(y) c,    y (y - 1) = 0,   (y - 1/2)(A x + b) >= 0,   t^2 <= 1,   x in the box.
+
+For more layers the products ``s = y u`` (u the tangent) and the units' outputs are variables of
+their own, so that everything stays quadratic:  s (1 - y) = y (u - s) = s (u - s) = 0.  Units that
+the domain decides are eliminated.
+
+The second order of the hierarchy ("HR-2") adds order-2 moment matrices on the pairs {y_k, z_k}
+and {x_j, t_j} (z_k = a_k x + b_k).  The convex hulls of the quadratic monomials on these
+two-dimensional cells are known: a box needs its four products of bounds (Anstreicher and Burer,
+2010), the cell of a unit with z in [l, u] needs
+
+    y z >= 0,   (1 - y)(-z) >= 0,   y (u - z) >= 0,   (1 - y)(z - l) >= 0,
+    z (u y + l (1 - y) - z) >= 0.
+
+These products are added instead of moment matrices: no bound of order 2, or of any order, on the
+same cells is tighter, and the matrix does not grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import IntArray, dense
+from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import OPEN
+from lipyomo.problems.affine.magnitudes import switched_sizes
+from lipyomo.problems.affine.signal import FloatSignal, UnitMap
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.relaxations.linear import LayerBounds, tangent_bounds
+from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
+
+
+@dataclass
+class _Products:
+    """Constraints in the making: pairs of linear forms, as sparse rows."""
+
+    left: list[sp.csr_array]
+    right: list[sp.csr_array]
+    equal: list[bool]
+    magnitudes: list[FloatArray]
+    columns: FloatArray
+    """Magnitudes of the variables (one) and of the extended forms."""
+
+    def add(
+        self,
+        left: FloatArray,
+        right: FloatArray,
+        equal: bool = False,
+        magnitudes: tuple[FloatArray | None, FloatArray | None] = (None, None),
+    ) -> range:
+        """Row by row ``left * right >= 0`` (or = 0); returns their numbers.
+
+        `magnitudes` are those of the rows where something in them may have cancelled.
+        """
+        left, right = np.atleast_2d(left), np.atleast_2d(right)
+        first = len(self.equal)
+        self.left.append(sp.csr_array(left))
+        self.right.append(sp.csr_array(right))
+        self.equal.extend([equal] * len(left))
+        pair = [
+            np.abs(rows) @ self.columns if magnitude is None else magnitude
+            for rows, magnitude in zip((left, right), magnitudes, strict=True)
+        ]
+        self.magnitudes.append(np.stack(np.broadcast_arrays(*pair), axis=1))
+        return range(first, len(self.equal))
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the variables stand: 0 is the constant, then t, y, s, x and h.
+
+    Behind the `total` variables come the forms z / size of the open units, `width` columns in all.
+    """
+
+    total: int
+    width: int
+    t: IntArray
+    y: list[IntArray]
+    s: list[IntArray]
+    x: IntArray
+    h: list[IntArray]
+    z: list[IntArray]
+
+
+def _places(d: int, directions: int, open_units: list[int], forward: bool) -> _Places:
+    """Number the variables; s and h are needed below the last layer only."""
+    position = 1
+
+    def take(count: int) -> IntArray:
+        nonlocal position
+        taken = np.arange(position, position + count, dtype=np.int64)
+        position += count
+        return taken
+
+    inner = open_units[:-1]
+    t, y = take(directions), [take(k) for k in open_units]
+    s = [take(k) for k in inner]
+    x = take(d if forward else 0)
+    h = [take(k if forward else 0) for k in inner]
+    total = position
+    z = [take(k if forward else 0) for k in open_units]
+    return _Places(total, position, t, y, s, x, h, z)
+
+
+def program_size(problem: LipschitzProblem, bounds: LayerBounds, cells: bool) -> tuple[int, int]:
+    """Variables, extended forms included, and about how many products a `ShorModel` would have."""
+    d, local = problem.network.input_dim, problem.domain.is_bounded
+    directions = problem.tangent_network.input_dim
+    counts = [int(np.count_nonzero(phase == OPEN)) for phase in bounds.phases]
+    inner, last = sum(counts[:-1]), sum(counts[-1:])
+    inputs = directions + (d if local else 0)
+    if cells and local and problem.input_norm == "linf":
+        inputs += 4 * directions
+    unit, passed = (6 if cells else 2) if local else 1, (16 if cells else 8) if local else 4
+    products = inputs + unit * (inner + last) + passed * inner
+    return _places(d, directions, counts, local).width, products
+
+
+class ShorModel:
+    """The quadratic program of one functional of a network.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Reduced; its output norm is not looked at.
+    bounds : LayerBounds
+        Of its pre-activations.
+    functional : ndarray, shape (m,)
+    cells : bool
+        Whether to add the products of HR-2.
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        bounds: LayerBounds,
+        functional: FloatArray,
+        cells: bool,
+    ) -> None:
+        network, domain = problem.network, problem.domain
+        self._problem, self._bounds, self._cells = problem, bounds, cells
+        self._open = [np.flatnonzero(phase == OPEN) for phase in bounds.phases]
+        self._local = domain.is_bounded
+        along = problem.tangent_network
+        counts = [len(k) for k in self._open]
+        self._places = _places(network.input_dim, along.input_dim, counts, self._local)
+        self._anchors = np.zeros(self._places.total - 1, dtype=np.int64)
+        total, width = self._places.total, self._places.width
+        self._products = _Products([], [], [], [], np.ones(width))
+        self._objective_mass = 0.0
+        self._objective = np.zeros((total, total))
+        self._extension = np.zeros((width - total, total))
+        self._tangents = tangent_bounds(along, bounds, problem.input_norm)
+        self._one = self._unit([0])[0]
+        self._inputs()
+        self._layers(functional)
+
+    def program(self) -> QuadraticProgram:
+        """The program, in variables scaled to [-1, 1]."""
+        ball = self._places.t if self._problem.input_norm == "l2" else np.zeros(0, dtype=np.int64)
+        pairs = zip(self._problem.network.layers, self._problem.tangent_network.layers, strict=True)
+        steps = sum(max(layer.inputs, along.inputs) + 8 for layer, along in pairs)
+        return QuadraticProgram(
+            0.5 * (self._objective + self._objective.T),
+            sp.csr_array(sp.vstack(self._products.left)),
+            sp.csr_array(sp.vstack(self._products.right)),
+            self._extension,
+            np.array(self._products.equal, dtype=bool),
+            self._anchors,
+            ball,
+            np.concatenate(self._products.magnitudes),
+            self._objective_mass,
+            4.0 * steps * UNIT_ROUNDOFF,
+        )
+
+    def _unit(self, index: IntArray | list[int]) -> FloatArray:
+        """Rows of the identity."""
+        places = np.asarray(index, dtype=np.int64)
+        rows = np.zeros((places.size, self._places.width))
+        rows[np.arange(places.size), places] = 1.0
+        return rows
+
+    def _anchor(self, places: IntArray) -> None:
+        """``(1 - w)(1 + w) >= 0`` for each of these variables."""
+        rows = self._unit(places)
+        self._anchors[places - 1] = list(self._products.add(self._one - rows, self._one + rows))
+
+    def _inputs(self) -> None:
+        """Directions and inputs: boxes, and their products for HR-2."""
+        places = self._places
+        self._anchor(places.t)
+        self._anchor(places.x)
+        if self._cells and self._local and self._problem.input_norm == "linf":
+            t, x = self._unit(places.t), self._unit(places.x)
+            if self._problem.directions is not None:  # each with the input that it moves most
+                x = x[dense(abs(self._problem.directions)).argmax(axis=0)]
+            for sign in (1.0, -1.0):
+                self._products.add(self._one + sign * t, self._one + x)
+                self._products.add(self._one + sign * t, self._one - x)
+
+    def _layers(self, functional: FloatArray) -> None:
+        """Carry tangents and pre-activations forward as linear forms."""
+        network, domain, places = self._problem.network, self._problem.domain, self._places
+        tangent = FloatSignal(self._unit(places.t), places.width, None)
+        along = self._problem.tangent_network
+        u_magnitudes = switched_sizes(along, np.ones(along.input_dim), False)
+        value: FloatSignal | None = None
+        z_magnitudes = u_magnitudes
+        if self._local:
+            start = (0.5 * (domain.upper - domain.lower))[:, None] * self._unit(places.x)
+            start[:, 0] += 0.5 * (domain.upper + domain.lower)
+            value = FloatSignal(start, places.width, 0)
+            z_magnitudes = switched_sizes(
+                network, np.abs(domain.upper) + np.abs(domain.lower), True
+            )
+        weights = np.asarray(functional @ along.head.weight)
+        self._objective_mass = float(np.abs(functional) @ u_magnitudes[-1])
+        last = len(network.hidden) - 1
+        for position, layer in enumerate(network.hidden):
+            tangent = tangent.through(along.layers[position])
+            value = None if value is None else value.through(layer)
+            u_magnitude, z_magnitude = u_magnitudes[position], z_magnitudes[position]
+            self._units(position, value, z_magnitude)
+            unit_map = UnitMap.of(layer, self._bounds.phases[position])
+            if position == last:
+                self._finish(unit_map, np.asarray(tangent.matrix), weights)
+            else:
+                tangent, value = self._pass_on(
+                    position, unit_map, tangent, value, u_magnitude, z_magnitude
+                )
+        if not network.hidden:
+            self._objective[0] += (weights @ np.asarray(tangent.matrix))[: places.total]
+
+    def _units(self, position: int, value: FloatSignal | None, z_magnitude: FloatArray) -> None:
+        """Derivatives of the open units and how they hang on the pre-activations."""
+        units, places = self._open[position], self._places.y[position]
+        if units.size == 0:
+            return
+        y = self._unit(places)
+        off = self._one - y
+        # -(y (1 - y)) = y^2 - y: the sign is free, written so that the anchor adds to the diagonal
+        self._anchors[places - 1] = list(self._products.add(y, off, equal=True))
+        if value is None:
+            return
+        z = np.asarray(value.matrix)
+        low, high = self._bounds.lower[position][units], self._bounds.upper[position][units]
+        size = np.maximum(-low, high)
+        virtual = self._places.z[position]
+        total = self._places.total
+        self._extension[virtual - total] = (z[units] / size[:, None])[:, :total]
+        self._products.columns[virtual] = z_magnitude[units] / size
+        form = self._unit(virtual)
+        if not self._cells:
+            self._products.add(y - 0.5 * self._one, form)
+            return
+        low, high = (low / size)[:, None], (high / size)[:, None]
+        self._products.add(y, form)
+        self._products.add(off, -form)
+        self._products.add(y, high * self._one - form)
+        self._products.add(off, form - low * self._one)
+        self._products.add(form, high * y + low * off - form)
+
+    def _finish(self, unit_map: UnitMap, u: FloatArray, weights: FloatArray) -> None:
+        """The objective: ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
+        u = u[:, : self._places.total]
+        self._objective[0] += (weights * unit_map.slope) @ u
+        change = unit_map.change * weights[unit_map.units]
+        self._objective[self._places.y[-1]] += change[:, None] * u[unit_map.units]
+
+    def _pass_on(
+        self,
+        position: int,
+        unit_map: UnitMap,
+        tangent: FloatSignal,
+        value: FloatSignal | None,
+        u_magnitude: FloatArray,
+        z_magnitude: FloatArray,
+    ) -> tuple[FloatSignal, FloatSignal | None]:
+        """Outputs of a layer that is not the last: ``s = y u`` and ``h = y z`` as variables."""
+        units, y = unit_map.units, self._unit(self._places.y[position])
+
+        def switched(
+            signal: FloatSignal,
+            places: IntArray,
+            low: FloatArray,
+            high: FloatArray,
+            magnitude: FloatArray,
+        ) -> tuple[FloatSignal, FloatArray, FloatArray]:
+            size = np.maximum(-low, high)[units]
+            size = np.where(size > 0, size, 1.0)
+            form = np.asarray(signal.matrix)[units] / size[:, None]
+            self._switch(y, places, form, magnitude[units] / size)
+            own = replace(unit_map, columns=places, change=unit_map.change * size)
+            return signal.past(own), form, size
+
+        known, own = self._tangents, self._places
+        tangent, _, _ = switched(
+            tangent, own.s[position], known.lower[position], known.upper[position], u_magnitude
+        )
+        if value is None:
+            return tangent, None
+        low, high = self._bounds.lower[position], self._bounds.upper[position]
+        value, form, size = switched(value, own.h[position], low, high, z_magnitude)
+        relu, one = self._unit(own.h[position]), self._one[None, :].repeat(units.size, axis=0)
+        self._products.add(relu, one)
+        self._products.add(relu - form, one, magnitudes=(1.0 + z_magnitude[units] / size, None))
+        return tangent, value
+
+    def _switch(
+        self, y: FloatArray, places: IntArray, form: FloatArray, magnitude: FloatArray
+    ) -> None:
+        """Variables for ``y * form``, for forms that are bounded by one and their magnitudes."""
+        self._anchor(places)
+        switched = self._unit(places)
+        rest, rest_magnitude = form - switched, 1.0 + magnitude
+        off = self._one - y
+        self._products.add(switched, off, equal=True)
+        self._products.add(y, rest, equal=True, magnitudes=(None, rest_magnitude))
+        self._products.add(switched, rest, equal=True, magnitudes=(None, rest_magnitude))
+        if self._cells:
+            for sign in (1.0, -1.0):
+                one = self._one + sign * form
+                self._products.add(y, one, magnitudes=(None, rest_magnitude))
+                self._products.add(off, one, magnitudes=(None, rest_magnitude))

@@ -1,0 +1,325 @@
+"""From multipliers to a proved bound: no factorisation or solver is trusted as it stands.
+
+With ``|v|_inf <= 1`` (or ``|v|_2 <= 1``) and ``s_k (u_k - s_k) = 0`` every w of the network has
+``w^T C w <= tau``, so for C positive definite ``|c.w| <= sqrt(tau c^T C^{-1} c)``.
+
+Proved here, for the exact C of the exact weights:
+
+1. Variables are scaled so that C has a unit diagonal, and the inputs' block is eliminated
+   (``K = M - E^T E / 4`` is positive definite if and only if C is).
+2. The distance between the exact K and the computed one is bounded in the Frobenius norm from the
+   magnitudes of `SizedForm`.
+3. K is accepted if a Cholesky factorisation of ``K - shift I`` runs through, with the shift above
+   that distance and above the factorisation's own rounding (Rump, "Verification of positive
+   definiteness", BIT 46, 2006).  This leaves a lower bound kappa of the least eigenvalue.
+4. ``c^T C^{-1} c`` (or the largest eigenvalue of ``N C^{-1} N^T``) is bounded from an approximate
+   solution by its residual and kappa.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.lapack import dtrtri
+
+from lipyomo.base.arrays import IntArray, lengths
+from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.networks.network import FloatArray
+from lipyomo.relaxations.semidefinite.definite import cholesky_or_none, cholesky_slack
+
+Products = tuple[sp.csr_array, sp.csr_array]
+
+
+@dataclass(frozen=True)
+class SizedForm:
+    """Tangents of open units and functionals as rows in ``w = (v, s)``, with their rounding.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (F, d + F)
+        U; row k has no entries in s_k, s_{k+1}, ...
+    objective : ndarray, shape (k, d + F)
+        N, one row a functional.
+    row_size, objective_size : ndarray
+        Magnitudes, same shapes; ``|computed - exact| <= rounding * magnitude``.
+    inputs : int
+        d.
+    rounding : float
+    """
+
+    rows: FloatArray
+    objective: FloatArray
+    row_size: FloatArray
+    objective_size: FloatArray
+    inputs: int
+    rounding: float
+
+    @property
+    def count(self) -> int:
+        """Number of open units F."""
+        return len(self.rows)
+
+    def seeing(self, inputs: IntArray) -> SizedForm:
+        """The form with some of the inputs only."""
+        keep = np.concatenate([inputs, np.arange(self.inputs, self.rows.shape[1])])
+        return replace(
+            self,
+            rows=self.rows[:, keep],
+            objective=self.objective[:, keep],
+            row_size=self.row_size[:, keep],
+            objective_size=self.objective_size[:, keep],
+            inputs=len(inputs),
+        )
+
+    def select(self, functionals: IntArray) -> SizedForm:
+        """The form with some of the objective rows only."""
+        return replace(
+            self,
+            objective=self.objective[functionals],
+            objective_size=self.objective_size[functionals],
+        )
+
+
+def _norm(matrix: FloatArray) -> float:
+    flat = matrix.ravel("K")
+    return math.sqrt(flat @ flat)
+
+
+class VerifiedMatrix:
+    """The exact matrix C of some multipliers, proved positive definite.
+
+    Parameters
+    ----------
+    form : SizedForm
+    zeta : ndarray, shape (d,)
+        Positive; equal entries for a Euclidean ball.
+    lam : ndarray, shape (F,)
+        Positive.
+    products : (sparse array, sparse array), optional
+        Multipliers of products of two units that vanish, see `pair_matrices`.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the proof went through; no bound may be taken otherwise.
+    kappa : float
+        Proved lower bound of the least eigenvalue of the scaled K.
+    """
+
+    def __init__(
+        self,
+        form: SizedForm,
+        zeta: FloatArray,
+        lam: FloatArray,
+        products: Products | None = None,
+    ) -> None:
+        d, count = form.inputs, form.count
+        self._form = form
+        values = np.concatenate([zeta, lam])
+        self.accepted = bool(values.min(initial=1.0) > 0 and values.max(initial=1.0) < math.inf)
+        if not self.accepted:
+            return
+        root = np.sqrt(values)
+        scale = self._scale = 1.0 / root
+        left = root[d:, None]
+        rows, sizes = form.rows * scale, form.row_size * scale
+        rows *= left
+        sizes *= left
+        rounding, plain = form.rounding + 8 * UNIT_ROUNDOFF, np.zeros((0, 0))
+        if products is not None:
+            rows, sizes, plain, terms = self._with_products(products, rows, sizes, scale)
+            rounding += (terms + 8) * UNIT_ROUNDOFF
+        # the scaled C is [[I, -E/2], [-E^T/2, M]], E = rows_v^T, M = I - sym(rows_s)
+        self._E = np.ascontiguousarray(rows[:, :d].T)
+        states = rows[:, d:]
+        K = states + states.T  # matrices may be large: few are made
+        K *= -0.5
+        K.reshape(-1)[:: count + 1] += 1.0
+        inner = self._E.T @ self._E
+        inner *= 0.25
+        K -= inner
+        if plain.size:
+            K += plain
+        self._K = np.add(K, K.T, out=inner)
+        self._K *= 0.5
+        steps = UNIT_ROUNDOFF * (8 + d)
+        error_E = rounding * _norm(sizes[:, :d])
+        error_M = rounding * _norm(sizes[:, d:]) + 2 * UNIT_ROUNDOFF * math.sqrt(count)
+        error_M += 32 * UNIT_ROUNDOFF * _norm(plain)
+        size_E = _norm(self._E)
+        self._distance = (
+            error_M
+            + 0.5 * size_E * error_E
+            + 0.25 * error_E**2
+            + steps * size_E**2
+            + 4 * UNIT_ROUNDOFF * _norm(self._K)
+        )
+        self._size_E, self._error_E = size_E + error_E, error_E
+        self.kappa = self._least_eigenvalue()
+        self.accepted = self.kappa > 0
+
+    def _with_products(
+        self, products: Products, rows: FloatArray, sizes: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
+        """Scaled rows and magnitudes with those of products, what is added to M, and their terms.
+
+        ``s^T P (s - u)`` adds the rows ``P U`` like lambda does, and, as ``s^T S s``, itself to M.
+        """
+        form, unit = self._form, self._scale[self._form.inputs :]
+        implied, exclusive = products
+        rows = rows + unit[:, None] * (implied @ form.rows) * scale
+        sizes = sizes + unit[:, None] * (abs(implied) @ form.row_size) * scale
+        plain = (0.5 * (implied + implied.T) + exclusive).toarray()
+        terms = int(np.diff(implied.indptr).max(initial=0))
+        return rows, sizes, unit[:, None] * plain * unit, terms
+
+    def _least_eigenvalue(self) -> float:
+        """A proved lower bound of the least eigenvalue of the exact K; 0 if there is no proof."""
+        count = len(self._K)
+        if count == 0:
+            return 1.0
+        factor = cholesky_or_none(self._K)
+        if factor is None:
+            return 0.0
+        needed = self._distance + cholesky_slack(float(self._K.trace()) + 1.0, count)
+        self._inverse, _ = dtrtri(factor, lower=1, overwrite_c=1)
+        estimate = 0.5 / _norm(self._inverse) ** 2
+        for shift in (estimate, 0.1 * estimate, 2.0 * needed):
+            if shift > needed:
+                shifted = self._K.copy()
+                shifted.reshape(-1)[:: count + 1] -= shift
+                if cholesky_or_none(shifted, overwrite=True) is not None:
+                    return float(shift - needed)
+        return 0.0
+
+    def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Solve ``K x = r`` for the columns r of `right` (F, k), in the scaled variables.
+
+        Returns
+        -------
+        solution : ndarray, shape (F, k)
+        rest : ndarray, shape (k,)
+            Proved bounds of ``|r - K x|`` for the exact K.
+        square : ndarray, shape (k,)
+            Proved bounds of ``r^T K^{-1} r``, but for the last few roundings.
+        """
+        solution = self._inverse.T @ (self._inverse @ right)
+        steps = UNIT_ROUNDOFF * (len(right) + 4)
+        parts = (right, solution, right - self._K @ solution)
+        size_r, size_x, rest = ((1.0 + steps) * lengths(part, axis=0) for part in parts)
+        rest += self._distance * size_x + steps * (_norm(self._K) * size_x + size_r)
+        square = (right * solution).sum(axis=0) + size_x * rest + rest**2 / self.kappa
+        square += steps * size_r * size_x
+        return solution, rest, np.maximum(square, 0.0)
+
+    def quadratic(self, rows: IntArray, weights: FloatArray | None = None) -> float:
+        """Upper bound of ``max_y sqrt(y^T N C^{-1} N^T y)`` over a ball of functionals y.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (k,)
+            The objective rows that make up N.
+        weights : ndarray, shape (k,), optional
+            The ball is ``y^T diag(weights) y <= sum weights``, which holds the cube; without
+            weights it is the Euclidean unit ball.
+        """
+        form, d = self._form, self._form.inputs
+        scale = np.ones(len(rows)) if weights is None else np.sqrt(weights.sum() / weights)
+        scale = scale[:, None]
+        c = scale * form.objective[rows] * self._scale
+        c_inputs, c_units = c[:, :d], c[:, d:]
+        sizes = form.objective_size[rows] * self._scale
+        error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _norm(scale * sizes)
+        right = c_units + 0.5 * (c_inputs @ self._E)
+        size_inputs, size_units = _norm(c_inputs), _norm(c_units)
+        size_right = size_units + 0.5 * self._size_E * size_inputs
+        error_right = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
+        gram = c_inputs @ c_inputs.T
+        slack = UNIT_ROUNDOFF * (d + 8) * size_inputs**2
+        if form.count:
+            solution, rests, _ = self.solve(right.T)
+            rest, size_y = _norm(rests), _norm(solution)
+            gram = gram + right @ solution
+            slack += size_y * rest + rest**2 / self.kappa
+            slack += UNIT_ROUNDOFF * (form.count + 4) * size_right * size_y
+        square = _largest_eigenvalue(gram) + slack
+        spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
+        root = math.sqrt(max(square, 0.0)) + spread / math.sqrt(self.kappa) + error_c
+        return root * (1.0 + 8 * UNIT_ROUNDOFF)
+
+    def quadratics(self, rows: IntArray) -> FloatArray:
+        """Upper bounds of ``sqrt(c^T C^{-1} c)`` for each of some objective rows c, shape (k,)."""
+        form, d = self._form, self._form.inputs
+        c = form.objective[rows] * self._scale
+        c_inputs, c_units = c[:, :d], c[:, d:]
+        sizes = form.objective_size[rows] * self._scale
+        error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _lengths(sizes)
+        right = c_units + 0.5 * (c_inputs @ self._E)
+        size_inputs, size_units = _lengths(c_inputs), _lengths(c_units)
+        size_right = size_units + 0.5 * self._size_E * size_inputs
+        error_right = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
+        square = size_inputs**2
+        if form.count:
+            square += self.solve(right.T)[2]
+        spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
+        root = np.sqrt(square) + spread / math.sqrt(self.kappa) + error_c
+        return np.asarray(root * (1.0 + 8 * UNIT_ROUNDOFF))
+
+
+def _lengths(rows: FloatArray) -> FloatArray:
+    """Euclidean lengths of the rows, rounded up."""
+    return np.asarray(lengths(rows) * (1.0 + UNIT_ROUNDOFF * (rows.shape[1] + 4)))
+
+
+def _largest_eigenvalue(gram: FloatArray) -> float:
+    """Upper bound of the largest eigenvalue of the symmetric part of `gram`."""
+    if len(gram) == 1:
+        return float(gram[0, 0])
+    symmetric = 0.5 * (gram + gram.T)
+    top = float(np.linalg.eigvalsh(symmetric)[-1])
+    return top + 8 * UNIT_ROUNDOFF * len(gram) ** 2 * _norm(symmetric)
+
+
+def bound_from(
+    matrix: VerifiedMatrix,
+    rows: IntArray,
+    zeta: FloatArray,
+    grouped: bool,
+    weights: FloatArray | None = None,
+) -> float:
+    """Proved upper bound of ``max_y |y^T N w|``; infinite if `matrix` is not accepted.
+
+    Parameters
+    ----------
+    matrix : VerifiedMatrix
+    rows : ndarray of int
+        Objective rows: one for a functional, several for a ball of them.
+    zeta : ndarray, shape (d,)
+        Those of `matrix`.
+    grouped : bool
+        Euclidean ball of directions (tau = zeta) instead of the cube (tau = sum zeta).
+    weights : ndarray, optional
+        See `VerifiedMatrix.quadratic`.
+    """
+    if not matrix.accepted:
+        return float("inf")
+    if len(rows) == 1 and weights is None:
+        return float(bounds_from(matrix, rows, zeta, grouped)[0])
+    return matrix.quadratic(rows, weights) * _root_of_tau(zeta, grouped)
+
+
+def bounds_from(
+    matrix: VerifiedMatrix, rows: IntArray, zeta: FloatArray, grouped: bool
+) -> FloatArray:
+    """Proved upper bounds of ``|c . w|`` for each of some objective rows c; see `bound_from`."""
+    if not matrix.accepted:
+        return np.full(len(rows), np.inf)
+    return matrix.quadratics(rows) * _root_of_tau(zeta, grouped)
+
+
+def _root_of_tau(zeta: FloatArray, grouped: bool) -> float:
+    tau = float(zeta.max(initial=0.0)) if grouped else float(zeta.sum())
+    return math.sqrt(tau) * (1.0 + UNIT_ROUNDOFF * (len(zeta) + 8))

@@ -1,0 +1,499 @@
+"""One functional over the cube of directions, with the inputs eliminated.
+
+With zeta diagonal, ``C = [[Z, -E/2], [-E^T/2, M]]``, ``E = U_v^T diag(lambda)``, and the inputs are
+eliminated: ``K = M - E^T Z^{-1} E / 4`` is as small as the number F of open units, and
+
+    C^{-1} = [[Z^{-1} + W W^T, V], [V^T, K^{-1}]],      W = Z^{-1} E L^{-T} / 2,  K = L L^T.
+
+The Newton system in (zeta, lambda) has d + F unknowns.  Its block in zeta is the elementwise
+product of ``C_vv^{-1}`` with ``mu C_vv^{-1} + 2 x x^T``; all its blocks come from O(d F^2 + d^2 F)
+work.  Products of pairs of units that vanish (`lipyomo.relaxations.linear.pairs`) are further terms
+
+    + pi s_i s_j   or   + pi s_i (s_j - u_j),      pi of any sign,
+
+so that all terms are ``sym(a b^T)`` with a among the e_k, and b among the ``e_k - U_k`` or the e_k:
+with the matrix P of the multipliers of the former, E becomes ``U_v^T P^T``.  With the Gram matrix
+``N = U_v Z^{-1} U_v^T`` and ``Q = 1 - U_s - N P^T / 2``, rows of ``C^{-1}`` and its products with
+the ``b_k = e_k - U_k`` are
+
+    C^{-1} b = K^{-1} Q^T for the units,      b^T C^{-1} b = Q K^{-1} Q^T + N.
+
+It is solved in one of two ways, whichever is predicted to be cheaper:
+
+- `direct`: written out and factorised, (d + F)^3 / 3;
+- `conjugate`: its block in zeta is a diagonal plus ``2 X W W^T X`` (X = diag of the primal v) plus
+  the elementwise square of ``mu^{1/2} W W^T``.  The first two are inverted exactly by Woodbury's
+  formula and precondition conjugate gradients, to which the third is applied as
+  ``diag(W (W^T diag(p) W) W^T)``: O(d F^2) an iteration, no d x d matrix anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.blas import dger
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+
+from lipyomo.networks.network import FloatArray
+from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.semidefinite.dense import inverse_of, solved_system
+from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
+from lipyomo.relaxations.semidefinite.kernel import (
+    Factor,
+    NewtonSystem,
+    State,
+    balance,
+    bound_of,
+    longest_step,
+    relative_drop,
+)
+from lipyomo.relaxations.semidefinite.params import PARAMS
+from lipyomo.relaxations.semidefinite.products import pair_matrices
+
+
+def _add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
+    """Add an outer product to a matrix whose rows are contiguous, in one pass."""
+    dger(1.0, right, left, a=matrix.T, overwrite_a=1)
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """What one factorisation gives."""
+
+    gram: FloatArray
+    lower: FloatArray
+    tau: float
+    logdet: float
+
+    def scaled(self, scale: float, order: int) -> _Factor:
+        """The factor of C times `scale`."""
+        return _Factor(
+            self.gram / scale,
+            math.sqrt(scale) * self.lower,
+            scale * self.tau,
+            self.logdet + order * float(np.log(scale)),
+        )
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Parts of the gradient and the Hessian that both ways of solving need.
+
+    Attributes
+    ----------
+    half : ndarray, shape (d, F)
+        ``Z^{-1} E / 2``.
+    K_inverse : ndarray, shape (F, F)
+    A, B_inputs : ndarray, shape (d, F)
+        Inputs' rows of ``C^{-1} e_k`` and ``C^{-1} b_k``, with ``b_k = e_k - U_k``.
+    B_units, BB : ndarray, shape (F, F)
+        Units' rows of ``C^{-1} b_k``, and ``b_j^T C^{-1} b_k``.
+    slack : ndarray, shape (F,)
+        ``b_k . x``.
+    """
+
+    half: FloatArray
+    K_inverse: FloatArray
+    A: FloatArray
+    B_inputs: FloatArray
+    B_units: FloatArray
+    BB: FloatArray
+    slack: FloatArray
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """The vectors a and b of all T terms, multiplied with each other over C^{-1}.
+
+    Attributes
+    ----------
+    AA, AB, BB : ndarray, shape (T, T)
+    A_inputs, B_inputs : ndarray, shape (d, T)
+        Inputs' rows of ``C^{-1} a`` and ``C^{-1} b``.
+    """
+
+    AA: FloatArray
+    AB: FloatArray
+    BB: FloatArray
+    A_inputs: FloatArray
+    B_inputs: FloatArray
+
+
+class WideKernel:
+    """One functional over the cube of directions, with the inputs eliminated.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (F, d + F)
+        Tangents U of the open units.
+    objective : ndarray, shape (d + F,)
+    inputs : int
+        d.
+    direct : bool, optional
+        How to solve Newton's equations.
+    pairs : Pairs, optional
+        Of open units, by their positions; multipliers of theirs follow lambda.
+
+    Attributes
+    ----------
+    free : int
+        Number of those.
+    """
+
+    outputs = 0
+    euclidean = False
+    rank_one = True
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        objective: FloatArray,
+        inputs: int,
+        direct: bool = False,
+        pairs: Pairs | None = None,
+    ) -> None:
+        self.rows, self.inputs, self.order = rows, inputs, rows.shape[1]
+        self.objective, self._direct = objective, direct
+        self._rows_inputs = np.ascontiguousarray(rows[:, :inputs])
+        self._columns = np.ascontiguousarray(rows[:, :inputs].T)
+        self._triangle = np.eye(len(rows)) - rows[:, inputs:]
+        self._c_inputs, self._c_units = objective[:inputs], objective[inputs:]
+        self._pairs, count = pairs or Pairs.none(), len(rows)
+        self.free = self._pairs.count
+        # the terms' a and b among the e_k, and among the (e_k - U_k) followed by the e_k
+        self._left = np.concatenate([np.arange(count), self._pairs.first])
+        right = self._pairs.second + np.where(self._pairs.exclusive, count, 0)
+        self._right = np.concatenate([np.arange(count), right])
+
+    def of(self, objective: FloatArray) -> WideKernel:
+        """The kernel of another functional over the same form."""
+        return WideKernel(self.rows, objective, self.inputs, self._direct, self._pairs)
+
+    def _split(self, y: FloatArray) -> tuple[FloatArray, sp.csr_array | None, sp.csr_array | None]:
+        """lambda, the pairs' part of P, and symmetric products of two units."""
+        lam, pi = y[self.inputs : self.order], y[self.order :]
+        if not self.free:
+            return lam, None, None
+        return lam, *pair_matrices(self._pairs, pi, len(lam))
+
+    @staticmethod
+    def _weighted(
+        lam: FloatArray, more: sp.csr_array | None, v: FloatArray, transposed: bool = False
+    ) -> FloatArray:
+        """``P v`` or ``P^T v`` for the columns of `v`."""
+        found = lam * v if v.ndim == 1 else lam[:, None] * v
+        if more is not None:
+            found += (more.T if transposed else more) @ v
+        return np.asarray(found)
+
+    def coupling(self, y: FloatArray) -> FloatArray:
+        """E, shape (d, F)."""
+        lam, more, _ = self._split(y)
+        found = self._columns * lam
+        if more is not None:
+            found += (more @ self._rows_inputs).T
+        return found
+
+    def factor(self, y: FloatArray) -> Factor | None:
+        """Factorise K; None if C is not positive definite."""
+        zeta, (lam, more, products) = y[: self.inputs], self._split(y)
+        if not (zeta.min(initial=1.0) > 0 and lam.min(initial=1.0) > 0):
+            return None
+        spread = self._rows_inputs / np.sqrt(zeta)
+        gram = spread @ spread.T
+        K = self._weighted(lam, more, gram).T
+        K *= -0.25
+        K += self._triangle
+        K = self._weighted(lam, more, K)
+        if products is not None:
+            K += products.toarray()
+        K += K.T
+        K *= 0.5
+        lower, info = dpotrf(K.T, lower=1, clean=1, overwrite_a=1)
+        if info:
+            return None
+        logdet = 2.0 * float(np.log(lower.diagonal()).sum()) + float(np.log(zeta).sum())
+        return _Factor(gram, lower, float(zeta.sum()), logdet)
+
+    def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
+        """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
+        lam, more, _ = self._split(y)
+        ratio = self._c_inputs / y[: self.inputs]
+        passed = self._weighted(lam, more, self._rows_inputs @ ratio)
+        right = 0.5 * self._c_units + 0.25 * passed
+        units, _ = dpotrs(factor.lower, right, lower=1)
+        quarter = float(right @ units) + 0.25 * float(ratio @ self._c_inputs)
+        seen = self._weighted(lam, more, units, transposed=True) @ self._rows_inputs
+        inputs = 0.5 * (self._c_inputs + seen) / y[: self.inputs]
+        return np.concatenate([inputs, units]), factor.tau, quarter
+
+    def logdet(self, factor: Factor, y: FloatArray) -> float:
+        """Log-determinant of C."""
+        return float(factor.logdet)
+
+    def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
+        """Multipliers in closed form, zeta enlarged until C is definite."""
+        found = closed_form(self.rows, self.objective[None], self.inputs, False, stop)
+        if found is None:
+            return None
+        nothing = np.zeros(self.free)
+        y = found.definite(lambda y: self.factor(np.concatenate([y, nothing])))
+        return None if y is None else np.concatenate([y, nothing])
+
+    def expand(self, step: FloatArray) -> FloatArray:
+        """The step itself: all multipliers are free."""
+        return step
+
+    def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
+        """About the largest step at which C is still semidefinite."""
+        d, triangle, lower = self.inputs, self._triangle, factor.lower
+        root, (lam, more, _) = np.sqrt(y[:d]), self._split(y)
+        d_zeta, (d_lam, d_more, products) = step[:d], self._split(step)
+
+        def product(v: FloatArray) -> FloatArray:
+            units, _ = dtrtrs(lower, v[d:], lower=1, trans=1)
+            switched = self._weighted(d_lam, d_more, units, transposed=True)
+            along = self._columns @ self._weighted(lam, more, units, transposed=True)
+            inputs = (v[:d] + 0.5 * along / root) / root
+            first = (d_zeta * inputs - 0.5 * (self._columns @ switched)) / root
+            slack = triangle @ units - self._rows_inputs @ inputs
+            second = self._weighted(d_lam, d_more, slack) + switched @ triangle
+            second += self._weighted(lam, more, self._rows_inputs @ (first / root))
+            if products is not None:
+                second += 2.0 * (products @ units)
+            second *= 0.5
+            rest, _ = dtrtrs(lower, second, lower=1)
+            return np.concatenate([first, rest])
+
+        shrinking = np.flatnonzero(step[: self.order] < 0)
+        simple = float((-y[shrinking] / step[shrinking]).min(initial=np.inf))
+        return min(simple, longest_step(product, self.order))
+
+    def _blocks(self, factor: _Factor, y: FloatArray, x: FloatArray) -> _Blocks:
+        one_over, (lam, more, _) = 1.0 / y[: self.inputs], self._split(y)
+        half = 0.5 * self.coupling(y) * one_over[:, None]
+        K_inverse = np.ascontiguousarray(inverse_of(np.asfortranarray(factor.lower)))
+        Q = self._triangle - 0.5 * self._weighted(lam, more, factor.gram).T
+        B_units = K_inverse @ Q.T
+        B_inputs = half @ B_units
+        B_inputs -= one_over[:, None] * self._columns
+        BB = Q @ B_units
+        BB += factor.gram
+        slack = self._triangle @ x[self.inputs :] - self._rows_inputs @ x[: self.inputs]
+        return _Blocks(half, K_inverse, half @ K_inverse, B_inputs, B_units, BB, slack)
+
+    def system(
+        self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
+    ) -> NewtonSystem | None:
+        """Newton's equations in all multipliers.
+
+        With ``C^{-1} + x x^T / mu`` in place of ``C^{-1}`` products of its entries give the second
+        derivatives of `quarter` as well, and a matrix of rank one too much.
+        """
+        parts, d = self._blocks(factor, y, x), self.inputs
+        x_inputs, states, slack = x[:d], x[d:], parts.slack
+        a, b = states[self._left], np.concatenate([slack, states])[self._right]
+        squares, both = np.square(x_inputs), a * b
+        plain = np.concatenate([1.0 - squares, -both])
+        inverse = np.hstack([parts.B_units, parts.K_inverse]) if self.free else parts.B_units
+        units = -inverse[self._left, self._right]
+        if self._direct:
+            inner = parts.A @ parts.half.T
+            inner.flat[:: d + 1] += 1.0 / y[:d]
+            inputs = -inner.diagonal()
+        for matrix, left, right in (
+            (parts.K_inverse, states, states),
+            (parts.B_units, states, slack),
+            (parts.BB, slack, slack),
+            (parts.A, x_inputs, states),
+            (parts.B_inputs, x_inputs, slack),
+        ):
+            _add_outer(matrix, left, right / mu)
+        terms = self._terms(parts)
+        H_units = terms.AB * terms.AB.T
+        H_units += np.multiply(terms.AA, terms.BB, out=terms.BB)
+        H_units *= 0.5 * mu
+        _add_outer(H_units, -both, both / mu)
+        H_mixed = np.multiply(terms.A_inputs, terms.B_inputs, out=terms.B_inputs)
+        H_mixed *= mu
+        _add_outer(H_mixed, -squares, both / mu)
+        if not self._direct:
+            found = _Conjugate(factor, parts.half, y[:d], x_inputs, mu, H_units, H_mixed)
+            return found.system(plain, np.concatenate([-found.variance, units]))
+        _add_outer(inner, x_inputs, x_inputs / mu)
+        corner = np.square(inner, out=inner)
+        corner *= mu
+        _add_outer(corner, -squares, squares / mu)
+        hessian = np.empty((d + a.size, d + a.size))  # of which the upper triangle is read
+        hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
+        return solved_system(plain, np.concatenate([inputs, units]), hessian)
+
+    def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
+        """Derivatives of the barrier function by the logarithms of zeta and lambda."""
+        d, one_over, lam = self.inputs, 1.0 / y[: self.inputs], y[self.inputs : self.order]
+        spread, _ = dtrtrs(factor.lower, 0.5 * self.coupling(y).T * one_over, lower=1)
+        variance = one_over + np.einsum("ij,ij->j", spread, spread)
+        inverse = inverse_of(factor.lower)
+        units = np.einsum("ij,ij->i", inverse, self._triangle)
+        units -= 0.5 * (np.einsum("ij,ij,j->i", inverse, factor.gram, lam))
+        x = x.reshape(len(x), -1)
+        slack = self._triangle @ x[d:] - self._rows_inputs @ x[:d]
+        moments = np.concatenate([np.square(x[:d]), x[d:] * slack]).sum(axis=1)
+        found = -y * (moments + mu * np.concatenate([variance, units]))
+        found[:d] += y[:d]
+        return np.asarray(found)
+
+    def _terms(self, parts: _Blocks) -> _Terms:
+        """Products of the terms' vectors, those of pairs included."""
+        K, B = parts.K_inverse, parts.B_units
+        if not self.free:
+            return _Terms(K, B, parts.BB, parts.A, parts.B_inputs)
+        left, right = self._left, self._right
+        wide = np.hstack([B, K])
+        return _Terms(
+            K.take(left, 0).take(left, 1),
+            wide.take(left, 0).take(right, 1),
+            np.vstack([np.hstack([parts.BB, B.T]), wide]).take(right, 0).take(right, 1),
+            parts.A.take(left, 1),
+            np.hstack([parts.B_inputs, parts.A]).take(right, 1),
+        )
+
+    def state(
+        self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
+    ) -> State:
+        """The state at these multipliers, both halves of its bound made equal."""
+        scale = balance(tau, quarter)
+        balanced = factor.scaled(scale, self.order)
+        return State(y * scale, bound_of(tau, quarter), x / scale, balanced)
+
+    def moments(self, factor: Factor, y: FloatArray, pairs: Pairs) -> FloatArray:
+        """About ``<s_i, s_j>`` or ``<s_i, s_j - u_j>`` of pairs whose products are not used yet.
+
+        In the moments ``x x^T + mu C^{-1}``, mu as it would be at a central point.
+        """
+        d, x = self.inputs, self.terms(factor, y)[0]
+        parts, zeta = self._blocks(factor, y, x), y[:d]
+        variance = 1.0 / zeta + np.einsum("ij,ij->i", parts.A, parts.half)
+        mu = max(float((zeta.sum() - zeta @ np.square(x[:d])) / (zeta @ variance)), 0.0)
+        i, j, exclusive = pairs.first, pairs.second, pairs.exclusive
+        mean = x[d:][i] * np.where(exclusive, x[d:][j], parts.slack[j])
+        spread = np.where(exclusive, parts.K_inverse[i, j], parts.B_units[i, j])
+        return np.asarray(mean + mu * spread)
+
+    def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """As for a dense kernel."""
+        parts = self._blocks(state.factor, state.multipliers, state.primal)
+        off = np.square(state.primal[self.inputs :]) / np.diagonal(parts.K_inverse)
+        on = np.square(parts.slack) / np.diagonal(parts.BB)
+        return relative_drop(off, state.value), relative_drop(on, state.value)
+
+
+class _Conjugate:
+    """Newton's equations by preconditioned conjugate gradients."""
+
+    def __init__(
+        self,
+        factor: _Factor,
+        half: FloatArray,
+        zeta: FloatArray,
+        x: FloatArray,
+        mu: float,
+        H_units: FloatArray,
+        H_mixed: FloatArray,
+    ) -> None:
+        self._d, self._mu, self._H_units, self._H_mixed = len(zeta), mu, H_units, H_mixed
+        self._W = dtrtrs(factor.lower, half.T, lower=1)[0].T
+        one_over = 1.0 / zeta
+        lengths = np.square(self._W).sum(axis=1)
+        self.variance = one_over + lengths
+        self._plain = 2.0 * x**2 * one_over + mu * one_over * (one_over + 2.0 * lengths)
+        self._squares = lengths**2
+        self._Q = np.sqrt(2.0) * x[:, None] * self._W
+
+    def _apply(self, p: FloatArray) -> FloatArray:
+        """Hessian times `p`."""
+        W, Q = self._W, self._Q
+        p_inputs, p_units = p[: self._d], p[self._d :]
+        inner = (W.T * p_inputs) @ W
+        inputs = (
+            self._plain * p_inputs
+            + Q @ (Q.T @ p_inputs)
+            + self._mu * ((W @ inner) * W).sum(axis=1)
+            + self._H_mixed @ p_units
+        )
+        return np.concatenate([inputs, self._H_mixed.T @ p_inputs + self._H_units @ p_units])
+
+    def _preconditioner(self) -> Callable[[FloatArray], FloatArray] | None:
+        """Inverse of the Hessian with the squared part replaced by a diagonal.
+
+        Its own diagonal comes closest; its row sums are larger but always positive definite.
+        """
+        row_sums = ((self._W @ (self._W.T @ self._W)) * self._W).sum(axis=1)
+        identity = np.eye(self._Q.shape[1])
+        for squared in (self._squares, row_sums):
+            D = self._plain + self._mu * squared
+            scaled = self._Q / D[:, None]
+            try:
+                inner = np.asarray(np.linalg.cholesky(identity + self._Q.T @ scaled))
+                mixed = self._woodbury(self._H_mixed, D, scaled, inner)
+                schur = self._H_units - self._H_mixed.T @ mixed
+                schur[np.diag_indices_from(schur)] += 1e-12 * np.diagonal(self._H_units)
+                lower = np.asarray(np.linalg.cholesky(schur))
+            except np.linalg.LinAlgError:
+                continue
+
+            def solve(
+                r: FloatArray,
+                D: FloatArray = D,
+                scaled: FloatArray = scaled,
+                inner: FloatArray = inner,
+                mixed: FloatArray = mixed,
+                lower: FloatArray = lower,
+            ) -> FloatArray:
+                first = self._woodbury(r[: self._d], D, scaled, inner)
+                rest = r[self._d :] - self._H_mixed.T @ first
+                units, _ = dpotrs(lower, rest, lower=1)
+                return np.concatenate([first - mixed @ units, units])
+
+            return solve
+        return None
+
+    def _woodbury(
+        self, right: FloatArray, D: FloatArray, scaled: FloatArray, inner: FloatArray
+    ) -> FloatArray:
+        """``(diag(D) + Q Q^T)^{-1} right``."""
+        plain = right / (D[:, None] if right.ndim == 2 else D)
+        small, _ = dpotrs(inner, self._Q.T @ plain, lower=1)
+        return np.asarray(plain - scaled @ small)
+
+    def system(self, plain: FloatArray, barrier: FloatArray) -> NewtonSystem | None:
+        """Newton's equations; None if there is no preconditioner."""
+        precondition = self._preconditioner()
+        if precondition is None:
+            return None
+
+        def solve(right: FloatArray) -> FloatArray:
+            residual, x = right, np.zeros_like(right)
+            z = precondition(residual)
+            p, size = z, float(residual @ z)
+            first = size
+            for _ in range(PARAMS.krylov):
+                product = self._apply(p)
+                curvature = float(p @ product)
+                if not curvature > 0:
+                    break
+                step = size / curvature
+                x = x + step * p
+                residual = residual - step * product
+                z = precondition(residual)
+                new = float(residual @ z)
+                if not new > PARAMS.coarse**2 * first:
+                    break
+                p, size = z + new / size * p, new
+            return x
+
+        return NewtonSystem(plain, barrier, solve)

@@ -1,0 +1,239 @@
+"""Checkpoints: the state of a search in one file of plain arrays, replaced in one step.
+
+The file is a line with a digest of all that follows, and NumPy's ``.npz`` without pickled objects:
+what the pipeline encodes, the engine's own numbers, and what is known without any search.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from lipyomo.base.errors import LipyomoError
+from lipyomo.base.system.outputs import (
+    CHECKPOINT,
+    CHECKPOINT_START,
+    OutputError,
+    check_output,
+    is_of,
+    look,
+    shown,
+    why,
+    written,
+)
+from lipyomo.networks.digest import rest_digest
+from lipyomo.networks.network import FloatArray
+from lipyomo.search.engine.params import Params
+from lipyomo.search.engine.protocol import Arrays
+
+VERSION = b"9"
+
+_OWNER, _BEST, _UPPER = "known.owner", "known.best", "known.upper"
+
+
+class CheckpointError(LipyomoError):
+    """A checkpoint cannot be read, belongs to another problem, or would be lost."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known with or without a search.
+
+    Attributes
+    ----------
+    best : ndarray or None
+        The best point.
+    upper : float
+        A proved bound.
+    """
+
+    best: FloatArray | None = None
+    upper: float = math.inf
+
+
+class Checkpoint:
+    """The file in which a search keeps its state: a context that writes what is known soon.
+
+    Parameters
+    ----------
+    path : Path
+    owner : mapping of str to str
+        A digest of each part of what is searched, by its name: the file of another problem is
+        refused, and the refusal names what differs.
+    resume : bool, optional
+        Go on from the file, if it is there.
+    overwrite : bool, optional
+        Replace a checkpoint that is there.
+    known : callable, optional
+        What is known so far; it is asked from another thread as well.
+    params : Params, optional
+
+    Attributes
+    ----------
+    before : Known or None
+        What the file held, if the search is resumed.
+    state : dict of str to ndarray, or None
+        The state that it held; None where a search ended before it had a root.
+    trouble : str or None
+        Why the state could not be written the last time.
+
+    Raises
+    ------
+    CheckpointError
+        If there is a checkpoint that is neither to be resumed nor replaced, or it cannot be read.
+    OutputError
+        If the file cannot be written, or is no checkpoint.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        owner: Mapping[str, str],
+        resume: bool = False,
+        overwrite: bool = False,
+        known: Callable[[], Known] = Known,
+        params: Params | None = None,
+    ) -> None:
+        check_checkpoint(path, resume, overwrite)
+        self._path, self._owner, self._known = path, owner, known
+        self.before: Known | None = None
+        self.state: Arrays | None = None
+        if resume and _is_there(path):
+            self.before, self.state = self._load()
+        self.trouble: str | None = None
+        self._written = self.before is not None
+        self._writing = threading.Lock()
+        self._over = threading.Event()
+        early = (params or Params()).checkpoint_seconds
+        self._early = threading.Thread(target=self._save_early, args=(early,), daemon=True)
+
+    def __enter__(self) -> Checkpoint:
+        if not self._written:
+            self._early.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if kind is None or not issubclass(kind, LipyomoError):
+            self.save({})
+
+    def save(self, state: Arrays) -> None:
+        """Write the state of a search; what is there stays whole until the new file is.
+
+        If that fails, `trouble` says why, and the search can go on.  An empty state, of a search
+        without a root, replaces nothing.
+        """
+        with self._writing:
+            if self._written and not state:  # a search was faster
+                return
+            known = self._known()
+            data: dict[str, Any] = {
+                _OWNER: np.array([*self._owner.values()]),
+                _BEST: np.zeros(0) if known.best is None else known.best,
+                _UPPER: np.array(known.upper),
+            }
+            try:
+                with written(self._path, CHECKPOINT) as stream:
+                    _write_signed(stream, data | state)
+            except OutputError as error:
+                self.trouble = str(error)
+            else:
+                self.trouble, self._written = None, True
+
+    def _save_early(self, seconds: float) -> None:
+        """Write what is known after some seconds, if the search is not over by then."""
+        if not self._over.wait(seconds):
+            self.save({})
+
+    def _load(self) -> tuple[Known, Arrays | None]:
+        data = _read_signed(self._path)
+        owner, best, upper = (data.pop(name) for name in (_OWNER, _BEST, _UPPER))
+        parts = zip(self._owner.items(), owner.tolist(), strict=True)
+        others = [name for (name, own), its in parts if own != its]
+        if others:
+            raise CheckpointError(
+                f"the checkpoint {shown(self._path)} belongs to another {', another '.join(others)}"
+                ".  Remedy: give the same problem, or another file"
+            )
+        return Known(best if best.size else None, float(upper)), data or None
+
+
+def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:
+    """Refuse a file in which no search can keep its state.
+
+    Raises
+    ------
+    CheckpointError
+        If there is a checkpoint that is neither to be resumed nor replaced.
+    OutputError
+        If the file cannot be written, or is no checkpoint.
+    """
+    check_output(path, CHECKPOINT)
+    if _is_there(path) and not (resume or overwrite):
+        raise CheckpointError(
+            f"there is a checkpoint {shown(path)} already.  Remedy: go on from it (--resume, "
+            "resume=True), replace it (--overwrite, overwrite=True), or give another name"
+        )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file holds anything; devices and pipes do not."""
+    there = look(path)
+    return there is not None and path.is_file() and there.st_size > 0
+
+
+def _write_signed(stream: BinaryIO, data: dict[str, Any]) -> None:
+    """Write arrays behind the digest of what is written."""
+    first = CHECKPOINT_START + VERSION + b" %064d\n" % 0
+    stream.write(first)
+    np.savez(stream, **data)
+    stream.seek(len(first))
+    digest = rest_digest(stream)
+    stream.seek(0)
+    stream.write(CHECKPOINT_START + VERSION + f" {digest}\n".encode())
+    stream.seek(0, 2)
+
+
+def _read_signed(path: Path) -> Arrays:
+    """Read the arrays of a file that is as it was written.
+
+    Raises
+    ------
+    CheckpointError
+        If it is not.
+    """
+    anew = "Remedy: begin anew (--overwrite, overwrite=True, instead of --resume)"
+    try:
+        if not is_of(path, CHECKPOINT):
+            raise CheckpointError(f"{shown(path)} is no checkpoint.  Remedy: give another file")
+        with path.open("rb") as stream:
+            line = stream.readline(200)[len(CHECKPOINT_START) :].rstrip()
+            version, _, digest = line.partition(b" ")
+            if version != VERSION:
+                raise CheckpointError(
+                    f"the checkpoint {shown(path)} is one of another version of lipyomo.  {anew}"
+                )
+            begin = stream.tell()
+            if rest_digest(stream).encode() != digest:
+                raise CheckpointError(
+                    f"the checkpoint {shown(path)} is damaged: it is not what was written.  {anew}"
+                )
+            stream.seek(begin)
+            with np.load(stream, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint {shown(path)} cannot be read: {why(error)}"
+        ) from None

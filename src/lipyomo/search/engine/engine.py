@@ -1,0 +1,357 @@
+"""The engine: take the nodes with the largest bounds, split them, and keep what may still matter.
+
+It knows no networks.  It owns the time, the order of nodes (`queue.py`), who splits them
+(`workers.py`), the incumbent and the upper end (`standing.py`), and what is saved
+(`checkpoint.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+from lipyomo.base.system.parallel import Workers
+from lipyomo.base.system.processes import MOMENT
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import FloatArray
+from lipyomo.problems.run import Clock
+from lipyomo.search.engine.checkpoint import Checkpoint
+from lipyomo.search.engine.params import Params
+from lipyomo.search.engine.protocol import Incumbent, N, Outcome, Pipeline, T
+from lipyomo.search.engine.queue import Batch, Queue
+from lipyomo.search.engine.standing import Standing
+from lipyomo.search.engine.workers import Team
+
+News = Callable[[FloatArray | None, float, int, str], object]
+"""Hears of a better point (or None), the bound so far, the number of nodes, and a message."""
+
+
+@dataclass(frozen=True)
+class Found(Generic[N]):
+    """What a search found.
+
+    Attributes
+    ----------
+    best : Incumbent
+    upper : float
+        A proved bound of the whole, whatever is attained.
+    complete : bool
+        Whether no node is left that may hold something better than the cutoff.
+    root : float
+        Bound of the root.
+    counters : mapping of str to int
+    fathomed : list of (node, float)
+        What the pipeline recorded.
+    starved : bool
+        Whether memory ran out.
+    """
+
+    best: Incumbent
+    upper: float
+    complete: bool
+    root: float
+    counters: Mapping[str, int]
+    fathomed: list[tuple[N, float]]
+    starved: bool = False
+
+
+class Engine(Generic[N, T]):
+    """Branch and bound.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+    clock : Clock
+    workers : Workers, optional
+        Not entered yet; by default this process does everything.
+    checkpoint : Checkpoint, optional
+        Written now and then, and at the end; the search goes on from the state that it held.
+    news : callable, optional
+        Hears of points and bounds, not all of the latter proved yet.
+    report : callable, optional
+        Hears of proved bounds of the whole.
+    params : Params, optional
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline[N, T],
+        clock: Clock,
+        *,
+        workers: Workers[Any, Any] | None = None,
+        checkpoint: Checkpoint | None = None,
+        news: News | None = None,
+        report: Callable[[float], object] | None = None,
+        params: Params | None = None,
+    ) -> None:
+        self._pipeline, self._clock = pipeline, clock
+        self._workers, self._checkpoint = workers, checkpoint
+        self._news, self._report = news, report
+        self._params = params = params or Params()
+        self._queue: Queue[N] = Queue(pipeline.nbytes, pipeline.cool, params)
+        self._standing = Standing(next_improvement=params.first_improvement)
+        self._fathomed: list[tuple[N, float]] = []
+        self._team: Team[N, T] | None = None
+        self._batch_seconds = 0.0
+        self._reported = -math.inf
+        self._saves_at = 0.0
+
+    @with_one_blas_thread
+    def run(self) -> Found[N]:
+        """Search until nothing is left, or time is up, or the user has enough.
+
+        An interrupt ends the search, as does memory that runs out; a second one ends what is done
+        about the first: then bounds are not proved any further.
+        """
+        starved = False
+        try:
+            try:
+                self._search()
+                self._save()
+                return self._found(self._proved_upper())
+            except (KeyboardInterrupt, MemoryError) as error:
+                starved = isinstance(error, MemoryError)
+                self._clock.stop()
+                self._save()
+                return self._found(self._proved_upper(), starved)
+        except (KeyboardInterrupt, MemoryError):
+            self._clock.stop()
+            return self._found(self._known_upper(), starved)
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        self._begin()
+        if self._workers is not None and self._fathom_waiting():
+            self._search_together(self._workers)
+        while self._fathom_waiting() and not self._clock.expired:
+            self._split_next()
+
+    @property
+    def _cutoff(self) -> float:
+        return self._pipeline.cutoff(self._standing.best.value)
+
+    def _begin(self) -> None:
+        """Start at the root, or where a checkpoint left off."""
+        state = None if self._checkpoint is None else self._checkpoint.state
+        if state is not None:
+            known = Standing.decode(state)
+            self._standing = replace(known, root=math.inf)
+            self._enter_all(self._pipeline.decode(state), known.root)
+        else:
+            root = self._pipeline.root(self._clock, self._hear)
+            self._batch_seconds = root.seconds
+            nodes = [*root.outcome.children, *root.outcome.returned]
+            bound = max([node.bound for node in nodes], default=root.outcome.closed)
+            self._enter_all(root.outcome, bound)
+            if nodes and root.effort:
+                self._improve(root.effort, [])
+        self._note()
+
+    def _enter_all(self, outcome: Outcome[N], root: float) -> None:
+        """Enter nodes that cover the whole; only then the root's bound counts as known."""
+        self._enter(Batch(), outcome)
+        self._standing = replace(self._standing, root=root)
+
+    def _fathom_waiting(self) -> bool:
+        """Fathom nodes that come next and are not above the cutoff; whether any other waits."""
+        while (node := self._queue.next) is not None:
+            cutoff = self._cutoff
+            if node.bound > cutoff:
+                return True
+            batch = self._queue.take_last(self._pipeline.together(node), cutoff)
+            self._enter(batch, self._pipeline.settle(batch, cutoff))
+        return False
+
+    def _split_next(self) -> None:
+        """Replace the best nodes by their children."""
+        if self._clock.left < self._batch_seconds:  # what is left is for the lower end
+            self._improve(1.0, self._seeds)
+            self._note()
+            return
+        began = self._clock.seconds
+        batch = self._take()
+        task = self._pipeline.plan(batch, travels=False)
+        outcome = self._pipeline.process(task, self._clock, lambda: None)
+        self._enter(batch, self._pipeline.adopt(outcome))
+        self._batch_seconds = self._clock.seconds - began
+        self._after_batch(self._seeds)
+
+    def _take(self) -> Batch[N]:
+        """The next batch: large where many nodes wait, or where a full queue is emptied."""
+        queue, params, together = self._queue, self._params, self._together
+        workers = 1 if self._team is None else self._team.size
+        share = queue.ordered // (params.waiting * workers)
+        least = min(together // params.waiting, -(-queue.ordered // workers))
+        most = together if queue.dives else min(together, max(share, least))
+        return queue.take(max(most, 1), self._cutoff)
+
+    @property
+    def _seeds(self) -> list[N]:
+        """Some of the best waiting nodes."""
+        return self._queue.first(self._params.waiting * self._together)
+
+    @property
+    def _together(self) -> int:
+        """How many nodes like the next one are worth splitting together."""
+        node = self._queue.next
+        return 1 if node is None else self._pipeline.together(node)
+
+    def _enter(self, batch: Batch[N], outcome: Outcome[N]) -> None:
+        """Enter what became of a batch; only then it leaves the books."""
+        self._standing = self._standing.after(outcome)
+        self._fathomed.extend(outcome.fathomed)
+        self._queue.enter(batch, [*outcome.children, *outcome.returned])
+
+    def _after_batch(self, seeds: list[N]) -> None:
+        """What is done now and then: primal heuristics, news, checkpoints."""
+        work = self._standing.nodes * self._pipeline.weight()
+        if work >= self._standing.next_improvement:
+            often = self._params.improvement
+            more = 1.0 + (work - self._standing.next_improvement) / often
+            self._standing = replace(self._standing, next_improvement=work + often)
+            self._improve(more, seeds)
+        self._note()
+        began = self._clock.seconds
+        if self._checkpoint is not None and began >= self._saves_at:
+            self._save()
+            now = self._clock.seconds
+            pause = (now - began) / self._params.checkpoint_share
+            self._saves_at = now + max(pause, self._params.checkpoint_seconds)
+
+    def _improve(self, effort: float, seeds: list[N]) -> None:
+        """Look for a better incumbent."""
+        found = self._pipeline.improve(effort, seeds, self._clock)
+        self._standing = self._standing.with_best(found)
+
+    # -- several workers ---------------------------------------------------------------------------
+
+    def _search_together(self, workers: Workers[Any, Any]) -> None:
+        """Let workers search, until nothing waits or the clock ends."""
+        with workers:
+            team = Team[N, T](
+                workers, self._pipeline.recipe(), self._clock, self._attend, self._params
+            )
+            self._team = team
+            try:
+                while (self._fathom_waiting() or len(team)) and not self._nearly_over:
+                    if not len(team) and len(self._queue) < 2:
+                        self._split_next()
+                        continue
+                    self._fill(team)
+                    received = team.receive()
+                    if received is None:
+                        return
+                    self._take_in(team, *received)
+            finally:
+                self._queue.give_back()
+                team.stop()
+                self._team = None
+
+    @property
+    def _nearly_over(self) -> bool:
+        return self._clock.expired or self._clock.left <= MOMENT
+
+    def _fill(self, team: Team[N, T]) -> None:
+        """Set off as many tasks as there is room for."""
+        while len(team) < team.most and self._fathom_waiting():
+            batch = self._take()
+            team.send(self._pipeline.plan(batch, travels=True), batch)
+
+    def _take_in(self, team: Team[N, T], batch: Batch[N], outcome: Outcome[N]) -> None:
+        """Enter what came of the oldest task, and set off another one before anything else.
+
+        What a better incumbent closes then leaves the queue before the next outcome comes, however
+        soon that is at hand: a batch is as large as the queue says, and searches repeat themselves.
+        """
+        self._enter(batch, self._pipeline.adopt(outcome))
+        team.done()
+        seeds = self._seeds
+        self._fill(team)
+        self._after_batch(seeds)
+        self._fathom_waiting()
+
+    def _attend(self) -> None:
+        """Keep others busy while this process works on a task: at the same points of the search."""
+        team = self._team
+        while team is not None and len(team) and (received := team.at_hand()) is not None:
+            self._take_in(team, *received)
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    def _hear(self, upper: float = math.inf, best: Incumbent | None = None) -> None:
+        """Hear from the root, while it goes on."""
+        if upper < self._standing.whole:
+            self._standing = replace(self._standing, whole=upper)
+            if self._report is not None:
+                self._report(upper)
+        if best is not None:
+            self._standing = self._standing.with_best(best)
+            self._note()
+
+    def _note(self) -> None:
+        """Tell the caller of a better point at once, of the bound whenever a batch is done."""
+        if self._news is None:
+            return
+        standing = self._standing
+        best = standing.best
+        point = best.point if best.value > self._reported else None
+        self._reported = best.value
+        self._news(point, self._upper(), standing.nodes, f"{len(self._queue)} open nodes")
+
+    def _upper(self) -> float:
+        """The bound so far, not all of it proved yet."""
+        standing = self._standing
+        if not math.isfinite(standing.root):
+            return math.inf
+        return max(self._queue.bound, standing.closed, standing.best.value)
+
+    def _proved_upper(self) -> float:
+        """Largest proved bound of what was fathomed and of what is left.
+
+        All that is left is proved, from the largest bound on; where that would take long, only down
+        to bounds that are lower by far more than a bound's rounding.
+        """
+        if not math.isfinite(self._standing.root):
+            return self._known_upper()
+        top, params = self._standing.closed, self._params
+        end = self._clock.seconds + MOMENT
+        left = sorted(self._queue.nodes, key=lambda node: -node.bound)
+        while left:
+            low = left[0].bound < top - params.proof_margin * abs(top)
+            if low and self._clock.seconds > end:
+                break
+            most = self._pipeline.together(left[0])
+            outcome = self._pipeline.settle(left[:most], self._cutoff)
+            top = max([top, outcome.closed, *(node.bound for node in outcome.returned)])
+            left = left[most:]
+        return min(top, self._standing.whole)
+
+    def _known_upper(self) -> float:
+        """The same without any further proof."""
+        standing = self._standing
+        if not math.isfinite(standing.root):
+            return standing.whole
+        bounds = [node.proved_bound for node in self._queue.nodes]
+        return min(max([standing.closed, *bounds]), standing.whole)
+
+    def _save(self) -> None:
+        """Write a checkpoint, if there is a file and something to go on from."""
+        if self._checkpoint is not None and math.isfinite(self._standing.root):
+            nodes = self._pipeline.encode(self._queue.nodes)
+            self._checkpoint.save(nodes | self._standing.encode())
+
+    def _found(self, upper: float, starved: bool = False) -> Found[N]:
+        standing = self._standing
+        complete = math.isfinite(standing.root) and not self._queue.nodes
+        return Found(
+            standing.best,
+            upper,
+            complete,
+            standing.root,
+            standing.counters,
+            self._fathomed,
+            starved,
+        )

@@ -1,0 +1,163 @@
+"""The engine's books: which nodes wait, in which order, and which are under way.
+
+A node is in the books from the moment it is pushed until what became of it has been entered: it is
+noted as under way before it leaves the queue, and forgotten after its children have been pushed.
+So an interrupt at any moment loses no node; some may be in the books twice, or beside their
+children, which does no harm.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from lipyomo.base.system.memory import machine_memory, memory_limit
+from lipyomo.search.engine.params import Params
+from lipyomo.search.engine.protocol import N
+
+
+class Batch(list[N]):
+    """Nodes that are under way together."""
+
+
+class Queue(Generic[N]):
+    """Nodes by their bounds, the largest first.
+
+    A queue that is full keeps what comes on a stack, which is emptied first: the search goes depth
+    first then, until there is room.  Half of the room is for what nodes cannot do without, half for
+    what can be found again.
+
+    Parameters
+    ----------
+    nbytes : callable
+        What a node takes: (what it cannot do without, what `cool` frees).
+    cool : callable
+        A node without what can be found again.
+    params : Params
+    """
+
+    def __init__(
+        self,
+        nbytes: Callable[[N], tuple[int, int]],
+        cool: Callable[[N], N],
+        params: Params,
+    ) -> None:
+        self._nbytes, self._cool, self._params = nbytes, cool, params
+        self._heap: list[tuple[float, int, N]] = []
+        self._stack: list[N] = []
+        self._under_way: list[Batch[N]] = []
+        self._serial = 0
+        self._capacity = 0
+        self._warm, self._warm_room = 0.0, math.inf
+
+    def __len__(self) -> int:
+        """Number of waiting nodes."""
+        return len(self._heap) + len(self._stack)
+
+    @property
+    def ordered(self) -> int:
+        """How many of them wait in the order of their bounds."""
+        return len(self._heap)
+
+    @property
+    def dives(self) -> bool:
+        """Whether it is full, and depth comes first."""
+        return bool(self._stack)
+
+    @property
+    def next(self) -> N | None:
+        """The node that comes next."""
+        if self._stack:
+            return self._stack[-1]
+        return self._heap[0][2] if self._heap else None
+
+    @property
+    def nodes(self) -> list[N]:
+        """All nodes in the books, in an order in which they may be pushed again."""
+        under_way = [node for batch in self._under_way for node in batch]
+        return [node for _, _, node in sorted(self._heap)] + self._stack + under_way
+
+    @property
+    def bound(self) -> float:
+        """Largest bound of all nodes in the books; minus infinity if there are none."""
+        top = -self._heap[0][0] if self._heap else -math.inf
+        rest = [node.bound for batch in [self._stack, *self._under_way] for node in batch]
+        return max([top, *rest])
+
+    def first(self, count: int) -> list[N]:
+        """Some of the best waiting nodes."""
+        return [node for _, _, node in self._heap[:count]]
+
+    def push(self, nodes: Sequence[N]) -> None:
+        """Have nodes wait."""
+        for node in nodes:
+            kept, warm = self._nbytes(node)
+            if not self._capacity:
+                self._measure(kept, warm)
+            if len(self._heap) >= self._capacity:
+                self._stack.append(node)
+                continue
+            self._serial += 1
+            heapq.heappush(self._heap, (-node.bound, self._serial, node))
+            self._warm += warm  # those that have left count until the next look
+            if self._warm > self._warm_room:
+                self._cool_last()
+
+    def take(self, most: int, cutoff: float) -> Batch[N]:
+        """The next nodes are under way: at most so many, all but the first above the cutoff."""
+        batch: Batch[N] = Batch()
+        self._under_way.append(batch)
+        dives = self.dives
+        while (self._stack if dives else self._heap) and len(batch) < most:
+            node = self._stack[-1] if dives else self._heap[0][2]
+            if batch and node.bound <= cutoff:
+                break
+            batch.append(node)
+            if dives:
+                self._stack.pop()
+            else:
+                heapq.heappop(self._heap)
+        return batch
+
+    def take_last(self, most: int, cutoff: float) -> Batch[N]:
+        """Some of those at or below the cutoff are under way, if the next node is; none else."""
+        batch: Batch[N] = Batch()
+        self._under_way.append(batch)
+        while (node := self.next) is not None and node.bound <= cutoff and len(batch) < most:
+            if self._stack:
+                batch.append(node)
+                self._stack.pop()
+            else:  # the last of a heap leaves a heap
+                batch.append(self._heap[-1][2])
+                self._heap.pop()
+        return batch
+
+    def enter(self, batch: Batch[N], nodes: Sequence[N]) -> None:
+        """`nodes` wait instead of a batch that was under way."""
+        self.push(nodes)
+        self._under_way = [other for other in self._under_way if other is not batch]
+
+    def give_back(self) -> None:
+        """What was under way waits again."""
+        for batch in list(self._under_way):
+            self.enter(batch, batch)
+
+    def _measure(self, kept: int, warm: int) -> None:
+        """See how many nodes of this size there is room for."""
+        params = self._params
+        room = min(machine_memory(), memory_limit()) / params.queue_share / 2
+        self._capacity = max(params.least_queue, int(room / max(kept, 1)))
+        self._warm_room = max(room, float(params.least_queue * warm))
+
+    def _cool_last(self) -> None:
+        """Those that will wait longest lose what can be found again."""
+        self._heap.sort()
+        self._warm = 0
+        for place, (key, serial, node) in enumerate(self._heap):
+            _, warm = self._nbytes(node)
+            if warm and self._warm + warm > self._warm_room / 2:
+                self._heap[place] = key, serial, self._cool(node)
+            else:
+                self._warm += warm

@@ -1,0 +1,131 @@
+"""What never changes while nodes are split under one cutoff."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.networks.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.networks.phases import RIGHT
+from lipyomo.primal.regions.value import value_at
+from lipyomo.problems.affine.system import UnitSystem
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.ranges import tolerance_of
+from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.params import Params
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The largest value of ``c . f`` on a bounded domain.
+
+    Attributes
+    ----------
+    network : Network
+    row : ndarray, shape (m,)
+        c.
+    domain : Domain
+        Bounded.
+    scale : float
+        Size of the values: a tolerance is a millionth of it, or of the largest value if that is
+        more.
+    enough : float
+        A bound that is good enough, whatever is attained.
+    params : Params
+    """
+
+    network: Network
+    row: FloatArray
+    domain: Domain
+    scale: float = 0.0
+    enough: float = -np.inf
+    params: Params = field(default_factory=Params)
+
+    def cutoff(self, value: float) -> float:
+        """Bounds at or below it fathom, where `value` is attained.
+
+        If no point is known to be inside (minus infinity), that of the centre will do: it only says
+        from where on bounds matter.
+        """
+        if not np.isfinite(value):
+            value = float(self.values(self.domain.center[None])[0])
+        return max(value + 0.5 * tolerance_of(value, self.scale), self.enough)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """The values at points (n, d), in floating point."""
+        return np.asarray(self.network.forward(points) @ self.row)
+
+    def gradients(self, points: FloatArray) -> FloatArray:
+        """Their gradients (n, d)."""
+        return self.network.gradients(points, self.row)
+
+    def attained(self, x: FloatArray) -> float:
+        """A number that the value at a point of the domain is not below; minus infinity if none."""
+        return value_at(self.network, self.row, x)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A question under a cutoff.
+
+    Attributes
+    ----------
+    question : Question
+    system : UnitSystem
+        All units and the aim, which is the last one: here without a bias, and without a kink.
+    cutoff : float
+    """
+
+    question: Question
+    system: UnitSystem
+    cutoff: float = 0.0
+
+    @classmethod
+    def of(cls, question: Question) -> Context:
+        """The context of a question, of which nothing is known."""
+        aim, last = Layer(question.row[None], np.zeros(1)), Layer(np.eye(1), np.zeros(1))
+        network = Network([*question.network.layers, aim, last])
+        return cls(question, UnitSystem(network, np.ones((1, 1)), question.domain))
+
+    def at(self, cutoff: float) -> Context:
+        """The context under another cutoff."""
+        return self if cutoff == self.cutoff else replace(self, cutoff=cutoff)
+
+    @property
+    def domain(self) -> Domain:
+        """Where."""
+        return self.question.domain
+
+    @property
+    def aim(self) -> int:
+        """The number of the aim."""
+        return int(self.system.count) - 1
+
+    @cached_property
+    def kinked(self) -> BoolArray:
+        """Units that a phase puts on one side, the aim among them, shape (N,)."""
+        kinked: BoolArray = self.system.kinked.copy()
+        kinked[self.aim] = True
+        return kinked
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """The hidden layers and the aim, less the cutoff."""
+        *layers, aim = self.system.network.hidden
+        return (*layers, Layer(aim.weight, [-self.cutoff], 0.0, 1.0))
+
+    @cached_property
+    def ascent(self) -> DualAscent:
+        """Dual ascent of pre-activation bounds."""
+        with np.errstate(over="ignore"):  # what single precision cannot hold proves nothing
+            return DualAscent(self.layers, self.domain)
+
+    def whole(self) -> Node:
+        """The whole domain as a node of which nothing is known."""
+        infinite, domain = np.full(self.system.count, np.inf), self.domain
+        phases = self.system.root_phases()
+        phases[self.aim] = RIGHT  # only values above the cutoff matter
+        return Node(phases, -infinite, infinite, domain.lower, domain.upper)

@@ -1,0 +1,87 @@
+"""The steps of a batch of nodes: propagate -> tighten -> bound -> choose what to split on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.relaxations.linear.preactivation import follow, propagate
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.search.objectives.context import Context
+from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.program import Answer
+from lipyomo.search.spaces.phases.params import Params as Splits
+from lipyomo.search.spaces.phases.tighten import tighten
+
+SPLITS = Splits()
+"""When boxes are split, as in searches of constants."""
+
+
+def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> list[Node]:
+    """Bound all pre-activations and the aim under the cutoff.
+
+    Returns
+    -------
+    list of Node
+        Those that may hold a value above the cutoff, and of them what may.
+    """
+    stack, aim, domain = Stack.of(nodes), context.aim, context.domain
+    np.subtract(stack.upper[:, aim], context.cutoff, out=stack.upper[:, aim])
+    stack.upper[:, aim] = np.nextafter(stack.upper[:, aim], np.inf)
+    stack.lower[:, aim] = -np.inf
+    warmth = [node.warmth for node in nodes]
+    same = bool((stack.low == domain.lower).all() and (stack.high == domain.upper).all())
+    if is_root:
+        propagate(context.layers, domain, stack)
+    elif not all(warmth) or not same:
+        propagate(context.layers, domain, stack, intervals=False, first=int(same))
+    stack.settle(context.kinked)
+    before = stack.phases.copy()
+    none = [None] * len(nodes)
+    with np.errstate(over="ignore", invalid="ignore"):  # bounds that are no numbers are infinite
+        warmth = tighten(context.ascent, context.system, stack, warmth, none, aim=aim)
+    follow(context.layers, domain, stack, before)
+    stack.upper[:, aim] = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
+    return [
+        replace(
+            node,
+            phases=stack.phases[b].copy(),
+            lower=stack.lower[b].copy(),
+            upper=stack.upper[b].copy(),
+            warmth=warmth[b],
+        )
+        for b, node in enumerate(nodes)
+        if stack.alive[b]
+    ]
+
+
+def chosen(context: Context, node: Node, found: Answer | None = None) -> Node:
+    """The node with what to split it on, if there is anything.
+
+    With few inputs and many open units the longest side of its box, which decides many of them at
+    once; else the unit whose relaxation costs most, or the one that is farthest from decided.
+    """
+    domain = context.domain
+    still = np.flatnonzero(node.phases == OPEN)
+    if domain.dimension <= SPLITS.box_inputs and still.size > SPLITS.box_units:
+        width = (node.high - node.low) / (domain.upper - domain.lower)
+        if width.max() > SPLITS.least_width:
+            return replace(node, axis=int(width.argmax()))
+    if found is not None and found.scores.max(initial=0.0) > 0.0:
+        return replace(node, unit=int(found.units[found.scores.argmax()]))
+    if not still.size:
+        return node
+    reach = np.minimum(node.upper, -node.lower)[still]
+    return replace(node, unit=int(still[reach.argmax()]))
+
+
+def region_of(context: Context, node: Node, x: FloatArray) -> Node:
+    """The affine piece around a point as a node with the bounds of another one that holds it."""
+    network = context.system.network
+    pattern = np.concatenate([z > 0 for z in network.preactivations(x)])
+    phases = np.where(context.system.kinked, pattern, RIGHT).astype(np.int8)
+    return replace(node, phases=phases, warmth=None)

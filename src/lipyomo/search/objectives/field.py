@@ -1,0 +1,219 @@
+"""The pipeline of Lie derivatives: ``grad V(x) . g(x)``, the derivative of V along a field g.
+
+On a box, with v in the range of g, the bound of ``grad V(x) . v`` is an affine function of (x, v)
+(`lipyomo.search.spaces.boxes.collapse`); g itself lies between affine functions of x, which take
+the place of v.  So the error is of the second order in the box's width, as it is for a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.errors import DomainError
+from lipyomo.base.numerics.exact import exact
+from lipyomo.base.numerics.rounding import UNIT
+from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT, flat, open_phases
+from lipyomo.primal.regions.answer import Interior
+from lipyomo.primal.regions.derivative import derivatives_at
+from lipyomo.primal.regions.full import examine
+from lipyomo.primal.regions.value import around, value_at
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.preactivation import propagate
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.search.engine.protocol import Incumbent, Recipe
+from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.points import challenged
+from lipyomo.search.objectives.smooth import SmoothPipeline
+from lipyomo.search.spaces.boxes.bound import Bounded, gaps_of
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.bundled import Task
+from lipyomo.search.spaces.boxes.collapse import collapsed
+from lipyomo.search.spaces.boxes.confine import confined
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
+from lipyomo.search.spaces.boxes.relax import relaxed
+
+STEP = float(np.cbrt(UNIT))
+"""Of central difference quotients, as a share of the domain's width: errors of the second order and
+those of rounding are about alike there.  They mislead ascents only."""
+
+
+@dataclass(frozen=True, eq=False)
+class FieldQuestion(Question):
+    """The largest value of ``c grad V . g``, for V = `network` with one output and c = `row`.
+
+    Attributes
+    ----------
+    field : Network
+        g, with as many outputs as inputs.
+    """
+
+    _: KW_ONLY
+    field: Network
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """See `Question.values`."""
+        gradients = self.network.gradients(points, self.row)
+        return np.asarray((gradients * self.field.forward(points)).sum(axis=1))
+
+    def gradients(self, points: FloatArray) -> FloatArray:
+        """See `Question.gradients`: by differences."""
+        found = np.empty_like(points)
+        for j, step in enumerate((STEP * (self.domain.upper - self.domain.lower)).tolist()):
+            ahead, behind = points.copy(), points.copy()
+            ahead[:, j] += step
+            behind[:, j] -= step
+            found[:, j] = (self.values(ahead) - self.values(behind)) / (2.0 * step)
+        return found
+
+    def attained(self, x: FloatArray) -> float:
+        """See `Question.attained`."""
+        own = derivatives_at(LipschitzProblem(self.network, self.domain), x, self.row[None])
+        if own is None:
+            return -np.inf
+        total = exact(0.0)
+        for k, (low, high) in enumerate(zip(own[0][0].tolist(), own[1][0].tolist(), strict=True)):
+            ends = value_at(self.field, np.eye(x.shape[-1])[k], x)
+            total += min(exact(a) * exact(b) for a in (low, high) for b in ends)
+        return around(total)[0]
+
+
+class FieldPipeline(SmoothPipeline):
+    """Searches the largest value of a Lie derivative.
+
+    Parameters
+    ----------
+    question : FieldQuestion
+    seed : int, optional
+    """
+
+    def __init__(self, question: FieldQuestion, seed: int = 0) -> None:
+        super().__init__(question, seed)
+        self._asked = question
+        self._regions: dict[bytes, Interior] = {}
+        self._field = _context(_as_units(question.field), question.domain)
+
+    @staticmethod
+    def _of(question: Question) -> Context:
+        """See `SmoothPipeline`."""
+        network = question.network.with_functional(question.row)
+        if not network.hidden:  # bounds go through at least one layer
+            same = Layer(np.eye(network.input_dim), np.zeros(network.input_dim))
+            network = Network([same, network.head])
+        return _context(network, question.domain)
+
+    def recipe(self) -> Recipe[Boxes, Task]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return Recipe(FieldPipeline, self._asked)
+
+    def _examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
+        """See `BundlePipeline._examined`: boxes whose middles are not of the region they stand for.
+
+        A region in which V is affine may be too thin for float64 points, or may not exist at all:
+        then boxes along it would be halved for ever.
+        """
+        question, empty = self._asked, np.zeros(len(boxes), dtype=bool)
+        V, domain = question.network, question.domain
+        kinked = np.concatenate([np.zeros(0, dtype=bool), *(layer.kinked for layer in V.hidden)])
+        if V.smooth or boxes.floor.shape[1] != kinked.sum():
+            return empty, best
+        phases = np.repeat(flat(open_phases(V))[None], len(boxes), axis=0)
+        phases[:, kinked] = np.where(
+            boxes.floor >= 0, RIGHT, np.where(boxes.ceiling <= 0, LEFT, phases[:, kinked])
+        )
+        stack = Stack.unknown(phases, boxes.low, boxes.high)
+        propagate(V.hidden, None, stack)
+        on = stack.phases == RIGHT
+        z = np.concatenate([np.zeros((len(boxes), 0)), *V.preactivations(boxes.middle)], axis=1)
+        decided = (stack.phases != OPEN)[:, kinked].all(axis=1)
+        other = ((z > 0) != on)[:, kinked].any(axis=1)
+        wide = (boxes.low < boxes.high).all(axis=1)
+        for k in np.flatnonzero(decided & other & wide).tolist():
+            if clock.expired:
+                break
+            pattern = tuple(by_layer(V.hidden, on[k]))
+            key = on[k].tobytes()
+            if key not in self._regions:
+                self._regions[key] = examine(V, domain, pattern)
+                best = self._better(best, self._regions[key])
+            region = self._regions[key]
+            if not region.empty and boxes.bounds[k] > question.cutoff(best.value):
+                try:
+                    part = domain.clipped(boxes.low[k], boxes.high[k])
+                except DomainError:  # it does not hold a ball's centre, say
+                    continue
+                region = examine(V, part, pattern)
+                best = self._better(best, region)
+            empty[k] = region.empty
+        return empty, best
+
+    def _better(self, best: Incumbent, region: Interior) -> Incumbent:
+        """The incumbent, or a point of a region."""
+        return best if region.point is None else challenged(self._asked, best, region.point)
+
+    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
+        """See `SmoothPipeline`."""
+        context, field, count = self._context, self._field, len(boxes)
+        unit = 4.0 * max(context.unit, field.unit)
+        free = np.full((count, len(field.breaks)), np.inf)
+        inside = replace(boxes, floor=-free, ceiling=free)
+        g = relaxed(field, inside, (boxes.v_low, boxes.v_high)).layers[-1]
+        known = relaxed(context, boxes, (g.low, g.high))
+        rows = np.broadcast_to(context.rows, (count, context.rows.shape[1]))
+        errors = None
+        if context.row_errors.any():
+            errors = np.broadcast_to(context.row_errors, rows.shape)
+        above, x_size = collapsed(known, rows, errors), known.inputs.x.size
+        # v = g(x), which lies in ``pre.x . x + pre.constant +- pre.radius``
+        pre, sizes = g.pre, np.abs(above.v)
+        slopes = np.broadcast_to(pre.x, (count, *pre.x.shape[1:]))
+        x = above.x + np.matmul(above.v[:, None], slopes)[:, 0]
+        off = np.abs(pre.constant) + pre.radius
+        constant = above.constant + (above.v * pre.constant + sizes * pre.radius).sum(axis=1)
+        reach = np.matmul(np.abs(slopes), x_size[:, :, None])[:, :, 0]
+        rounding = (np.abs(above.x) * x_size).sum(axis=1) + np.abs(above.constant)
+        fuzz = unit * (rounding + (sizes * (reach + off)).sum(axis=1))
+        above = replace(
+            above,
+            x=x,
+            v=np.zeros_like(above.v),
+            constant=constant + fuzz,
+            fuzz=above.fuzz + fuzz,
+        )
+        cutoffs = np.full(count, cutoff)
+        top = confined(known, above, cutoffs)
+        scores = gaps_of(known, above)
+        _credit_field(context, scores, np.abs(slopes), sizes * pre.radius, boxes)
+        boxes = replace(boxes, scores=scores)
+        return Bounded.of(boxes, top, top.top, above.v, cutoffs)
+
+
+def _credit_field(
+    context: Context, scores: FloatArray, slopes: FloatArray, gaps: FloatArray, boxes: Boxes
+) -> None:
+    """Give to the inputs what is owed to entries of v, as the range of that entry of g does."""
+    d, k = context.inputs, context.directions
+    parts = slopes * (0.5 * (boxes.high - boxes.low))[:, None]
+    total = parts.sum(axis=2, keepdims=True)
+    shares = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
+    owed = scores[:, d : d + k] / context.params.sign_weight + gaps
+    scores[:, :d] += np.matmul(owed[:, None], shares)[:, 0]
+    scores[:, d : d + k] = 0.0
+
+
+def _as_units(network: Network) -> Network:
+    """The network with its outputs as the units of a last hidden layer, whose ranges are found."""
+    m = network.output_dim
+    outputs = Layer(network.head.weight, network.head.bias)
+    return Network([*network.hidden, outputs, Layer(np.eye(m), np.zeros(m))])
+
+
+def _context(network: Network, domain: Domain) -> Context:
+    return Context.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))

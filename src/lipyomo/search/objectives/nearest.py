@@ -1,0 +1,191 @@
+"""The pipeline of distances: how far from a point the value of a network reaches zero.
+
+The search maximises minus the distance.  Nodes live in the ball whose radius is that of the
+incumbent: their bounds know that nothing farther matters, and that the value is not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from lipyomo.networks.network import FloatArray, Network
+from lipyomo.primal.regions.value import value_at
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.result import CLOSED
+from lipyomo.problems.run import Clock
+from lipyomo.search.engine.protocol import Incumbent, Outcome, Recipe, Root, Tell
+from lipyomo.search.objectives.context import Context, Question
+from lipyomo.search.objectives.examine import chosen, narrowed, region_of
+from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.params import Params
+from lipyomo.search.objectives.pipeline import Pipeline, Task
+from lipyomo.search.objectives.reach import Reach
+
+BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
+"""Shares of a step by which it is made longer, until the value is positive beyond rounding."""
+
+
+class Around(Protocol):
+    """The points within a distance of a centre, up to a box."""
+
+    @property
+    def centre(self) -> FloatArray:
+        """Shape (d,)."""
+        ...
+
+    def domain(self, distance: float) -> Domain:
+        """All of them, as a domain."""
+        ...
+
+    def reach(self, distance: float) -> Reach:
+        """The same as a program has it."""
+        ...
+
+    def inside(self, points: FloatArray) -> FloatArray:
+        """Points (n, d), moved into the box."""
+        ...
+
+    def distances(self, points: FloatArray) -> FloatArray:
+        """Distances of points (n, d), rounded up, shape (n,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NearestQuestion:
+    """The least distance at which ``c . f`` is positive, or zero where that counts as well.
+
+    Attributes
+    ----------
+    network : Network
+    row : ndarray, shape (m,)
+        c.
+    around : Around
+    most : float
+        What is farther does not matter; finite.
+    ties : bool
+        Whether points where the value is zero count.
+    least : float
+        Distance up to which the value is known to be negative.
+    params : Params
+    """
+
+    network: Network
+    row: FloatArray
+    around: Around
+    most: float
+    ties: bool = False
+    least: float = 0.0
+    params: Params = field(default_factory=Params)
+
+
+class NearestPipeline(Pipeline):
+    """Searches the least distance.
+
+    Parameters
+    ----------
+    question : NearestQuestion
+    start : Incumbent, optional
+        Minus the distance of the nearest point that is known, and that point.
+    """
+
+    def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
+        self._nearest = question
+        whole = question.around.domain(question.most)
+        super().__init__(Question(question.network, question.row, whole, params=question.params))
+        self._best = start or Incumbent()
+        self._limit = question.most
+
+    def recipe(self) -> Recipe[Node, Task]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return Recipe(NearestPipeline, self._nearest)
+
+    def cutoff(self, value: float) -> float:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return met(value, self._nearest)
+
+    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        tell(upper=-self._nearest.least, best=self._best)
+        context = self._at(self._best.value)
+        whole = replace(context.whole(), bound=-self._nearest.least)
+        nodes = narrowed(context, [whole], is_root=True)
+        if not nodes:
+            return Root(Outcome(closed=self.cutoff(self._best.value), best=self._best))
+        self._polish(context, nodes[0])
+        return Root(self.adopt(self._bounded(context, nodes, self._best, clock)))
+
+    def _at(self, value: float) -> Context:
+        limit = -self.cutoff(value)
+        if limit < self._limit:
+            self._limit = limit
+            question = replace(self._context.question, domain=self._nearest.around.domain(limit))
+            self._context = replace(self._context, question=question)
+        return self._context
+
+    def _within(self, context: Context, nodes: Sequence[Node]) -> list[Node]:
+        """The domain may have become smaller since the nodes were made."""
+        domain, found = context.domain, []
+        for node in nodes:
+            low, high = np.maximum(node.low, domain.lower), np.minimum(node.high, domain.upper)
+            if (low <= high).all():
+                found.append(replace(node, low=low, high=high))
+        return found
+
+    def _judged(self, context: Context, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+        limit = -self.cutoff(best.value)
+        found = self._program.nearest(node, self._reach_of(node), -node.bound, limit)
+        if found.point is not None and found.end < limit:
+            best = self._challenged(best, found.point)
+        node = replace(node, bound=min(node.bound, -found.end))
+        return chosen(context, node, found), best
+
+    def _reach_of(self, node: Node) -> Callable[[float], Reach]:
+        """The inputs of a node within a distance."""
+
+        def reach(distance: float) -> Reach:
+            found = self._nearest.around.reach(distance)
+            low, high = np.maximum(found.low, node.low), np.minimum(found.high, node.high)
+            return replace(found, low=np.minimum(low, high), high=high)
+
+        return reach
+
+    def _polish(self, context: Context, whole: Node) -> None:
+        """Go from piece to piece: the nearest point on the piece around the best one."""
+        for _ in range(self._nearest.params.steps):
+            x, value = self._best.point, self._best.value
+            if x is None:
+                return
+            piece = region_of(context, whole, x)
+            limit = -value
+            found = self._program.nearest(piece, self._reach_of(piece), self._nearest.least, limit)
+            if found.point is None:
+                return
+            self._best = self._challenged(self._best, found.point)
+            if not self._best.value > value:
+                return
+
+    def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """The better one of an incumbent and a point that counts, near a given one."""
+        found = confirmed(self._nearest, point)
+        return found if found is not None and found.value > best.value else best
+
+
+def met(value: float, question: NearestQuestion) -> float:
+    """Minus the distance from which on nodes do not matter, where minus `value` is attained."""
+    return max(value * (1.0 - CLOSED), -question.most)
+
+
+def confirmed(question: NearestQuestion, point: FloatArray) -> Incumbent | None:
+    """A point that counts in exact arithmetic: the given one, or one a little farther that way."""
+    centre, around = question.around.centre, question.around
+    points = around.inside(centre + (1.0 + BEYOND[:, None]) * (point - centre))
+    values = question.network.forward(points) @ question.row
+    for x in points[(values >= 0.0) if question.ties else (values > 0.0)]:
+        value = value_at(question.network, question.row, x)[0]
+        if value > 0.0 or (question.ties and value == 0.0):
+            return Incumbent(-float(around.distances(x[None])[0]), x)
+    return None

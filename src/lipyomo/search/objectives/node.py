@@ -1,0 +1,69 @@
+"""Nodes: values that are never written to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import LEFT, RIGHT
+from lipyomo.problems.affine.system import FlatPhases
+from lipyomo.search.spaces.phases.node import Warmth
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A part of the domain: an input box and a partial pattern.
+
+    Attributes
+    ----------
+    phases : ndarray of int8, shape (N,)
+        The last one is the aim's.
+    lower, upper : ndarray, shape (N,)
+        Bounds of the pre-activations on the node; the aim's without its bias.
+    low, high : ndarray, shape (d,)
+        Input box.
+    bound : float
+        What the search maximises is not larger on the node.
+    warmth : Warmth, optional
+        A start for the pre-activation bounds of the children; it can be found again.
+    unit : int
+        The open unit to split on; -1 if there is none, or the box is split.
+    axis : int
+        The input whose interval is halved; -1 if a unit is decided.
+    """
+
+    phases: FlatPhases
+    lower: FloatArray
+    upper: FloatArray
+    low: FloatArray
+    high: FloatArray
+    bound: float = np.inf
+    warmth: Warmth | None = None
+    unit: int = -1
+    axis: int = -1
+
+    @property
+    def proved_bound(self) -> float:
+        """The bound: all bounds are proved."""
+        return self.bound
+
+    @property
+    def splits(self) -> bool:
+        """Whether it is known what to split it on."""
+        return self.unit >= 0 or self.axis >= 0
+
+    def sides(self) -> list[Node]:
+        """The two children of the split on its unit, or of its box."""
+        if self.axis >= 0:
+            k, middle = self.axis, 0.5 * (self.low[self.axis] + self.high[self.axis])
+            low, high = self.low.copy(), self.high.copy()
+            low[k] = high[k] = middle
+            return [replace(self, high=high, axis=-1), replace(self, low=low, axis=-1)]
+        children = []
+        for phase in (LEFT, RIGHT):
+            phases = self.phases.copy()
+            phases[self.unit] = phase
+            children.append(replace(self, phases=phases, unit=-1))
+        return children

@@ -1,0 +1,204 @@
+"""Units that are nearly alike, as those of a network and of its rounded weights are.
+
+If two units have pre-activations z and z' with ``l <= z - z' <= u``, then what they add above their
+kinks differs by less: ``y - y'`` lies between 0 and z - z', so that with u+ = max(u, 0) and
+l- = min(l, 0)
+
+    y - y' <= u+ (z - z' - l-) / (u+ - l-),        y' - y <= l- (z - z' - u+) / (u+ - l-).
+
+Triangles of each unit alone know nothing of that: they leave open what both units are, and so what
+they differ by.  Differences of pre-activations are bounded layer by layer: in
+
+    z - z' = (F - F') h - (S - S') e + b - b'
+
+the twins of the layer before are read as one unit h, with the sum F of their weights, less what the
+other one falls short of it, e, with its own weights S (Paulsen, Wang, Wang: ReluDiff, 2020, for two
+networks side by side).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT, gamma
+from lipyomo.base.system.memory import BATCH
+from lipyomo.networks.network import Layer
+from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.problems.domains import Domain
+from lipyomo.search.objectives.params import PARAMS
+
+
+@dataclass(frozen=True, eq=False)
+class Twins:
+    """Pairs of units, and bounds of what they differ by.
+
+    Attributes
+    ----------
+    first, second : ndarray of int, shape (K,)
+    low, high : ndarray, shape (K,)
+        Of the first one's pre-activation less the second one's, over a domain.
+    largest : float
+        No pre-activation of the last unit is larger.
+    """
+
+    first: IntArray
+    second: IntArray
+    low: FloatArray
+    high: FloatArray
+    largest: float
+
+    @classmethod
+    def of(cls, system: UnitSystem, domain: Domain, lower: FloatArray, upper: FloatArray) -> Twins:
+        """The twins among the units of a system; none where dense layers take too much memory.
+
+        Parameters
+        ----------
+        system : UnitSystem
+        domain : Domain
+            Bounded.
+        lower, upper : ndarray, shape (N,)
+            Bounds of all pre-activations over the domain, but for the system's errors.
+        """
+        none = np.zeros(0, dtype=np.intp)
+        if any(8 * v.units * max(v.units, v.inputs) > BATCH for v in system.network.hidden):
+            return cls(none, none, np.zeros(0), np.zeros(0), np.inf)
+        before = _Pairs(domain.lower, domain.upper, none, none, np.zeros((2, 0)))
+        pairs: list[IntArray] = []
+        differences: list[FloatArray] = []
+        for i, layer in enumerate(system.network.hidden):
+            span = system.span(i)
+            room = system.errors[span]
+            with np.errstate(all="ignore"):  # what is no number makes no twins
+                found = _pairs(layer, before, lower[span] - room, upper[span] + room)
+            pairs.append(np.stack([found.first, found.second]) + span.start)
+            differences.append(found.difference)
+            before = _passed_on(layer, found)
+            largest = float(found.high[-1])
+        (first, second), (low, high) = np.hstack(pairs), np.hstack(differences)
+        return cls(first, second, low, high, largest)
+
+    def rows(
+        self, system: UnitSystem, form: NodeForm, phases: FlatPhases, reach: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Rows ``A w <= b`` in w = (x, y) for the twins of which one is open at least.
+
+        Parameters
+        ----------
+        system : UnitSystem
+        form : NodeForm
+        phases : ndarray of int8, shape (N,)
+        reach : ndarray, shape (d + F,)
+            The largest absolute values of x and y.
+
+        Returns
+        -------
+        A : ndarray, shape (r, d + F)
+        b : ndarray, shape (r,)
+            With room for the errors of both pre-activations, which may come in twice, for those
+            of the rows' entries, four operations each, and for that of the slope.
+        """
+        some = np.flatnonzero((phases[self.first] == OPEN) | (phases[self.second] == OPEN))
+        i, j = self.first[some], self.second[some]
+        top, bottom = np.maximum(self.high[some], 0.0), np.minimum(self.low[some], 0.0)
+        width = top - bottom
+        slope = np.divide(top, width, where=width > 0.0, out=np.ones(some.size))[:, None]
+        z = form.maps[i] - form.maps[j]
+        y = _above(form, phases, i) - _above(form, phases, j)
+        rows = np.concatenate([y - slope * z, (1.0 - slope) * z - y])
+        ends = np.concatenate([-slope[:, 0] * bottom, (1.0 - slope[:, 0]) * top])
+        sizes = np.abs(form.maps[i]) + np.abs(form.maps[j])
+        terms = 2.0 * sizes @ np.append(reach, 1.0) + 2.0 * reach.max(initial=0.0) + width
+        room = 2.0 * (system.errors[i] + system.errors[j]) + 8.0 * UNIT * terms
+        return rows[:, :-1], ends - rows[:, -1] + np.tile(room, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Ranges (n,) of a layer's units, or of what they pass on, and pairs with their differences."""
+
+    low: FloatArray
+    high: FloatArray
+    first: IntArray
+    second: IntArray
+    difference: FloatArray
+
+
+def _pairs(layer: Layer, before: _Pairs, low: FloatArray, high: FloatArray) -> _Pairs:
+    """The pre-activations of a layer in given ranges, in narrower ones, and the twins among them.
+
+    The terms of a sum are at most ``|W| size + |b|`` with twice the sizes of both twins.
+    """
+    size = np.maximum(np.abs(before.low), np.abs(before.high))
+    i, j = before.first, before.second
+    own = layer.dense_weight
+    S = own[:, j]
+    F = own.copy()
+    F[:, i] += S
+    F[:, j] = 0.0
+    reach = size.copy()
+    reach[i] = reach[j] = 2.0 * (size[i] + size[j])
+    room = gamma(2 * layer.inputs + 8) * (np.abs(own) @ reach + np.abs(layer.bias)) + UNDERFLOW
+    least, most = _range(F, S, layer.bias, before)
+    low, high = np.fmax(low, least - room), np.fmin(high, most + room)
+    a, b = _nearest(np.column_stack([F * size, layer.bias]), layer)
+    least, most = _range(F[a] - F[b], S[a] - S[b], layer.bias[a] - layer.bias[b], before)
+    lost = room[a] + room[b]
+    difference = np.stack([least - lost, most + lost])
+    width = difference[1] - difference[0]
+    near = width < PARAMS.twins * np.minimum(high[a] - low[a], high[b] - low[b])
+    return _Pairs(low, high, a[near], b[near], difference[:, near])
+
+
+def _range(
+    F: FloatArray, S: FloatArray, b: FloatArray, before: _Pairs
+) -> tuple[FloatArray, FloatArray]:
+    """The range of ``F h - S e + b``, but for rounding."""
+    up, down = np.maximum(F, 0.0), np.minimum(F, 0.0)
+    plus, minus = np.maximum(S, 0.0), np.minimum(S, 0.0)
+    least, most = before.difference
+    low = up @ before.low + down @ before.high - plus @ most - minus @ least + b
+    high = up @ before.high + down @ before.low - plus @ least - minus @ most + b
+    return low, high
+
+
+def _nearest(rows: FloatArray, layer: Layer) -> tuple[IntArray, IntArray]:
+    """Units of equal slopes, each of which is the other one's nearest by rows."""
+    squares = np.square(rows).sum(axis=1)
+    far = squares[:, None] + squares - 2.0 * rows @ rows.T
+    alike = (layer.left == layer.left[:, None]) & (layer.right == layer.right[:, None])
+    far[~alike] = np.inf
+    np.fill_diagonal(far, np.inf)
+    units = np.arange(len(rows))
+    other = far.argmin(axis=1)
+    mutual = (other[other] == units) & (units < other) & alike[units, other]
+    return units[mutual], other[mutual]
+
+
+def _passed_on(layer: Layer, units: _Pairs) -> _Pairs:
+    """Ranges of what units pass on: products with their slopes, one operation each."""
+    ends = np.stack([units.low, units.high])
+    values = np.where(ends > 0.0, layer.right, layer.left) * ends
+    crossing = (units.low < 0.0) & (units.high > 0.0)
+    values = np.vstack([values, np.where(crossing, 0.0, values[0])])
+    low, high = values.min(axis=0), values.max(axis=0)
+    i, j = units.first, units.second
+    above = (units.low[i] > 0.0) & (units.low[j] > 0.0)
+    below = (units.high[i] < 0.0) & (units.high[j] < 0.0)
+    least = np.where(below, layer.left[i], layer.right[i])
+    most = np.where(above, layer.right[i], layer.left[i])
+    products = np.concatenate([units.difference * least, units.difference * most])
+    least, most = products.min(axis=0), products.max(axis=0)
+    difference = np.stack([least - UNIT * np.abs(least), most + UNIT * np.abs(most)])
+    return _Pairs(low - UNIT * np.abs(low), high + UNIT * np.abs(high), i, j, difference)
+
+
+def _above(form: NodeForm, phases: FlatPhases, units: IntArray) -> FloatArray:
+    """What units add above their kinks, as rows in (x, y, 1)."""
+    rows = np.where((phases[units] == RIGHT)[:, None], form.maps[units], 0.0)
+    is_open = np.flatnonzero(phases[units] == OPEN)
+    rows[is_open, form.variables + np.searchsorted(form.units, units[is_open])] = 1.0
+    return rows

@@ -1,0 +1,72 @@
+"""Primal heuristic: projected gradient ascents, of the Jacobian's norm or of values, many at once.
+
+Steps are those of Barzilai and Borwein (Two-point step size gradient methods, 1988); one that loses
+begins anew from the best point with a quarter of the length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, ranges
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.run import Clock
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.values import growth, slopes_at
+
+SHORTER = 0.25
+"""By how much a step is cut; and the first one, as a share of the domain's width (or of one)."""
+
+
+Slopes = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""From points (N, d) to values (N,) and their gradients (N, d)."""
+
+
+def ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    """Points (N, d) after ascents of the Jacobian's norm, and their values (N,)."""
+
+    def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        at = slopes_at(context, x)
+        return at.values, growth(context, at)
+
+    return projected_ascents(context.domain, points, slopes, context.params.steps, clock)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def projected_ascents(
+    domain: Domain, points: FloatArray, slopes: Slopes, steps: int, clock: Clock
+) -> tuple[FloatArray, FloatArray]:
+    """Points (N, d) after so many steps, and their values (N,).
+
+    A step that overflows leads nowhere: the point stays where it is.
+    """
+    width = domain.upper - domain.lower
+    scale = np.where(np.isfinite(width), width, 1.0)
+    unit = ranges(domain.lower, domain.upper)  # inputs that cannot move do not
+    x = domain.drawn_in(points)
+    values, g = slopes(x)
+    g = g * scale  # in units of the domain's width
+    top = np.abs(g).max(axis=1, initial=0.0)
+    step = SHORTER / np.where(top > 0, top, 1.0)
+    for _ in range(steps):
+        if clock.expired:
+            break
+        aim = x + scale * step[:, None] * g
+        new = domain.drawn_in(np.where(np.isfinite(aim), aim, x))
+        moved = (new - x) / unit
+        rises = (g * moved).sum(axis=1)
+        if not (rises > EQUAL * np.abs(values)).any():
+            break
+        new_values, new_g = slopes(new)
+        new_g = new_g * scale
+        change = ((new_g - g) * moved).sum(axis=1)
+        size = (moved * moved).sum(axis=1)
+        lost = ~(new_values >= values)
+        longer = np.where(change != 0, size / np.abs(change), 2.0 * step)
+        step = np.where(lost, SHORTER * step, longer)
+        x, g = np.where(lost[:, None], x, new), np.where(lost[:, None], g, new_g)
+        values = np.fmax(values, new_values)
+    return x, values

@@ -1,0 +1,252 @@
+"""Bounds of boxes: what the steps of one box are, in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.problems.result import EXACT_TOLERANCE
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.collapse import Above, collapsed
+from lipyomo.search.spaces.boxes.confine import Confined, confined
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
+from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
+from lipyomo.search.spaces.boxes.relax import Affine, Relaxation, Relaxed, relaxed
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Boxes with their bounds.
+
+    Attributes
+    ----------
+    boxes : Boxes
+        With bounds and scores.
+    top : ndarray, shape (N,)
+        Maxima over the boxes of affine functions that are not below the objective; bounds of a
+        parent may be less.
+    x, v : ndarray, shape (N, d)
+        Coefficients of these functions.
+    fuzz : ndarray, shape (N,)
+        What of the bounds pays for rounding.
+    cutoffs : ndarray, shape (N,)
+        Where the functions are at most that, the objective is at most the cutoff.
+    points : ndarray, shape (N, d)
+        Points of the boxes near maximisers, where half-spaces matter; NaN elsewhere.
+    """
+
+    boxes: Boxes
+    top: FloatArray
+    x: FloatArray
+    v: FloatArray
+    fuzz: FloatArray
+    cutoffs: FloatArray
+    points: FloatArray
+
+    @classmethod
+    def of(
+        cls, boxes: Boxes, top: Confined, bounds: FloatArray, v: FloatArray, cutoffs: FloatArray
+    ) -> Bounded:
+        """Boxes with these bounds, and with the ends that the maxima over them leave."""
+        boxes = replace(boxes, bounds=np.minimum(bounds, boxes.bounds), low=top.low, high=top.high)
+        return cls(boxes, top.top, top.x, v, top.fuzz, cutoffs, top.points)
+
+    def take(self, which: IntArray) -> Bounded:
+        """Some of them."""
+        names = [item.name for item in fields(self) if item.name != "boxes"]
+        return Bounded(self.boxes.take(which), *(getattr(self, name)[which] for name in names))
+
+
+def bounded(
+    context: Context, boxes: Boxes, cutoff: float | FloatArray, decide: bool = False
+) -> Bounded:
+    """Boxes with bounds and scores; those with bounds below the cutoff may be rough.
+
+    Parameters
+    ----------
+    context : Context
+    boxes : Boxes
+    cutoff : float, or ndarray, shape (N,)
+    decide : bool, optional
+        Whether to look which entries of the gradient have one sign all over a box: it takes long
+        with many inputs, and small boxes learn it from cuts.
+    """
+    frame = framed(context, boxes)
+    known = relaxed(context, boxes, (frame.v_low, frame.v_high))
+    above = collapsed(known, frame.rows, frame.errors)
+    decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
+    jacobian = None
+    if decide or context.euclidean:
+        jacobian = framed_jacobian(known, frame)
+    rest = across(context, frame, jacobian)
+    cutoffs = np.full(len(boxes), cutoff)
+    if context.euclidean:
+        cutoffs = rest.cutoffs(cutoffs)
+    top = confined(known, above, cutoffs)
+    scores = gaps_of(known, above)
+    if context.euclidean:
+        _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
+    boxes = replace(boxes, scores=scores)
+    if decide and jacobian is not None:
+        boxes = decided(boxes, jacobian)
+    return Bounded.of(boxes, top, rest.norm(top.top), above.v, cutoffs)
+
+
+INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0
+"""Shares of a box's width, irrational: its points there are on no kink, as its middle often is."""
+
+
+def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
+    """A bound of one box below which none of its parts will ever come; 0 where that may be any.
+
+    Bounds of points are what rounding alone leaves: where those of several are above the cutoff,
+    splitting is in vain.
+    """
+    width = box.high - box.low
+    points = np.concatenate([box.low + share * width for share in INSIDE])
+    points = np.clip(points, box.low, box.high)
+    parts = box.take(np.zeros(len(points), dtype=np.intp))
+    found = bounded(
+        context, replace(parts, low=points, high=points, room=np.full(len(points), np.inf)), cutoff
+    )
+    least = float(found.boxes.bounds.min())
+    decided = bool((box.v_low == box.v_high).all())
+    # other boxes whose bounds rounding alone leaves have the same but for a few last digits
+    return least * (1.0 + EXACT_TOLERANCE) if decided and least > cutoff else 0.0
+
+
+def framed_jacobian(known: Relaxation, frame: Frame) -> Enclosed:
+    """Affine bounds of the entries of a frame's functionals, or of all outputs, times J."""
+    if frame.y is not None:
+        head = known.context.head
+        return enclosed(known, np.broadcast_to(head, (len(known.boxes), *head.shape)), None)
+    errors = None if frame.errors is None else frame.errors[:, None]
+    return enclosed(known, frame.rows[:, None], errors)
+
+
+def decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
+    """The boxes with the signs of v that are those of the gradient all over the box."""
+    middle, radius = jacobian.middle[:, 0], jacobian.radius[:, 0]
+    open_ = (np.abs(middle) > radius) & (boxes.v_low < boxes.v_high)
+    sign = np.where(middle > 0, 1.0, -1.0)
+    v_low, v_high = (np.where(open_, sign, end) for end in (boxes.v_low, boxes.v_high))
+    return replace(boxes, v_low=v_low, v_high=v_high)
+
+
+def gaps_of(known: Relaxation, above: Above) -> FloatArray:
+    """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, d + k + p).
+
+    What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
+    of its u), and to the units of the layer before as far as that width is their lines' own; that
+    of a unit whose range holds a break goes to its phase as well: a phase is worth splitting where
+    one unit alone adds more than all of them share through any input.  As far as the range of its
+    slope is one jump, which halving never parts, a phase is decided by one split, as a sign is.
+    """
+    context, boxes, layers = known.context, known.boxes, known.layers
+    d, k = context.inputs, context.directions
+    x_radius = 0.5 * (boxes.high - boxes.low)
+    v_radius = 0.5 * (known.directions[1] - known.directions[0])
+    found = np.zeros((len(boxes), d + k + boxes.floor.shape[1]))
+    parts, phases = (found[:, :d], found[:, d : d + k]), found[:, d + k :]
+    of_later, of_later_tangents = np.zeros(1), np.zeros(1)
+    for n in range(len(layers) - 1, -1, -1):
+        stage, layer = context.stages[n], layers[n]
+        gap, off = above.gaps[n][0] + of_later, above.gaps[n][1] + of_later_tangents
+        if stage.broken.size:
+            weight = _weights(context, layer, n)
+            phases[:, stage.phases] = gap[:, stage.broken] * weight
+        share = _credit(layer.pre, gap, x_radius, v_radius, *parts)
+        share_of_tangents = _credit(layer.pre_tangent, off, x_radius, v_radius, *parts)
+        if n:
+            before = layers[n - 1]
+            assert before.value is not None
+            assert before.change is not None
+            moved = share_of_tangents @ stage.along_sizes
+            of_later = (share @ stage.sizes) * before.value[2] + moved * before.change[2]
+            of_later_tangents = moved * before.rate_radius * before.tangent_radius
+    parts[0][:] *= x_radius
+    parts[1][:] *= v_radius * context.params.sign_weight
+    return found
+
+
+def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
+    """How much the gaps of a layer's units count for their phases, shape (N, b).
+
+    Nothing without a break in the unit's range, else a little more than for inputs.
+    """
+    broken = context.stages[number].broken
+    low, high = layer.low[:, broken], layer.high[:, broken]
+    inside, jump = np.zeros(low.shape, dtype=bool), np.zeros_like(low)
+    for edge, size in zip(*context.edges[number], strict=True):
+        here = (low < edge) & (high > edge)
+        inside |= here
+        jump = np.maximum(jump, here * size)
+    whole = np.maximum(2.0 * layer.rate_radius[:, broken], jump)
+    share = np.divide(jump, whole, out=np.zeros_like(jump), where=whole > 0)
+    weight = 1.0 + EQUAL + (context.params.sign_weight - 1.0) * share
+    return np.where(inside, weight, 0.0)
+
+
+def _credit_across(
+    scores: FloatArray, context: Context, rest: Across, top: FloatArray, x_radius: FloatArray
+) -> None:
+    """Add what the rest of the Jacobian adds: to open entries of v, else to inputs and phases."""
+    with np.errstate(invalid="ignore"):
+        added = np.where(np.isfinite(top), rest.norm(top) - np.maximum(top, 0.0), 0.0)
+    total = rest.open_part.sum(axis=1)
+    across = rest.a + rest.b
+    share = np.divide(total, across, out=np.zeros_like(total), where=across > 0)
+    share = np.minimum(share, 1.0) * added
+    weights = np.divide(
+        rest.open_part, total[:, None], out=np.zeros_like(rest.open_part), where=total[:, None] > 0
+    )
+    d = context.inputs
+    scores[:, d : d + context.directions] += share[:, None] * weights
+    x_part = scores[:, :d]
+    whole = x_part.sum(axis=1, keepdims=True)
+    even = x_radius / x_radius.sum(axis=1, keepdims=True).clip(min=1e-300)
+    weights = np.where(whole > 0, x_part / np.where(whole > 0, whole, 1.0), even)
+    x_part += (added - share)[:, None] * weights
+    more = np.divide(added - share, whole[:, 0], out=np.zeros_like(added), where=whole[:, 0] > 0)
+    scores[:, d + context.directions :] *= 1.0 + more[:, None]
+
+
+def _credit(
+    affine: Affine,
+    gap: FloatArray,
+    x_radius: FloatArray,
+    v_radius: FloatArray,
+    x_part: FloatArray,
+    v_part: FloatArray,
+) -> FloatArray:
+    """Add each unit's gap, over its width, times its coefficients to the parts of (x, v).
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+        The gaps over the widths.
+    """
+    x_sizes = np.abs(affine.x)
+    width = _widths(x_sizes, x_radius) + affine.radius
+    v_sizes = None if affine.v is None else np.abs(affine.v)
+    if v_sizes is not None:
+        width = width + _widths(v_sizes, v_radius)
+    share = np.divide(gap, width, out=np.zeros_like(gap), where=width > 0)
+    for sizes, part in ((x_sizes, x_part), (v_sizes, v_part)):
+        if sizes is not None:
+            if sizes.shape[0] == 1:
+                part += share @ sizes[0]
+            else:
+                part += np.matmul(share[:, None, :], sizes)[:, 0]
+    return share
+
+
+def _widths(sizes: FloatArray, radius: FloatArray) -> FloatArray:
+    """What intervals of `radius` (N, d) span under coefficients (N or 1, n, d)."""
+    if sizes.shape[0] == 1:
+        return np.asarray(radius @ sizes[0].T)
+    return np.asarray(np.matmul(sizes, radius[:, :, None])[:, :, 0])

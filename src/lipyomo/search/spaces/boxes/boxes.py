@@ -1,0 +1,162 @@
+"""Boxes: parts of what is searched, as arrays; a bundle of them is a node of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
+from lipyomo.base.numerics.exact import affine_value, exact
+from lipyomo.search.spaces.boxes.context import Context
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """N boxes: inputs x, directions v, phases, and a functional for each.
+
+    Attributes
+    ----------
+    bounds : ndarray, shape (N,)
+        Proved upper bounds; minus infinity for what is empty.
+    low, high : ndarray, shape (N, d)
+        Ends of x.
+    v_low, v_high : ndarray, shape (N, k)
+        Ends of the direction; for the l2 norm nothing but zeros, since it follows from the box.
+    floor, ceiling : ndarray, shape (N, p)
+        Phases: ends of the pre-activations of the units whose slope has breaks.
+    rows : ndarray of int, shape (N,)
+        The functional, a row of `Targets.functionals`; -1 for all of a Euclidean ball.
+    scores : ndarray, shape (N, d + k + p)
+        What of the bound goes back to each input, entry of the direction, and phase.
+    half, room : ndarray, shapes (N, d) and (N,)
+        Nothing counts but where ``half . x <= room``, which may be infinite.
+    """
+
+    bounds: FloatArray
+    low: FloatArray
+    high: FloatArray
+    v_low: FloatArray
+    v_high: FloatArray
+    floor: FloatArray
+    ceiling: FloatArray
+    rows: IntArray
+    scores: FloatArray
+    half: FloatArray
+    room: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    @property
+    def bound(self) -> float:
+        """The largest bound."""
+        return float(self.bounds.max(initial=-np.inf))
+
+    proved_bound = bound
+
+    @property
+    def middle(self) -> FloatArray:
+        """The boxes' middles, shape (N, d)."""
+        return middles(self.low, self.high)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one box."""
+        axes = int(self.low.shape[1] + self.v_low.shape[1] + self.floor.shape[1])
+        return 8 * (3 + 3 * axes + int(self.low.shape[1]))
+
+    def take(self, which: IntArray | BoolArray | slice) -> Boxes:
+        """Some of them."""
+        return Boxes(*(getattr(self, name)[which] for name in NAMES))
+
+    def encode(self) -> dict[str, npt.NDArray[Any]]:
+        """Their arrays by name."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Boxes:
+        """What `encode` gave."""
+        return cls(*(arrays[name] for name in NAMES))
+
+    @classmethod
+    def whole(cls, context: Context) -> Boxes:
+        """The whole problem, as `over` has it."""
+        found = cls.over(context, context.domain.lower[None], context.domain.upper[None])
+        floor, ceiling = (np.tile(ends, (len(found), 1)) for ends in at_faces(context))
+        return replace(found, floor=floor, ceiling=ceiling)
+
+    @classmethod
+    def over(cls, context: Context, low: FloatArray, high: FloatArray) -> Boxes:
+        """Boxes (n, d): for each, one a functional, and two an input of the l1 norm.
+
+        Directions of the other norms come with their negatives; along an input either may rise.
+        """
+        targets, k = context.targets, context.directions
+        phases, rows = len(context.breaks), targets.rows
+        if targets.input_norm == "l1":
+            along = np.eye(k)[targets.columns]
+            v_low = v_high = np.concatenate([along, -along])
+            rows = np.concatenate([rows, rows])
+        else:
+            v_high = np.full((len(rows), k), float(targets.input_norm == "linf"))
+            v_low = -v_high
+        below, above = (np.repeat(end, len(rows), axis=0) for end in (low, high))
+        rows, v_low, v_high = (
+            np.concatenate([array] * len(low)) for array in (rows, v_low, v_high)
+        )
+        count = len(rows)
+        infinite = np.full(count, np.inf)
+        floor, ceiling = (np.full((count, phases), end) for end in (-np.inf, np.inf))
+        scores = np.zeros((count, context.inputs + k + phases))
+        ends = (below, above, v_low, v_high, floor, ceiling)
+        return cls(infinite, *ends, rows, scores, np.zeros((count, context.inputs)), infinite)
+
+
+def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
+    """Phases (p,), (p,) of first units whose breaks touch the domain's box from outside.
+
+    Decided in exact arithmetic: what rounding adds to a range would leave a phase without interior
+    open, and on a face it can be split off for ever.
+    """
+    floor, ceiling = (np.full(len(context.breaks), end) for end in (-np.inf, np.inf))
+    if not context.stages or not context.domain.is_bounded or context.features is not None:
+        return floor, ceiling
+    stage, low, high = context.stages[0], context.domain.lower, context.domain.upper
+    for k, unit in enumerate(stage.broken.tolist()):
+        weight, bias = stage.weight[unit], float(stage.bias[unit])
+        sizes = stage.sizes[unit] @ np.maximum(np.abs(low), np.abs(high))
+        size = context.unit * (float(sizes) + abs(bias))
+        ends = np.where(weight > 0, low, high), np.where(weight > 0, high, low)
+        least, largest = (float(weight @ x) + bias for x in ends)
+        for place in context.breaks[k]:
+            for side, value in enumerate((least, largest)):
+                if abs(value - place) > 4.0 * size:
+                    continue
+                gap = affine_value(weight, ends[side], bias) - exact(place)
+                if side == 0 and gap >= 0:
+                    floor[k] = max(floor[k], place)
+                elif side == 1 and gap <= 0:
+                    ceiling[k] = min(ceiling[k], place)
+    return floor, ceiling
+
+
+NAMES = tuple(item.name for item in fields(Boxes))
+
+
+def joined(parts: Sequence[Boxes]) -> Boxes:
+    """All of them as one; there is at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in NAMES))
+
+
+def bundles(boxes: Boxes, most: int) -> tuple[Boxes, ...]:
+    """Bundles of at most so many boxes, those with the largest bounds first."""
+    if not len(boxes):
+        return ()
+    ordered = boxes.take(np.argsort(-boxes.bounds, kind="stable"))
+    return tuple(ordered.take(slice(at, at + most)) for at in range(0, len(boxes), most))

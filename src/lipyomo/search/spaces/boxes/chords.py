@@ -1,0 +1,220 @@
+"""A bound of the gradient's l1 norm in which open signs need no branching: chords of |g_j|.
+
+On a box the entry g_j of ``y . J(x)`` lies in [l, u].  Where its sign is open, |g_j| lies below a
+line ``alpha g_j + beta``, |alpha| <= 1; of the others alpha is the sign and beta zero.  So
+
+    sum_j |g_j| <= max over x of y . J(x) alpha + sum_j beta_j,
+
+one direction for all of them, whose affine bound has an error of second order in the box's width,
+while the chords' is of the first order in the ranges of the open entries.  (The norm as one more
+layer behind the gradient: Shi et al., Efficiently computing local Lipschitz constants, 2022.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import UNIT, gamma
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.relaxations.linear.gradient import gradient_ranges
+from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.search.spaces.boxes.bound import bounded, framed_jacobian
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.collapse import collapsed
+from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.euclid import framed
+from lipyomo.search.spaces.boxes.inputs import highest
+from lipyomo.search.spaces.boxes.relax import relaxed
+
+
+def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = math.inf) -> Boxes:
+    """Boxes of the whole domain, for linf inputs, with bounds by chords where these are less.
+
+    Those above the cutoff are narrowed down to what can beat it, the largest first.
+    """
+    low, high = _entries(context, boxes, clock)
+    if clock.expired:
+        return boxes
+    bounds = boxes.bounds.copy()
+    parts = [boxes.take(slice(k, k + 1)) for k in range(len(boxes))]
+    for k, part in enumerate(parts):
+        bounds[k] = min(bounds[k], _above_norm(context, part, low[k], high[k]).top)
+    for k in np.argsort(-bounds).tolist():
+        if bounds[k] > cutoff:
+            found = _narrowed(context, parts[k], low[k], high[k], cutoff, clock)
+            bounds[k] = min(bounds[k], found)
+    return replace(boxes, bounds=bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class AboveNorm:
+    """``x . X + rest``, not below the norm of a gradient on one box, within its half-space.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    rest : float
+    top : float
+        Its maximum there; minus infinity if there is nothing.
+    """
+
+    x: FloatArray
+    rest: float
+    top: float
+
+
+def _above_norm(context: Context, box: Boxes, low: FloatArray, high: FloatArray) -> AboveNorm:
+    """By the chords of entries in [low, high] (d,)."""
+    alpha, beta = chords(low[None], high[None])
+    added = float(beta.sum()) * (1.0 + gamma(context.directions))
+    x, rest, tops = _along(context, box, alpha, 1.0)
+    rest = rest + added
+    top = tops + added + 2.0 * UNIT * (np.abs(tops) + added)
+    return AboveNorm(x[0], float(rest[0] + UNIT * abs(rest[0])), float(top[0]))
+
+
+def _along(
+    context: Context, box: Boxes, v: FloatArray, sign: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Affine functions not below ``sign y . J(x) v`` for directions (N, d): x, rest, maxima.
+
+    On one box, within its half-space.
+    """
+    unit, known = context.unit, relaxed(context, box, (v, v))
+    frame = framed(context, replace(box, v_low=v, v_high=v))
+    above = collapsed(known, np.repeat(sign * frame.rows, len(v), axis=0), frame.errors)
+    sizes = (np.abs(above.v) * np.abs(v)).sum(axis=1) + np.abs(above.constant)
+    rest = (above.v * v).sum(axis=1) + above.constant + 2.0 * unit * sizes
+    tops = highest(above.x, known.inputs, unit)
+    tops = tops + rest + UNIT * (np.abs(tops) + np.abs(rest))
+    if known.empty.any():
+        tops = np.full(len(v), -np.inf)
+    return above.x, rest, np.where(np.isnan(tops), np.inf, tops)
+
+
+def _narrowed(
+    context: Context, box: Boxes, low: FloatArray, high: FloatArray, cutoff: float, clock: Clock
+) -> float:
+    """A bound of a box that may be lower, from where alone the norm can be above the cutoff.
+
+    That is where its affine bound is: in a half-space.  There all ranges are smaller, those of
+    units and those of the gradient's entries [low, high] (d,), and so is the next affine bound.
+    Where a gradient leads into a corner of the domain, this goes on until nothing is left.  Where
+    it does not, the same is tried with aims between the cutoff and the bound, by bisection.
+    """
+    less, aim = context.params.narrower, cutoff
+    start = box, low, high, _above_norm(context, box, low, high)
+    bound, missed = start[3].top, cutoff
+    while bound - missed > (1.0 - less) * (bound - cutoff) and not clock.expired:
+        part, low, high, found = start
+        top = math.inf
+        while aim < found.top < aim + less * (top - aim) and not clock.expired:
+            top, gap = found.top, found.rest - aim
+            room = np.array([gap + UNIT * abs(gap)])
+            part = replace(box, half=-found.x[None], room=room)
+            low, high = _refined(context, part, low, high, clock)
+            found = _above_norm(context, part, low, high)
+        bound = min(bound, max(aim, found.top))
+        if found.top > aim:
+            missed = aim
+            if aim == cutoff:
+                if not bound - cutoff < less * (start[3].top - cutoff):
+                    break
+                start = part, low, high, found
+        aim = 0.5 * (missed + bound)
+    return bound
+
+
+def _refined(
+    context: Context, box: Boxes, low: FloatArray, high: FloatArray, clock: Clock
+) -> tuple[FloatArray, FloatArray]:
+    """Ranges of entries whose sign is open, on one box: those that cost most first.
+
+    It ends where they do not become much smaller.
+    """
+    low, high = low.copy(), high.copy()
+    cost = np.minimum(-low, high)
+    order = np.argsort(-cost)[: np.count_nonzero(cost > 0)]
+    together = 4 * context.chunk
+    for start in range(0, len(order), together):
+        if clock.expired:
+            break
+        which = order[start : start + together]
+        v = np.zeros((len(which), context.directions))
+        v[np.arange(len(which)), which] = 1.0
+        high[which] = np.minimum(high[which], _along(context, box, v, 1.0)[2])
+        low[which] = np.maximum(low[which], -_along(context, box, v, -1.0)[2])
+        now = np.maximum(np.minimum(-low[which], high[which]), 0.0)
+        if not now.sum() < context.params.narrower * cost[which].sum():
+            break
+    return low, high
+
+
+def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
+    """A bound of a smooth network's constant on a bounded domain, without any split.
+
+    Affine in the inputs; for linf inputs with chords.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    clock : Clock
+
+    Raises
+    ------
+    MethodError
+        If the dual ball has too many vertices.
+    """
+    context = Context.of(Question(problem))
+    whole = Boxes.whole(context)
+    if context.targets.input_norm == "linf" and not context.euclidean:
+        return max(0.0, with_chords(context, whole, clock).bound)
+    return max(0.0, bounded(context, whole, -math.inf).boxes.bound)
+
+
+def chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Alpha in [-1, 1] and beta with ``|g| <= alpha g + beta`` for g in [low, high].
+
+    ``|g| - alpha g`` is convex, hence largest at an end: beta is right for whatever alpha rounding
+    makes.
+    """
+    open_ = (low < 0) & (high > 0)
+    slope = np.clip((high + low) / np.where(open_, high - low, 1.0), -1.0, 1.0)
+    alpha = np.where(open_, slope, np.where(low >= 0, 1.0, -1.0))
+    above = np.maximum(high * (1.0 - alpha), -low * (1.0 + alpha)) * (1.0 + 4.0 * UNIT)
+    return alpha, np.where(open_, above, 0.0)
+
+
+def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    """Least and largest entries (N, d) of the gradients of the boxes' functionals.
+
+    Both affine bounds and those by ranges of slopes hold: the former are less on small domains, and
+    are left out where the clock has no time for them.
+    """
+    problem = context.question.problem
+    known = preactivation_bounds(problem.network, problem.domain)
+    switched = with_slopes(problem.network, known)
+    if problem.directions is not None:
+        switched = switched.with_directions(problem.directions)
+    low, high = gradient_ranges(switched, known.phases, context.targets.functionals)
+    low, high = low[boxes.rows], high[boxes.rows]
+    longest, before = 0.0, clock.seconds
+    for k in range(len(boxes)):  # one by one: there is a matrix of all inputs for each
+        longest, before = max(longest, clock.seconds - before), clock.seconds
+        if clock.expired or 2.0 * longest > clock.left:
+            break
+        box = boxes.take(slice(k, k + 1))
+        frame = framed(context, box)
+        found = framed_jacobian(relaxed(context, box, (frame.v_low, frame.v_high)), frame)
+        middle, radius = found.middle[0, 0], found.radius[0, 0]
+        room = (np.abs(middle) + radius) * gamma(context.inputs + 2)
+        low[k] = np.maximum(low[k], middle - radius - room)
+        high[k] = np.minimum(high[k], middle + radius + room)
+    return low, high

@@ -1,0 +1,300 @@
+"""The maximum of an affine function over a box and half-spaces together, by Lagrange multipliers.
+
+For multipliers m >= 0 of rows ``g . x <= h`` that hold on the part of the box that counts,
+
+    max a . x <= max over the box of (a - sum m g) . x + m . h.
+
+Any multipliers are sound.  Those of a polytope's rows and of phases (with z as an affine function
+of x) are near the best ones, all together (`multipliers.py`).  Tangents of a ball at the maximiser
+come one after another, each with the multiplier that is best with the others as they are, which is
+a fractional knapsack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
+from lipyomo.problems.domains.base import RoundPart
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.collapse import Above
+from lipyomo.search.spaces.boxes.context import Context, Stage
+from lipyomo.search.spaces.boxes.inputs import Signal, best_multiplier, times
+from lipyomo.search.spaces.boxes.multipliers import STEPS, Programs, best_multipliers
+from lipyomo.search.spaces.boxes.relax import Affine, Relaxation
+
+
+class HalfSpaces(NamedTuple):
+    """Rows ``g . x <= h`` of N boxes, shapes (N, K, d) and (N, K)."""
+
+    g: FloatArray
+    h: FloatArray
+
+    def take(self, which: IntArray) -> HalfSpaces:
+        """Those of some boxes."""
+        return HalfSpaces(self.g[which], self.h[which])
+
+
+class Summed(NamedTuple):
+    """Functions ``a . x + constant`` of N boxes, and what their sums are off by."""
+
+    a: FloatArray
+    constant: FloatArray
+    rounding: FloatArray
+
+    def take(self, which: IntArray) -> Summed:
+        """Those of some boxes."""
+        return Summed(*(array[which] for array in self))
+
+
+@dataclass(frozen=True, eq=False)
+class Confined:
+    """Maxima of affine functions over boxes and half-spaces.
+
+    Attributes
+    ----------
+    top : ndarray, shape (N,)
+        Not below them; minus infinity where nothing is left.
+    x : ndarray, shape (N, d)
+        Coefficients of an affine function that is not below the given one where it counts, and
+        whose maximum over the box is `top`.
+    fuzz : ndarray, shape (N,)
+        What of it pays for rounding that no other multipliers would save.
+    points : ndarray, shape (N, d)
+        Points of the box near the maximisers where half-spaces matter; NaN elsewhere.
+    low, high : ndarray, shape (N, d)
+        Ends of what of the box lies in the half-spaces, and may be above the cutoff.
+    """
+
+    top: FloatArray
+    x: FloatArray
+    fuzz: FloatArray
+    points: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
+    """Bounds of the objective on boxes, and over their directions.
+
+    Only bounds above the `cutoffs` (N,) are worth any multipliers.
+    """
+    context, boxes, (x, v, _) = known.context, known.boxes, known.inputs
+    unit = context.unit
+    constant = above.constant + (above.v * v.middle + np.abs(above.v) * v.radius).sum(axis=1)
+    rounding = np.abs(above.constant) + np.abs(constant)
+    rounding += (np.abs(above.v) * v.size).sum(axis=1)
+    summed = Summed(above.x, constant, unit * rounding)
+    top, fuzz = _over_box(summed, x, unit)
+    top[known.empty] = -np.inf
+    top[_outside(context, boxes)] = -np.inf
+    ends = boxes.low.copy(), boxes.high.copy()
+    found = Confined(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
+    half_spaces = bool(context.breaks) or not context.domain.is_box
+    which = np.flatnonzero((top > cutoffs) & half_spaces)
+    if which.size:
+        some = boxes.take(which)
+        with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
+            own = x.take(which)
+            rows = _rows(known, some, own, which)
+            better = _within(context, some, own, rows, summed.take(which), cutoffs[which])
+        gains = better.top < top[which]
+        for item in fields(found):
+            ours, theirs = getattr(found, item.name), getattr(better, item.name)
+            ours[which[gains]] = theirs[gains]
+    return replace(found, fuzz=found.fuzz + above.fuzz)
+
+
+def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, FloatArray]:
+    """Maxima over boxes, and what of them pays for rounding: that of these sums as well."""
+    a, constant, rounding = summed
+    fuzz = rounding + unit * ((np.abs(a) * x.size).sum(axis=1) + np.abs(constant))
+    top = constant + (a * x.middle + np.abs(a) * x.radius).sum(axis=1) + fuzz * (1.0 + unit)
+    return np.where(np.isnan(top), np.inf, top), fuzz  # overflow says nothing
+
+
+def _within(
+    context: Context,
+    boxes: Boxes,
+    x: Signal,
+    rows: HalfSpaces,
+    summed: Summed,
+    cutoffs: FloatArray,
+) -> Confined:
+    """Maxima over boxes, rows and the domain's ball together."""
+    unit, some, points = context.unit, summed, np.full_like(x.middle, np.nan)
+    if rows.h.shape[1]:
+        some, points = _with_rows(rows, summed, x, cutoffs)
+    if context.domain.ball is not None:
+        some = _with_tangents(context, context.domain.ball, some, x)
+    top, fuzz = _over_box(some, x, unit)
+    low, high = boxes.low.copy(), boxes.high.copy()
+    left = np.flatnonzero((top > cutoffs) & (rows.g != 0).any(axis=(1, 2)))
+    if left.size and context.inputs < context.params.wide:
+        own = x.take(left)
+        beating = _beating(summed.take(left), own, cutoffs[left], unit)
+        both = zip(rows.take(left), beating, strict=True)
+        ends = _ends(HalfSpaces(*(np.concatenate(pair, axis=1) for pair in both)), own)
+        low[left], high[left] = np.maximum(low[left], ends[0]), np.minimum(high[left], ends[1])
+        none = (low > high).any(axis=1)
+        low[none], high[none] = boxes.low[none], boxes.high[none]
+        top, fuzz = _over_box(some, Signal.between(low, high, unit), unit)
+        top[none] = -np.inf
+    # multipliers that run away, as where no point is left, say nothing of the box
+    fuzz = np.minimum(fuzz, 2.0 * _over_box(summed, x, unit)[1])
+    return Confined(top, some.a, fuzz, points, low, high)
+
+
+def _programs(objectives: FloatArray, rows: HalfSpaces, x: Signal) -> tuple[Programs, FloatArray]:
+    """Linear programs over [-1, 1]^d, and the spans of rows by which their multipliers grow."""
+    (g, h), turned = rows, rows.g * x.radius[:, None]
+    spans = np.abs(turned).sum(axis=2)
+    spans = np.where(spans > 0, spans, 1.0)
+    middle = times(g, x.middle)
+    return Programs(objectives, turned / spans[:, :, None], (h - middle) / spans), spans
+
+
+def _with_rows(
+    rows: HalfSpaces, summed: Summed, x: Signal, cutoffs: FloatArray
+) -> tuple[Summed, FloatArray]:
+    """The functions less multiples of rows, and points near the maximisers.
+
+    What is subtracted, ``m (g . x - h)``, is not positive where a row holds.
+    """
+    (a, constant, rounding), (g, h) = summed, rows
+    turned, middle = a * x.radius, (a * x.middle).sum(axis=1)
+    scale = np.abs(turned).sum(axis=1)
+    scale = np.where(scale > 0, scale, 1.0)
+    programs, spans = _programs(turned / scale[:, None], rows, x)
+    aims = (cutoffs - constant - middle) / scale - EQUAL
+    y, points = best_multipliers(programs, aims)
+    m = (y * scale[:, None] / spans)[:, :, None]
+    size = np.abs(constant) + ((np.abs(a) + (m * np.abs(g)).sum(axis=1)) * x.size).sum(axis=1)
+    size += (m[:, :, 0] * np.abs(h)).sum(axis=1)
+    rounding = rounding + gamma(2 * h.shape[1] + a.shape[1] + 8) * size
+    less = Summed(a - (m * g).sum(axis=1), constant + (m[:, :, 0] * h).sum(axis=1), rounding)
+    return less, np.clip(x.middle + x.radius * points, x.middle - x.radius, x.middle + x.radius)
+
+
+def _beating(summed: Summed, x: Signal, cutoffs: FloatArray, unit: float) -> HalfSpaces:
+    """Where functions are above cutoffs: one row ``-a . x <= constant - cutoff`` a box."""
+    fuzz = _over_box(summed, x, unit)[1]
+    room = summed.constant - cutoffs
+    room = room + 2.0 * fuzz + 4.0 * UNIT * (np.abs(summed.constant) + np.abs(cutoffs))
+    some = np.isfinite(room)
+    return HalfSpaces(
+        np.where(some[:, None], -summed.a, 0.0)[:, None], np.where(some, room, 1.0)[:, None]
+    )
+
+
+def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
+    """Ends of the parts of boxes that lie in all of their rows.
+
+    Bounds of the scaled programs are off by what their numbers are: h less its value at the middle
+    by as much as these two, all others relatively.  Half of the digits will do: children move ends
+    again.
+    """
+    (g, h), (count, d) = rows, x.middle.shape
+    objectives = np.tile(np.concatenate([np.eye(d), -np.eye(d)]), (count, 1))
+    each = np.repeat(np.arange(count), 2 * d)
+    (_, G, H), spans = _programs(objectives, rows, x)
+    sizes = 1.0 + (np.abs(h) + times(np.abs(g), x.size)) / spans
+    G, H = G[each], H[each]
+    y, _ = best_multipliers(Programs(objectives, G, H), np.full(len(each), -1.0), STEPS // 2)
+    ends = np.abs(objectives - (y[:, :, None] * G).sum(axis=1)).sum(axis=1) + (y * H).sum(axis=1)
+    ends += gamma(4 * h.shape[1] + 4 * d + 32) * (1.0 + (y * sizes[each]).sum(axis=1))
+    ends = np.where(ends < 1.0, ends, 1.0).reshape(count, 2, d)
+    room = 4.0 * UNIT * x.size
+    return x.middle - x.radius * ends[:, 1] - room, x.middle + x.radius * ends[:, 0] + room
+
+
+def _with_tangents(context: Context, ball: RoundPart, summed: Summed, x: Signal) -> Summed:
+    """The same with tangents: ``g . (x - p) <= radius |g|`` in the dual norm, for any g."""
+    unit, (a, constant, rounding) = context.unit, summed
+    for _ in range(context.params.tangents):
+        worst = np.where(a > 0, x.middle + x.radius, x.middle - x.radius)
+        worst = np.where(a == 0, x.middle, worst)
+        gap = worst - ball.point
+        g = gap if ball.norm == "l2" else np.where(gap >= 0, 1.0, -1.0)
+        top = np.abs(g).max(axis=1, keepdims=True)
+        g = g / np.where(top > 0, top, 1.0)
+        reach = ball.radius * ball.sizes(g)
+        h = g @ ball.point + reach
+        h += unit * (np.abs(g) @ np.abs(ball.point) + 2.0 * reach)
+        out = (g * worst).sum(axis=1) - h > 2.0 * EQUAL * (np.abs(g) * x.radius).sum(axis=1)
+        if not out.any():
+            break
+        m = np.where(out, best_multiplier(a, g, h, x), 0.0)
+        size = (np.abs(g) * x.size).sum(axis=1) + np.abs(h)
+        rounding = rounding + unit * ((np.abs(a) * x.size).sum(axis=1) + m * size)
+        constant = constant + m * h
+        rounding = rounding + unit * np.abs(constant)
+        a = a - m[:, None] * g
+    return Summed(a, constant, rounding)
+
+
+# -- where rows come from --------------------------------------------------------------------------
+
+
+def _rows(known: Relaxation, boxes: Boxes, x: Signal, which: IntArray) -> HalfSpaces:
+    """The rows of the domain, and of phases, that parts of some boxes violate."""
+    context = known.context
+    found: list[HalfSpaces] = []
+    rows = context.domain.rows
+    if rows.count:
+        found.append(_crossing(rows.dense[None], np.tile(rows.b, (len(boxes), 1)), x))
+    for stage, layer in zip(context.stages, known.layers, strict=True):
+        if not stage.broken.size:
+            continue
+        floor, ceiling = boxes.floor[:, stage.phases], boxes.ceiling[:, stage.phases]
+        some = np.flatnonzero((np.isfinite(floor) | np.isfinite(ceiling)).any(axis=0))
+        if not some.size:
+            continue
+        affine = _of_units(layer.pre, stage, some, which)
+        floor, ceiling = floor[:, some], ceiling[:, some]
+        room = affine.radius + context.unit * (affine.radius + np.abs(affine.constant))
+        under = affine.constant - floor + (room + context.unit * np.abs(floor))
+        over = ceiling - affine.constant + (room + context.unit * np.abs(ceiling))
+        found.append(_crossing(-affine.x, np.where(np.isfinite(floor), under, np.inf), x))
+        found.append(_crossing(affine.x, np.where(np.isfinite(ceiling), over, np.inf), x))
+    if not found:
+        return HalfSpaces(np.zeros((len(boxes), 0, x.middle.shape[1])), np.zeros((len(boxes), 0)))
+    return HalfSpaces(*(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)))
+
+
+def _of_units(affine: Affine, stage: Stage, some: IntArray, which: IntArray) -> Affine:
+    """Pre-activations of some of a layer's units with phases, on some boxes."""
+    units = stage.broken[some]
+    rows = affine.x[:, units] if affine.x.shape[0] == 1 else affine.x[np.ix_(which, units)]
+    place = np.ix_(which, units)
+    return Affine(rows, None, affine.constant[place], affine.radius[place])
+
+
+def _crossing(g: FloatArray, h: FloatArray, x: Signal) -> HalfSpaces:
+    """Those of the rows (N or 1, P, d) that boxes are not all inside of; ``0 <= 1`` for no row."""
+    cross = times(g, x.middle) + times(np.abs(g), x.radius) > h
+    most = int(cross.sum(axis=1).max(initial=0))
+    places = np.argsort(~cross, axis=1, kind="stable")[:, :most]
+    number = np.arange(len(h))[:, None]
+    real = cross[number, places]
+    rows = g[0, places] if g.shape[0] == 1 else g[number, places]
+    return HalfSpaces(rows * real[:, :, None], np.where(real, h[number, places], 1.0))
+
+
+def _outside(context: Context, boxes: Boxes) -> FloatArray:
+    """Boxes that one of the domain's rows, or its ball, does not meet."""
+    ball, rows = context.domain.ball, context.domain.rows
+    if ball is None:
+        if not rows.count:
+            return np.zeros(len(boxes), dtype=bool)
+        A, size = rows.A.toarray(), np.maximum(np.abs(boxes.low), np.abs(boxes.high))
+        least = boxes.low @ np.maximum(A, 0.0).T + boxes.high @ np.minimum(A, 0.0).T
+        room = context.unit * (size @ np.abs(A).T + np.abs(rows.b))
+        return np.asarray((least - room > rows.b).any(axis=1))
+    away = np.maximum(np.maximum(boxes.low - ball.point, ball.point - boxes.high), 0.0)
+    size = np.abs(away).sum(axis=1) if ball.norm == "l1" else np.sqrt((away * away).sum(axis=1))
+    return np.asarray(size * (1.0 - 2.0 * context.unit) > ball.radius)

@@ -1,0 +1,253 @@
+"""What never changes while boxes are split: the network as dense arrays, the functionals, X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.exact import close_product
+from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.relaxations.linear.kinds import Kind, kinds_of
+from lipyomo.search.spaces.boxes.features import Features, features_of
+from lipyomo.search.spaces.boxes.params import Params
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is searched, and how: all that a context is made from.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    gap : float
+        Relative gap that is good enough.
+    enough : float
+        A bound that is good enough, whatever is attained.
+    params : Params
+    """
+
+    problem: LipschitzProblem
+    gap: float = 0.0
+    enough: float = 0.0
+    params: Params = field(default_factory=Params)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A hidden layer as the search has it.
+
+    Attributes
+    ----------
+    weight, sizes : ndarray, shape (n, h)
+        The weight and its absolute values.
+    along, along_sizes : ndarray, shape (n, t)
+        The same for tangents: the first layer's are ``W T``, with the problem's directions T, which
+        hardly rounds in a reduced problem (`LipschitzProblem.rounding`).
+    bias : ndarray, shape (n,)
+    off : ndarray, shape (n,)
+        Further sizes of pre-activations, whose rounding stands for what else they are off by.
+    kinds : tuple of Kind
+        Every unit is in one of them; two-slope units are activations as well.
+    broken : ndarray of int, shape (b,)
+        Units whose slope has a break (a kink, or a jump): they have phases.
+    phases : slice
+        Their places among those of all layers.
+    """
+
+    weight: FloatArray
+    sizes: FloatArray
+    along: FloatArray
+    along_sizes: FloatArray
+    bias: FloatArray
+    off: FloatArray
+    kinds: tuple[Kind, ...]
+    broken: IntArray
+    phases: slice
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A question, and what follows from it.
+
+    Attributes
+    ----------
+    question : Question
+    targets : Targets
+    stages : tuple of Stage
+    unit : float
+        Relative error that pays for all sums of products of a bound (`relax.py` says how).
+    features : Features, optional
+        What boxes have ends for instead of the inputs.
+    """
+
+    question: Question
+    targets: Targets
+    stages: tuple[Stage, ...]
+    unit: float
+    features: Features | None = None
+
+    @classmethod
+    def of(cls, question: Question, featured: bool = False) -> Context:
+        """The context of a question.
+
+        Parameters
+        ----------
+        question : Question
+        featured : bool, optional
+            Whether boxes may have ends for what the first layer sees, where that is less.
+
+        Raises
+        ------
+        MethodError
+            If the dual ball has too many vertices.
+        """
+        network, tangents = question.problem.network, question.problem.tangent_network
+        stages, place = [], 0
+        for layer, ahead in zip(network.hidden, tangents.hidden, strict=True):
+            kinds = kinds_of(layer)
+            has = np.zeros(layer.units, dtype=bool)
+            for activation, units in kinds:
+                has[units] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
+            broken = np.flatnonzero(has)
+            weight = along = np.ascontiguousarray(layer.dense_weight)
+            if ahead is not layer:
+                along = np.ascontiguousarray(ahead.dense_weight)
+            phases = slice(place, place + broken.size)
+            both = weight, abs(weight), along, abs(along)
+            none = np.zeros(layer.units)
+            stages.append(Stage(*both, layer.bias, none, kinds, broken, phases))
+            place += broken.size
+        operations = sum(network.sizes) + tangents.input_dim + 8 * len(network.layers)
+        unit, found = gamma(operations), None
+        if featured and stages:
+            domain = question.problem.domain
+            found = features_of(stages[0].weight, stages[0].bias, domain, question.params)
+        if found is not None:
+            off = found.off / unit * (1.0 + gamma(2))
+            stages[0] = replace(
+                stages[0], weight=found.weight, sizes=abs(found.weight), bias=found.bias, off=off
+            )
+        return cls(question, targets_of(question.problem), tuple(stages), unit, found)
+
+    @property
+    def params(self) -> Params:
+        """The numbers of the search."""
+        return self.question.params
+
+    @property
+    def domain(self) -> Domain:
+        """X, or what of it boxes have ends for."""
+        return self.question.problem.domain if self.features is None else self.features.domain
+
+    @property
+    def inputs(self) -> int:
+        """D: what boxes have ends for."""
+        if self.features is not None:
+            return len(self.features.basis)
+        return self.question.problem.network.input_dim
+
+    @property
+    def directions(self) -> int:
+        """K: entries of a direction v; as many as inputs if all are asked for."""
+        return self.question.problem.tangent_network.input_dim
+
+    @cached_property
+    def breaks(self) -> tuple[tuple[float, ...], ...]:
+        """The breaks of each unit that has phases."""
+        found: list[tuple[float, ...]] = []
+        for stage in self.stages:
+            own: dict[int, tuple[float, ...]] = {}
+            for activation, units in stage.kinds:
+                numbers = np.arange(stage.bias.size)[units].tolist()
+                own |= dict.fromkeys(numbers, activation.breaks)
+            found += [own[unit] for unit in stage.broken.tolist()]
+        return tuple(found)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        """For each layer the breaks of its units with phases, and how far slopes jump there.
+
+        Shapes (m, b), for m breaks of a unit at most; NaN and zero where there are fewer.
+        """
+        found = []
+        for stage in self.stages:
+            most = max((len(activation.breaks) for activation, _ in stage.kinds), default=0)
+            places = np.full((most, stage.bias.size), np.nan)
+            jumps = np.zeros_like(places)
+            for activation, units in stage.kinds:
+                at = np.array(activation.breaks)
+                low, high = activation.slope_range(at, at)
+                places[: at.size, units] = at[:, None]
+                jumps[: at.size, units] = (high - low)[:, None]
+            found.append((places[:, stage.broken], jumps[:, stage.broken]))
+        return tuple(found)
+
+    @property
+    def rows(self) -> FloatArray:
+        """The last layer's weights under each functional: shape (k, n_L)."""
+        return self._rows[0]
+
+    @property
+    def row_errors(self) -> FloatArray:
+        """What the entries of `rows` may be off by."""
+        return self._rows[1]
+
+    @cached_property
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        functionals = self.targets.functionals
+        rows, errors = close_product(functionals, self.head)
+        plain = np.count_nonzero(functionals, axis=1) <= 1
+        plain &= np.isin(np.abs(functionals), (0.0, 1.0)).all(axis=1)
+        return rows, np.where(plain[:, None], 0.0, errors)
+
+    @cached_property
+    def head(self) -> FloatArray:
+        """The last layer's weights, shape (m, n_L)."""
+        return self.question.problem.network.head.dense_weight
+
+    def cutoff(self, value: float) -> float:
+        """Bounds at or below it fathom, where `value` is attained."""
+        question = self.question
+        met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack)) * (1.0 - gamma(0))
+        return max(met, question.enough, question.problem.underflow, UNDERFLOW)
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of the largest array that bounding one box takes."""
+        return box_bytes(self.question.problem)
+
+    @property
+    def samples(self) -> int:
+        """Points of the first look: their Jacobians take about as much as a bundle's rows."""
+        entries = 8 * len(self.rows) * self.directions
+        return int(np.clip(self.params.bundle_bytes // entries, 64, self.params.samples))
+
+    @property
+    def bundle(self) -> int:
+        """Most boxes of a node."""
+        params = self.params
+        return int(np.clip(params.bundle_bytes // self.box_bytes, 1, params.bundle))
+
+    @property
+    def chunk(self) -> int:
+        """Boxes that are bounded at a time."""
+        return max(1, self.params.chunk_bytes // self.box_bytes)
+
+    @property
+    def euclidean(self) -> bool:
+        """Whether one of the norms is the Euclidean one."""
+        return self.targets.input_norm == "l2" or self.targets.rows[0] == ALL
+
+
+def box_bytes(problem: LipschitzProblem) -> int:
+    """Bytes of the largest array that bounding one box of a problem takes: rows of a layer."""
+    network = problem.network
+    widths = [layer.units for layer in network.hidden] or [1]
+    return 8 * max(widths) * max([*widths[:-1], network.input_dim])

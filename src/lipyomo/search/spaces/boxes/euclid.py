@@ -1,0 +1,162 @@
+"""Euclidean norms: an affine bound along one pair of directions, and what is across is O(h).
+
+With unit vectors y of the outputs and v of the inputs, chosen by the Jacobian at the box's middle,
+the Jacobian J(x) has in orthonormal bases that begin with them the blocks
+
+    [ y.J v     y.J across ]        and  |J|_2 <= | [ M  a ] |
+    [ across.J v     rest  ]                      | [ b  c ] |_2
+
+where M, a, b, c bound the norms of the blocks on the box.  M is the affine bound; the others follow
+from affine bounds of the entries of J (`gradient.py`): a and b are O(h), and what they add to M is
+O(h^2).  For an output in another norm there is no b and c (y is its functional), for another input
+norm no a and c (v is an open direction).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, lengths
+from lipyomo.base.numerics.rounding import EQUAL, gamma
+from lipyomo.problems.targets import ALL
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.gradient import Enclosed
+from lipyomo.search.spaces.boxes.values import jacobians, steepest
+
+HALVINGS = int(np.ceil(-np.log2(EQUAL)))
+"""Steps of the bisection for what M may be; it ends within EQUAL on the sound side."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The directions of N boxes.
+
+    Attributes
+    ----------
+    rows, errors : ndarray, shape (N, n_L)
+        The functional times the last weights, and what that may be off by.
+    v_low, v_high : ndarray, shape (N, d)
+        Ends of the direction.
+    y : ndarray, shape (N, m), or None
+        The functional where the output's norm is Euclidean.
+    """
+
+    rows: FloatArray
+    errors: FloatArray | None
+    v_low: FloatArray
+    v_high: FloatArray
+    y: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Across:
+    """Bounds (N,) of what is not along a frame's directions, and of ``-y . J v``."""
+
+    a: FloatArray
+    b: FloatArray
+    c: FloatArray
+    minus: FloatArray
+    open_part: FloatArray
+    """What each open entry of the direction adds to b, shape (N, d)."""
+
+    def norm(self, m: FloatArray) -> FloatArray:
+        """The norm of the matrix of bounds, rounded up; minus infinity where M is."""
+        m = np.where(np.isfinite(m), np.maximum(np.maximum(m, self.minus), 0.0), m)
+        with np.errstate(invalid="ignore"):
+            total = m * m + self.a**2 + self.b**2 + self.c**2
+            twice = 2.0 * np.abs(m * self.c - self.a * self.b)
+            root = np.sqrt(np.maximum(total - twice, 0.0)) * np.sqrt(total + twice)
+            norm = np.sqrt(0.5 * (total + root)) * (1.0 + gamma(16))
+        across = np.maximum(np.maximum(self.a, self.b), self.c) > 0
+        return np.where(np.isfinite(m), np.where(across, norm, m), m)
+
+    def cutoffs(self, cutoff: FloatArray) -> FloatArray:
+        """Numbers (N,) such that the norm is at most `cutoff` (N,) where M is at most that."""
+        low, high = np.full(len(self.a), -np.inf), cutoff
+        if not np.isfinite(cutoff).any():
+            return low
+        top = self.norm(high) <= cutoff
+        reachable = self.norm(np.zeros(len(self.a))) <= cutoff
+        start = np.zeros(len(self.a))
+        for _ in range(HALVINGS):
+            middle = 0.5 * (start + high)
+            fits = self.norm(middle) <= cutoff
+            start, high = np.where(fits, middle, start), np.where(fits, high, middle)
+        return np.where(top, cutoff, np.where(reachable, start, low))
+
+
+def framed(context: Context, boxes: Boxes) -> Frame:
+    """The directions along which boxes are bounded."""
+    if not context.euclidean:
+        errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
+        return Frame(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
+    round_out, middle = context.targets.rows[0] == ALL, boxes.middle
+    phases = boxes.floor, boxes.ceiling
+    if not round_out:
+        rows = context.rows[boxes.rows]
+        y, v = steepest(jacobians(context, middle, rows[:, None, :], phases), "l2")
+        v = np.where(y < 0, -v, v)  # along the gradient, and not against it
+        return Frame(rows, context.row_errors[boxes.rows], v, v)
+    jacobian = jacobians(context, middle, context.head, phases)
+    y, v = steepest(jacobian, context.targets.input_norm)
+    v_low, v_high = v, v
+    if context.targets.input_norm != "l2":
+        v_low, v_high = boxes.v_low, boxes.v_high
+        v = np.where(v_low < v_high, v, v_low)
+        outputs = np.matmul(jacobian, v[:, :, None])[:, :, 0]
+        size = lengths(outputs)[:, None]
+        y = np.divide(outputs, size, out=y.copy(), where=size > 0)
+    errors = gamma(y.shape[1]) * (np.abs(y) @ np.abs(context.head))
+    return Frame(y @ context.head, errors, v_low, v_high, y)
+
+
+def across(context: Context, frame: Frame, found: Enclosed | None) -> Across:
+    """What is not along the directions of a frame, from the Jacobian of its rows on boxes."""
+    zero = np.zeros(len(frame.rows))
+    if not context.euclidean:
+        return Across(zero, zero, zero, zero - np.inf, np.zeros_like(frame.v_low))
+    assert found is not None
+    size = lengths(lengths(np.abs(found.middle) + found.radius))
+    more = 4.0 * context.unit * size  # of all sums below, and of vectors that are not quite units
+    y = np.ones((len(zero), 1)) if frame.y is None else frame.y
+    v, v_radius = 0.5 * (frame.v_low + frame.v_high), 0.5 * (frame.v_high - frame.v_low)
+    reach = np.abs(v) + v_radius
+    more = more * np.maximum(lengths(reach), 1.0)
+    parts = np.concatenate([found.middle[:, :, None], found.slopes], axis=2)  # of 1 and of delta
+    gradients = np.matmul(y[:, None, None, :], np.swapaxes(parts, 1, 2))[:, :, 0]
+    outputs = np.matmul(parts, v[:, None, :, None])[..., 0]
+    along = np.matmul(gradients, v[:, :, None])[:, :, 0]
+    if context.targets.input_norm == "l2":
+        away = lengths(lengths(found.rest)) + more
+        a = _largest(gradients - along[:, :, None] * v[:, None, :]) + away
+        b = c = zero
+        if frame.y is not None:
+            b = _largest(np.swapaxes(outputs, 1, 2) - along[:, :, None] * y[:, None, :]) + away
+            slopes = lengths(np.abs(found.slopes).sum(axis=2).reshape(len(zero), -1))
+            c = _second(found.middle) + a + b + slopes + away
+        minus = np.abs(along[:, 1:]).sum(axis=1) - along[:, 0] + away
+        return Across(a, b, c, minus, np.zeros_like(v))
+    away = lengths(np.matmul(found.rest, reach[:, :, None])[:, :, 0]) + more
+    rest = parts - y[:, :, None, None] * gradients[:, None]
+    opened = np.matmul(np.abs(rest), v_radius[:, None, :, None])[..., 0].sum(axis=2)
+    b = _largest(np.swapaxes(outputs, 1, 2) - along[:, :, None] * y[:, None, :])
+    open_part = lengths(np.abs(rest).sum(axis=2), axis=1) * v_radius
+    minus = np.abs(along[:, 1:]).sum(axis=1) - along[:, 0] + away
+    minus += np.matmul(np.abs(gradients), v_radius[:, :, None])[:, :, 0].sum(axis=1)
+    return Across(zero, b + lengths(opened) + away, zero, minus, open_part)
+
+
+def _largest(parts: FloatArray) -> FloatArray:
+    """Bounds of ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
+    whole = np.abs(parts[:, 0]) + np.abs(parts[:, 1:]).sum(axis=1)
+    return np.asarray(np.minimum(lengths(whole), lengths(parts).sum(axis=1)))
+
+
+def _second(middle: FloatArray) -> FloatArray:
+    """The second singular value of each matrix (N, m, d)."""
+    if min(middle.shape[1:]) < 2:
+        return np.zeros(len(middle))
+    return np.asarray(np.linalg.svd(middle, compute_uv=False)[:, 1])

@@ -1,0 +1,82 @@
+"""The Jacobian as an affine function of x, with what is left: taken backwards, entry by entry.
+
+With x = middle + radius delta, delta in [-1, 1]^d, the adjoints of a layer are
+
+    y = F_0 + F delta +- e,      sigma'(z) = p + q delta +- r,      sigma'(z) in rate +- rr,
+
+so that, by ``sigma' y = F_0 sigma' + rate (y - F_0) + (sigma' - rate)(y - F_0)``, adjoints of the
+layer before are ``W^T`` times
+
+    p F_0 + (F_0 q + rate F) delta +- (|rate| e + |F_0| r + rr (|F| + e))
+
+with sums of absolute values for |F|: what is left is O(h^2).  It says which entries have one sign,
+and what is across a direction.  Rounding is paid for as in `relax.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.relax import Relaxation
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosed:
+    """``middle + slopes . delta +- rest`` for each of k functionals and d inputs, on N boxes.
+
+    Attributes
+    ----------
+    middle, rest : ndarray, shape (N, k, d)
+    slopes : ndarray, shape (N, k, d, d)
+        The third axis is that of delta.
+    """
+
+    middle: FloatArray
+    slopes: FloatArray
+    rest: FloatArray
+
+    @property
+    def radius(self) -> FloatArray:
+        """Entries are within `middle` +- this, shape (N, k, d)."""
+        return np.asarray(np.abs(self.slopes).sum(axis=2) + self.rest)
+
+
+def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Enclosed:
+    """``rows . J`` on boxes.
+
+    Parameters
+    ----------
+    known : Relaxation
+    rows : ndarray, shape (N, k, n_L)
+    errors : ndarray, optional
+        What the rows may be off by.
+    """
+    context, x = known.context, known.inputs.x
+    unit = context.unit
+    shape = (*rows.shape[:2], 1 + context.inputs, rows.shape[2])
+    F = np.zeros(shape)
+    F[:, :, 0] = rows
+    rest = np.zeros(rows.shape) if errors is None else np.broadcast_to(errors, rows.shape)
+    for stage, layer in zip(reversed(context.stages), reversed(known.layers), strict=True):
+        bend, centre, away = layer.bend
+        z = np.matmul(layer.pre.x, x.middle[:, :, None])[:, :, 0] + layer.pre.constant
+        p = (bend * z + centre)[:, None]
+        q = bend[:, None, :] * np.swapaxes(layer.pre.x, 1, 2) * x.radius[:, :, None]
+        whole = np.matmul(np.abs(layer.pre.x), x.size[:, :, None])[:, :, 0]
+        whole = np.abs(bend) * (whole + np.abs(layer.pre.constant)) + np.abs(centre)
+        r = (away + np.abs(bend) * layer.pre.radius + unit * whole)[:, None]
+        rate, rr = layer.rate[:, None], layer.rate_radius[:, None]
+        start, linear = np.abs(F[:, :, 0]), np.abs(F[:, :, 1:]).sum(axis=2)
+        rest = np.abs(rate) * rest + start * r + rr * (linear + rest)
+        rest = rest + unit * (start * (np.abs(p) + np.abs(q).sum(axis=1)[:, None]))
+        rest = rest + unit * (np.abs(rate) + rr) * linear
+        new = F * rate[:, :, None]
+        new[:, :, 0] = F[:, :, 0] * p
+        new[:, :, 1:] += F[:, :, :1] * q[:, None]
+        total = np.abs(new).sum(axis=2)
+        rest = rest @ stage.along_sizes + unit * (total @ stage.along_sizes)
+        F = new @ stage.along
+    return Enclosed(F[:, :, 0], F[:, :, 1:], rest * (1.0 + unit))

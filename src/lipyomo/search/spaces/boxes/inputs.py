@@ -1,0 +1,159 @@
+"""What is known of x and v on boxes, and the ranges of affine functions there.
+
+A box may come with a half-space outside of which nothing counts.  For any m >= 0
+
+    max a . x <= max over the box of (a - m g) . x + m h        where g . x <= h,
+
+and the best m is that of a fractional knapsack; some that are near do nearly as well, and cost no
+sorting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray, middles
+from lipyomo.base.numerics.rounding import UNIT
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.context import Context
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """Ranges ``middle +- radius`` of h (or t), and the largest absolute value; shape (N, n)."""
+
+    middle: FloatArray
+    radius: FloatArray
+    size: FloatArray
+
+    @classmethod
+    def around(cls, middle: FloatArray, low: FloatArray, high: FloatArray, unit: float) -> Signal:
+        """Ranges [low, high] about a number inside; `unit` pays for the rounding of the radius."""
+        radius = np.maximum(high - middle, middle - low) * (1.0 + unit)
+        return cls(middle, radius, np.abs(middle) + radius)
+
+    @classmethod
+    def between(cls, low: FloatArray, high: FloatArray, unit: float) -> Signal:
+        """Ranges about their middles."""
+        return cls.around(middles(low, high), low, high, unit)
+
+    def take(self, which: IntArray) -> Signal:
+        """Those of some boxes."""
+        return Signal(self.middle[which], self.radius[which], self.size[which])
+
+
+class Row(NamedTuple):
+    """Half-spaces ``g . x <= h`` of N boxes, shapes (N, d) and (N,); infinite ones are none."""
+
+    g: FloatArray
+    h: FloatArray
+
+
+class Inputs(NamedTuple):
+    """Ranges of x and v.
+
+    Attributes
+    ----------
+    x, v : Signal
+        On N boxes; x may be one box that all directions share.
+    row : Row, optional
+        Outside of which nothing counts.
+    """
+
+    x: Signal
+    v: Signal
+    row: Row | None
+
+
+def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> Inputs:
+    """X and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
+    return Inputs(
+        Signal.between(boxes.low, boxes.high, context.unit),
+        Signal.around(0.5 * (v_low + v_high), v_low, v_high, context.unit),
+        Row(boxes.half, boxes.room) if np.isfinite(boxes.room).any() else None,
+    )
+
+
+USUAL = 0.7
+"""Share of the multiplier that is mostly best: less for rows that are nearly those of g."""
+
+
+def spans(rows: FloatArray, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
+    """How far ``rows . x`` goes below and above its value at the boxes' middles; (N, n) each.
+
+    Rows are of the shape (N, n, d), or (1, n, d).  What the sums over x are off by is to be paid
+    for by the caller, that of the multipliers is added here.
+    """
+    x, row = inputs.x, inputs.row
+    if row is None:
+        whole = times(np.abs(rows), x.radius)
+        return whole, whole
+    scaled, g = rows * x.radius[:, None], row.g * x.radius
+    whole, reach = np.abs(scaled).sum(axis=2), np.abs(g).sum(axis=1)
+    room = row.h - (row.g * x.middle).sum(axis=1)
+    room = room + unit * (np.abs(row.h) + (np.abs(row.g) * x.size).sum(axis=1))
+    room = np.where(room < reach, room, reach)
+    ends = []
+    for turned in (-scaled, scaled):
+        with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
+            m = _multipliers(turned, whole, g, reach, room)
+            size = whole + m * (reach + np.abs(room))[:, None]
+            away = np.abs(turned - m[:, :, None] * g[:, None]).sum(axis=2)
+            ends.append(np.fmin(whole, away + m * room[:, None] + 4.0 * unit * size))
+    return ends[0], ends[1]
+
+
+def _multipliers(
+    rows: FloatArray, whole: FloatArray, g: FloatArray, reach: FloatArray, room: FloatArray
+) -> FloatArray:
+    """Multipliers (N, n) for rows over [-1, 1]^d: the best for one box, else such as are near.
+
+    Where the half-space has a share of its range, those entries turn whose ratio to g is among the
+    largest of that share; their number falls like an exponential of the ratio.
+    """
+    if len(rows) == 1:
+        count, d = rows.shape[1:]
+        cube = Signal(np.zeros((1, d)), np.ones((1, d)), np.ones((1, d)))
+        many = np.broadcast_to(g, (count, d)), np.broadcast_to(room, count)
+        return best_multiplier(rows[0], *many, cube)[None]
+    some = np.where(reach > 0, reach, 1.0)
+    share = np.clip(0.5 + 0.5 * room / some, UNIT, 1.0)
+    return np.asarray(whole * (-USUAL * np.log(share) / some)[:, None])
+
+
+def highest(rows: FloatArray, inputs: Inputs, unit: float) -> FloatArray:
+    """Bounds (N,) of ``rows . x`` for rows (N, d) on N boxes, or on one, the rounding included."""
+    x = inputs.x
+    size = (np.abs(rows) * x.size).sum(axis=1)
+    alone = len(x.middle) == 1
+    above = spans(rows[None] if alone else rows[:, None], inputs, unit)[1].reshape(-1)
+    return np.asarray((rows * x.middle).sum(axis=1) + above + 2.0 * unit * size)
+
+
+def times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Rows (N, n, k), or (1, n, k), times vectors (N, k)."""
+    if rows.shape[0] == 1:
+        return np.asarray(vectors @ rows[0].T)
+    return np.asarray(np.matmul(rows, vectors[:, :, None])[:, :, 0])
+
+
+def best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> FloatArray:
+    """The m >= 0 at which ``max over the box of (a - m g) . x + m h`` is least.
+
+    Its derivative ``h - g . x*(m)`` grows where an entry of ``a - m g`` changes its sign.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at = np.where(a * g > 0, a / g, np.inf)
+    order = np.argsort(at, axis=1)
+    worst = x.middle + np.where(a != 0, np.sign(a), -np.sign(g)) * x.radius
+    rises = np.take_along_axis(2.0 * np.abs(g) * x.radius, order, axis=1).cumsum(axis=1)
+    ends = np.take_along_axis(at, order, axis=1)
+    slope = h - (g * worst).sum(axis=1)
+    enough = (slope[:, None] + rises >= 0) | ~np.isfinite(ends)
+    place = np.where(enough.any(axis=1), enough.argmax(axis=1), ends.shape[1] - 1)
+    last = np.where(np.isfinite(ends), ends, 0.0).max(axis=1)
+    found = np.take_along_axis(ends, place[:, None], axis=1)[:, 0]
+    return np.where(slope < 0, np.where(np.isfinite(found), found, last), 0.0)

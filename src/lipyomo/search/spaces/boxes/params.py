@@ -1,0 +1,71 @@
+"""The numbers of this room, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lipyomo.base.arrays import TOGETHER
+from lipyomo.base.system.memory import BATCH, CACHED
+from lipyomo.problems.result import CLOSED
+from lipyomo.search.engine.params import BUNDLE, HALVED
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades, and within which range it does not matter.
+
+    Attributes
+    ----------
+    slack : float
+        Relative distance from the incumbent at which a bound counts as met: boxes against the last
+        digits; below the tolerance of `exact`.
+    bundle : int
+        Most boxes of a node.
+    bundle_bytes : int
+        Boxes of wide networks are fewer a node: the rows of their largest layer fill so much.
+    chunk_bytes : int
+        Boxes are bounded so many at a time that these rows fit into the cache.
+    samples : int
+        Points that the first look for a good one evaluates, in networks of common size.
+    starts : int
+        The best of them from which ascents begin.
+    again : int
+        Middles of the best boxes from which they begin later on.
+    steps : int
+        Most steps of an ascent.
+    tries : int
+        Ends of ascents that are evaluated exactly: the best may lie on a kink.
+    pause : float
+        Ascents from the best boxes come again after so many times the work that was done before.
+    wide : int
+        Inputs from which on the gradient's entries are bounded one by one at the root: with so
+        many, halving them does not lead far.
+    narrower : float
+        What of a bound's gap may be left when the domain has been narrowed down, for that to be
+        done once more: time against the bound.
+    sign_weight : float
+        How often the gap that goes back to an open sign, or to a jump of a slope, counts against
+        that of an input: the former are decided by one split, the latter is halved.
+    tangents : int
+        Tangents of a ball whose multipliers are chosen, one after another: time a box against
+        boxes.
+    facets : int
+        A first layer of lower rank than it has inputs is split by what it sees, where a box then
+        has at most so many pairs of facets: rows that each box is compared with.
+    """
+
+    slack: float = CLOSED
+    bundle: int = BUNDLE
+    bundle_bytes: int = BATCH
+    chunk_bytes: int = CACHED
+    samples: int = 2000
+    starts: int = 64
+    again: int = TOGETHER
+    steps: int = 150
+    tries: int = 4
+    pause: float = 2.0
+    wide: int = HALVED
+    narrower: float = 0.9
+    sign_weight: float = 3.0
+    tangents: int = 4
+    facets: int = 1000

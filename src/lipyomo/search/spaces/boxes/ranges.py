@@ -1,0 +1,91 @@
+"""The semidefinite bound with slope ranges: for wide networks, coarse boxes, and all of R^d.
+
+Where sigma'(z) of every unit lies in [a, b], the Jacobian is one of those between the patterns of a
+network whose units have the two slopes a and b, and its norm is convex in each slope: the bound of
+that network over all of its patterns holds (`lipyomo.relaxations.linear.slopes`).  In the
+semidefinite one, t = sigma'(z) u satisfies ``(t - a u)(b u - t) >= 0`` in place of an equation; its
+multipliers are the diagonal of a positive definite matrix, so that the sign is right.
+Pre-activations are not looked at: biases are zero and the domain is R^d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.phases import flat, open_phases
+from lipyomo.problems.affine.system import UnitSystem
+from lipyomo.problems.domains import AllSpace
+from lipyomo.problems.run import Clock
+from lipyomo.relaxations.semidefinite.root import RootBounds
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.relax import Relaxed
+
+Slopes = list[tuple[FloatArray, FloatArray]]
+"""Least and largest slope of the units of each hidden layer."""
+
+
+def global_slopes(context: Context) -> Slopes:
+    """What slopes can be anywhere."""
+    layers = context.question.problem.network.hidden
+    return [(np.minimum(v.left, v.right), np.maximum(v.left, v.right)) for v in layers]
+
+
+def slopes_on(layers: Sequence[Relaxed]) -> Slopes:
+    """What slopes can be on the first of some boxes."""
+    return [
+        (layer.rate[0] - layer.rate_radius[0], layer.rate[0] + layer.rate_radius[0])
+        for layer in layers
+    ]
+
+
+def semidefinite_bounds(
+    context: Context,
+    slopes: Slopes,
+    clock: Clock,
+    known: FloatArray | None = None,
+    report: Callable[[float], object] | None = None,
+    cutoff: float = 0.0,
+) -> FloatArray:
+    """Bounds of all targets, shape (T,), where slopes are in these ranges.
+
+    Parameters
+    ----------
+    context : Context
+    slopes : list of (ndarray, ndarray)
+    clock : Clock
+        Every step is an answer; what does not fit is left out.
+    known : ndarray, shape (T,), optional
+        Bounds to begin with.
+    report : callable, optional
+        Hears of the largest bound whenever it has dropped.
+    cutoff : float, optional
+        Bounds at or below it need not be lowered.
+    """
+    problem, d = context.question.problem, context.inputs
+    network = problem.network
+    hidden = [
+        Layer(
+            layer.weight, np.zeros(layer.units), np.nextafter(a, -np.inf), np.nextafter(b, np.inf)
+        )
+        for layer, (a, b) in zip(network.hidden, slopes, strict=True)
+    ]
+    head = Layer(network.head.weight, np.zeros(network.output_dim))
+    between = Network([*hidden, head])
+    along = problem.directions
+    system = UnitSystem(between, context.targets.functionals, AllSpace(d), directions=along)
+    norm = problem.output_norm
+    start = _crude(context, slopes) if known is None else known
+    root = RootBounds.of(system, context.targets, flat(open_phases(between)), start, norm)
+    return root.run(cutoff, clock, report).upper
+
+
+def _crude(context: Context, slopes: Slopes) -> FloatArray:
+    """Bounds of all targets by products of absolute values, shape (T,)."""
+    sizes = np.abs(context.rows) + context.row_errors
+    for stage, (a, b) in zip(reversed(context.stages), reversed(slopes), strict=True):
+        sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ stage.along_sizes
+    return np.asarray(context.targets.interval(sizes[None] * (1.0 + context.unit))[0])

@@ -1,0 +1,127 @@
+"""The norm of the Jacobian at many points, and how it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, lengths
+from lipyomo.problems.norms import DUAL, InputNorm, L2Output, maximiser, vector_norm
+from lipyomo.problems.operator_norm import alternating
+from lipyomo.problems.targets import ALL
+from lipyomo.relaxations.linear.kinds import each_kind
+from lipyomo.search.spaces.boxes.context import Context
+
+Phases = tuple[FloatArray, FloatArray]
+"""Ends (N, p) of the pre-activations of all units with breaks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Jacobian norms at points: ``y . J(x) v``, in floating point.
+
+    Attributes
+    ----------
+    values : ndarray, shape (N,)
+    functionals : ndarray, shape (N, n_L)
+        y times the last weights.
+    directions : ndarray, shape (N, d)
+    units : list of (ndarray, ndarray)
+        Pre-activations and slopes of each layer, shapes (N, n).
+    """
+
+    values: FloatArray
+    functionals: FloatArray
+    directions: FloatArray
+    units: list[tuple[FloatArray, FloatArray]]
+
+
+def slopes_at(context: Context, points: FloatArray) -> Slopes:
+    """The norm of the Jacobian at points (N, d), with the functional and the direction."""
+    targets = context.targets
+    euclidean = targets.rows[0] == ALL
+    rows = context.head if euclidean else context.rows
+    units = _units(context, points)
+    jacobian = _backwards(context, units, rows)
+    everything = np.arange(len(points))
+    if euclidean:
+        y, directions = steepest(jacobian, targets.input_norm)
+        gradients = np.matmul(y[:, None, :], jacobian)[:, 0]
+        functionals = y @ context.head
+    else:
+        best = vector_norm(jacobian, DUAL[targets.input_norm]).argmax(axis=1)
+        gradients, functionals = jacobian[everything, best], rows[best]
+        directions = maximiser(gradients, targets.input_norm)
+    values = (gradients * directions).sum(axis=1)
+    return Slopes(values, functionals, directions, units)
+
+
+def jacobians(
+    context: Context, points: FloatArray, rows: FloatArray, phases: Phases | None = None
+) -> FloatArray:
+    """``rows . J(x)`` at points (N, d) for rows (k, n_L), or (N, k, n_L), of the last units.
+
+    With phases, pre-activations are moved into them: a point of a box may lie in others.
+    """
+    return _backwards(context, _units(context, points, phases), rows)
+
+
+def _units(
+    context: Context, points: FloatArray, phases: Phases | None = None
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Pre-activations and slopes of each layer."""
+    h, found = points, []
+    for stage in context.stages:
+        z = h @ stage.weight.T + stage.bias
+        if phases is not None and stage.broken.size:
+            floor, ceiling = (ends[:, stage.phases] for ends in phases)
+            inside = np.minimum(z[:, stage.broken], np.nextafter(ceiling, -np.inf))
+            z[:, stage.broken] = np.maximum(inside, floor)
+        found.append((z, np.asarray(each_kind(stage.kinds, "slope", z))))
+        if stage is not context.stages[-1]:
+            h = np.asarray(each_kind(stage.kinds, "value", z))
+    return found
+
+
+def _backwards(
+    context: Context, units: Sequence[tuple[FloatArray, FloatArray]], rows: FloatArray
+) -> FloatArray:
+    """Rows (k, n_L), or (N, k, n_L), times the Jacobian of the last units."""
+    count = len(units[0][0])
+    found = np.broadcast_to(rows, (count, *rows.shape[-2:]))
+    for stage, (_, slope) in zip(reversed(context.stages), reversed(units), strict=True):
+        found = (found * slope[:, None, :]) @ stage.along
+    return np.asarray(found)
+
+
+def growth(context: Context, at: Slopes) -> FloatArray:
+    """Gradients (N, d) of ``y . J(x) v`` in x, for y and v as they are."""
+    t, steps = at.directions, []
+    for stage, (z, slope) in zip(context.stages, at.units, strict=True):
+        u = t @ stage.along.T
+        steps.append((slope, np.asarray(each_kind(stage.kinds, "curvature", z)) * u))
+        t = slope * u
+    a, b = np.zeros_like(at.functionals), at.functionals
+    for stage, (slope, bend) in zip(reversed(context.stages), reversed(steps), strict=True):
+        a, b = (a * slope + b * bend) @ stage.weight, (b * slope) @ stage.along
+    return np.asarray(a)
+
+
+def steepest(jacobian: FloatArray, input_norm: InputNorm) -> tuple[FloatArray, FloatArray]:
+    """Functional and direction (N, m), (N, d) of Jacobians (N, m, d) for a Euclidean output.
+
+    The best for the l1 and l2 norm of the inputs; good ones for the linf norm.
+    """
+    if input_norm == "l2":
+        left, _, right = np.linalg.svd(jacobian, full_matrices=False)
+        return left[:, :, 0], right[:, 0]
+    everything = np.arange(len(jacobian))
+    if input_norm == "l1":
+        best = lengths(jacobian, axis=1).argmax(axis=1)
+        y = maximiser(jacobian[everything, :, best], "l2")
+    else:
+        y = np.eye(jacobian.shape[1])[np.abs(jacobian).sum(axis=2).argmax(axis=1)]
+    _, y, v = alternating(jacobian, y, input_norm, L2Output())
+    return y, v

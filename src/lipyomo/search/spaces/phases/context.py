@@ -1,0 +1,167 @@
+"""What never changes while nodes are split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.networks.network import FloatArray, Pattern
+from lipyomo.networks.phases import RIGHT
+from lipyomo.problems.affine.system import FlatPhases, UnitSystem
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.reductions.presolve import Presolved, presolve
+from lipyomo.problems.targets import Targets, targets_of
+from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.semidefinite.bounder import Bounder
+from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.params import Params
+
+LEARNT = "learnt"
+"""The branching rule that is used by default."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is searched, and how: all that a context is made from.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    gap : float
+        Relative gap that is good enough.
+    enough : float
+        A bound that is good enough, whatever is attained.
+    known : ndarray of int8, shape (N,), optional
+        Phases that follow from the domain: the search lives in the presolved network where that is
+        much smaller.
+    pairs : Pairs
+        Pairs of its units that exclude each other, whose products bounds make use of.
+    record : bool
+        Whether to keep the nodes that are fathomed.
+    params : Params
+    branching : str
+        Name of a branching rule (`lipyomo.search.spaces.phases.score`).
+    """
+
+    problem: LipschitzProblem
+    gap: float = 0.0
+    enough: float = 0.0
+    known: FlatPhases | None = None
+    pairs: Pairs = field(default_factory=Pairs.none)
+    record: bool = False
+    params: Params = field(default_factory=Params)
+    branching: str = LEARNT
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A question, and what follows from it.
+
+    Attributes
+    ----------
+    question : Question
+    presolved : Presolved
+        What is left of the problem's network.
+    targets : Targets
+        On its outputs.
+    bounder : Bounder
+    """
+
+    question: Question
+    presolved: Presolved
+    targets: Targets
+    bounder: Bounder
+
+    @classmethod
+    def of(cls, question: Question) -> Context:
+        """The context of a question.
+
+        Raises
+        ------
+        MethodError
+            If the dual ball has too many vertices.
+        """
+        problem, known = question.problem, question.known
+        targets = targets_of(problem)
+        phases = None if known is None else tuple(by_layer(problem.network.hidden, known))
+        given = problem.network, targets.functionals, problem.domain, phases
+        left = presolve(*given, problem.directions)
+        targets = replace(targets, functionals=left.functionals)
+        known, join = (None, False) if phases is None else (left.phases, True)
+        bounder = Bounder(left.system, targets, known, join=join, pairs=question.pairs)
+        return cls(question, left, targets, bounder)
+
+    def with_bounder(self, bounder: Bounder) -> Context:
+        """The context once pairs of units that exclude each other are known to its bounder."""
+        question = replace(self.question, pairs=bounder.prover.pairs)
+        return replace(self, question=question, bounder=bounder)
+
+    @property
+    def system(self) -> UnitSystem:
+        """The units that nodes speak of."""
+        return self.presolved.system
+
+    @property
+    def problem(self) -> LipschitzProblem:
+        """What is searched."""
+        return self.question.problem
+
+    @property
+    def domain(self) -> Domain:
+        """Where."""
+        return self.question.problem.domain
+
+    @property
+    def params(self) -> Params:
+        """The numbers of the search."""
+        return self.question.params
+
+    @cached_property
+    def ascent(self) -> DualAscent | None:
+        """Dual ascent of pre-activation bounds; None where there is nothing to bound so."""
+        system = self.system
+        if not (self.domain.is_bounded and system.kinked.any()):
+            return None
+        return DualAscent(system.network.hidden, self.domain, system.weight_errors)
+
+    @cached_property
+    def functionals(self) -> FloatArray:
+        """Whose gradients are bounded, as functions of the problem's outputs, shape (k, m)."""
+        return targets_of(self.problem).functionals
+
+    def cutoff(self, value: float) -> float:
+        """Bounds at or below it fathom, where `value` is attained."""
+        question = self.question
+        met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
+        return max(met, question.enough)
+
+    def aim(self, value: float) -> float:
+        """What floating-point bounds should reach, so that their proofs meet the cutoff."""
+        return self.cutoff(value) - 0.5 * self.params.slack * max(value, self.question.enough)
+
+    def pattern(self, phases: FlatPhases) -> Pattern:
+        """The pattern of phases without open units, of all units of the problem's network."""
+        return self.presolved.units.lift_pattern(phases == RIGHT)
+
+    def whole(self, points: int = 0) -> Node:
+        """The whole problem as a node of which nothing is known yet, but so many points."""
+        n, domain = self.system.count, self.domain
+        everything = np.arange(self.targets.count)
+        infinite = np.full(everything.size, np.inf)
+        return Node(
+            self.system.root_phases(),
+            np.full(n, -np.inf),
+            np.full(n, np.inf),
+            domain.lower,
+            domain.upper,
+            everything,
+            infinite,
+            infinite,
+            points=np.arange(points),
+        )

@@ -1,0 +1,331 @@
+"""The pipeline of piecewise-linear networks: what the engine asks, answered by the steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.numerics.pace import fits
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import flat
+from lipyomo.primal.heuristics.local_search import quick_budget
+from lipyomo.primal.regions.partial import RegionProgram
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.problems.settings import Settings
+from lipyomo.relaxations.cascade import Cascade
+from lipyomo.relaxations.semidefinite.params import PARAMS as SEMIDEFINITE
+from lipyomo.relaxations.semidefinite.root import root_cost
+from lipyomo.search.engine.checkpoint import Checkpoint
+from lipyomo.search.engine.protocol import Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
+from lipyomo.search.engine.protocol import Pipeline as Searching
+from lipyomo.search.spaces.phases.bound import proved
+from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.examine import Bench
+from lipyomo.search.spaces.phases.heuristics import Around, heuristics
+from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.params import Params
+from lipyomo.search.spaces.phases.part import OutOfTimeError, Part, Watch
+from lipyomo.search.spaces.phases.points import Points
+from lipyomo.search.spaces.phases.root import begin
+from lipyomo.search.spaces.phases.saved import Saved, decode, encode
+from lipyomo.search.spaces.phases.split import split, together
+
+
+@dataclass(frozen=True, eq=False)
+class Baggage:
+    """What a task that travels depends on beside its nodes.
+
+    Attributes
+    ----------
+    value : float
+        Of the incumbent.
+    learnt : Learnt
+    """
+
+    value: float
+    learnt: Learnt
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Nodes to split.
+
+    Attributes
+    ----------
+    nodes : tuple of Node
+    baggage : Baggage, optional
+        If it travels; else what is known at home is made use of.
+    """
+
+    nodes: tuple[Node, ...]
+    baggage: Baggage | None = None
+
+
+class Pipeline(Searching[Node, Task]):
+    """Searches one problem.
+
+    Parameters
+    ----------
+    question : Question
+    seed : int, optional
+    cascade : Cascade, optional
+        Bounds that the root starts from.
+    """
+
+    def __init__(self, question: Question, seed: int = 0, cascade: Cascade | None = None) -> None:
+        self._context = context = Context.of(question)
+        self._cascade, self._rng = cascade, np.random.default_rng(seed)
+        self._points = Points(context.problem, context.presolved, self._rng, question.params)
+        self._region = RegionProgram(context.system, context.domain)
+        self._learnt = Learnt.nothing(context.system.count)
+        self._searched: LipschitzProblem = context.problem
+        if cascade is not None:
+            self._searched = context.problem.thinned(cascade.bounds.phases)
+        self._states: dict[str, Any] = {}  # of the primal heuristics
+        self._turn = 0
+        self._open_units = 0 if cascade is None else cascade.bounds.unstable
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    @property
+    def open_units(self) -> int:
+        """Units that the bounds of the domain left open."""
+        return self._open_units
+
+    @property
+    def look_ahead(self) -> FloatArray:
+        """Average look-ahead of splits on each unit of the problem's network, shape (N,)."""
+        return self._context.presolved.units.lift(self._learnt.average_ahead)
+
+    def cutoff(self, value: float) -> float:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return self._context.cutoff(value)
+
+    def together(self, node: Node) -> int:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return together(self._context, node)
+
+    def weight(self) -> float:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        units = self._open_units
+        size = units**2 * min(self._context.system.tangents.input_dim, units)
+        return math.sqrt(max(size / self._context.params.common, 1.0))
+
+    def nbytes(self, node: Node) -> tuple[int, int]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        kept = 4096 + 40 * node.phases.nbytes + 32 * node.low.size
+        return kept, 0 if node.warmth is None else node.warmth.nbytes
+
+    def cool(self, node: Node) -> Node:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return replace(node, warmth=None)
+
+    def recipe(self) -> Recipe[Node, Task]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return Recipe(Pipeline, self._context.question)
+
+    # -- the root ----------------------------------------------------------------------------------
+
+    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        if not self._context.question.enough:  # what is to be proved has been looked for
+            self._improve(*self._look(clock), [])
+        tell(best=self._points.best)
+        found = begin(
+            Bench(self._context, self._points, self._region, Watch(clock, lambda: None)),
+            self._learnt,
+            self._cascade,
+            lambda upper: tell(upper=upper),
+            lambda: self._improve_early(clock, tell),
+        )
+        outcome = self._outcome([found.part], found.learnt.since(self._learnt))
+        self._context, self._learnt = found.context, found.learnt
+        self._open_units, part = found.still, found.part
+        if part.is_open and not part.node.examined:
+            outcome = replace(outcome, children=(), returned=(part.node,))
+        outcome = replace(outcome, best=self._points.best)
+        effort = 0.5 * self._large if part.is_open else 0.0
+        return Root(outcome, 2.0 * found.seconds, effort)
+
+    @property
+    def _large(self) -> float:
+        """How many times longer a look for points takes about the root of a large network."""
+        params = self._context.params
+        return params.large_part * (min(self.weight(), params.most_large) - 1.0)
+
+    def _improve_early(self, clock: Clock, tell: Tell) -> None:
+        """Look for points once the root has bounds, if there is time for the next ones."""
+        context = self._context
+        cost = root_cost(context.targets, context.system.tangents.input_dim, self._open_units)
+        seconds = 2.0 * cost.closed + 4.0 * cost.proof + SEMIDEFINITE.usual_steps * cost.approach
+        if self._large and fits(seconds, clock.left):
+            tell(best=self.improve(0.5 * self._large, [], clock))
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def plan(self, nodes: Sequence[Node], travels: bool) -> Task:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        if not travels:
+            return Task(tuple(nodes))
+        packed = tuple(_packed(self._points, node, self._context.params.few) for node in nodes)
+        return Task(packed, Baggage(self._points.best.value, self._learnt))
+
+    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        context, points, learnt = self._context, self._points, self._learnt
+        nodes, bags = list(task.nodes), task.baggage
+        if bags is not None:
+            rng, params = np.random.default_rng(0), context.params
+            points = Points(context.problem, context.presolved, rng, params, bags.value)
+            nodes, learnt = _unpacked(points, nodes), bags.learnt
+            self._region.forget()
+        bench = Bench(context, points, self._region, Watch(clock, pulse))
+        try:
+            groups, now = split(bench, nodes, learnt)
+        except OutOfTimeError:
+            return Outcome(returned=task.nodes)
+        outcome = self._outcome([part for parts in groups for part in parts], now.since(learnt))
+        best = points.best
+        if best.point is not None and (bags is None or best.value > bags.value):
+            outcome = replace(outcome, best=best)
+        if bags is None:
+            self._learnt = now
+            return replace(outcome, learnt=None)
+        packed = tuple(_packed(points, node, context.params.few) for node in outcome.children)
+        fathomed = tuple((_packed(points, node, 0), bound) for node, bound in outcome.fathomed)
+        return replace(outcome, children=packed, fathomed=fathomed)
+
+    def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        if outcome.learnt is None:
+            return outcome
+        if outcome.best is not None and outcome.best.point is not None:
+            self._points.challenge(outcome.best.point)
+        self._learnt = self._learnt + outcome.learnt
+        nodes = _unpacked(self._points, [*outcome.children, *outcome.returned])
+        count = len(outcome.children)
+        children, returned = tuple(nodes[:count]), tuple(nodes[count:])
+        best = self._points.best
+        return replace(outcome, children=children, returned=returned, best=best)
+
+    def settle(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        parts = [Part(node, proved(self._context, node)) for node in nodes]
+        settled = [
+            part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
+        ]
+        outcome = self._outcome(settled, Learnt.nothing(0))
+        return replace(outcome, children=(), returned=outcome.children)
+
+    def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        evaluations, brief = self._look(clock)
+        if not seeds:  # about the root of a large network
+            clock = brief
+        self._improve(int(evaluations * effort), clock, seeds)
+        return self._points.best
+
+    def _look(self, clock: Clock) -> tuple[int, Clock]:
+        """Evaluations and time of a look for points: half a short search, as others follow."""
+        evaluations, brief = quick_budget(self._searched, clock)
+        return evaluations // 2, brief
+
+    def _improve(self, evaluations: int, clock: Clock, seeds: Sequence[Node]) -> None:
+        """A turn of the primal heuristics; what they find is entered."""
+        rng, system, region = self._rng, self._context.system, self._region
+        examined = [node for node in seeds if node.examined]
+        order = [examined[k] for k in rng.permutation(len(examined))]
+        answers = (region.examine(system.form(node.phases), node) for node in order)
+        near = (answer.point for answer in answers if answer.point is not None)
+        for entry in heuristics(self._turn):
+            best = self._points.best
+            around = Around(self._searched, best, lambda: next(near, None), rng, evaluations, clock)
+            state, points = entry.look(self._states.get(entry.name), around)
+            self._states[entry.name] = state
+            if len(points):
+                self._points.enter(points)
+        self._turn += 1
+
+    def _outcome(self, parts: Sequence[Part], learnt: Learnt) -> Outcome[Node]:
+        """What became of some parts."""
+        fathomed = [piece for part in parts for piece in part.fathomed]
+        return Outcome(
+            tuple(part.node for part in parts if part.is_open),
+            closed=max([0.0, *(part.closed for part in parts)]),  # no norm is less
+            fathomed=tuple(fathomed) if self._context.question.record else (),
+            learnt=learnt,
+            counters=learnt.counters,
+        )
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def encode(self, nodes: Sequence[Node]) -> Arrays:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        question, best = self._context.question, self._points.best.point
+        points, on = self._points.all
+        known = self._open_units, self._learnt, question.known, question.pairs
+        return encode(Saved(tuple(nodes), points, on, best, *known))
+
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        saved = decode(arrays)
+        bounder = self._context.bounder.with_pairs(saved.pairs)
+        self._context = self._context.with_bounder(bounder)
+        self._points.append(saved.points, saved.on)
+        if saved.best is not None:
+            self._points.challenge(saved.best)
+        self._learnt, self._open_units = saved.learnt, saved.open_units
+        return Outcome(saved.nodes, best=self._points.best)
+
+
+def pipeline_for(
+    problem: LipschitzProblem,
+    settings: Settings,
+    checkpoint: Checkpoint | None = None,
+    cascade: Cascade | None = None,
+    cutoff: float = 0.0,
+    params: Params | None = None,
+) -> Pipeline:
+    """The pipeline of a search that begins with a cascade, or where a checkpoint left off.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    settings : Settings
+        Uses gap and seed.
+    checkpoint : Checkpoint, optional
+        From where the search goes on.
+    cascade : Cascade, optional
+        Bounds that the root starts from.
+    cutoff : float, optional
+        A bound that is to be proved: nodes with bounds up to it are fathomed, whatever is attained.
+    params : Params, optional
+    """
+    state = None if checkpoint is None else checkpoint.state
+    known = None if state is None else state.get("known")
+    if state is None and cascade is not None:
+        known = flat(cascade.bounds.phases)
+    question = Question(problem, settings.gap, cutoff, known, params=params or Params())
+    return Pipeline(question, settings.seed, cascade)
+
+
+def _packed(points: Points, node: Node, sample: int) -> Node:
+    """A node as it travels, with so many of its points."""
+    return replace(node, points=node.points[:0], sample=points.at(node.points[:sample]))
+
+
+def _unpacked(points: Points, nodes: Sequence[Node]) -> list[Node]:
+    """Travelled nodes, their points entered."""
+    own = [points.at(np.zeros(0, int)) if n.sample is None else n.sample for n in nodes]
+    numbers = points.adopt(own)
+    return [
+        replace(node, points=here, sample=None) for node, here in zip(nodes, numbers, strict=True)
+    ]

@@ -1,0 +1,135 @@
+"""The whole problem as a node: bounded step by step where that takes long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from lipyomo.base.numerics.pace import fits
+from lipyomo.networks.phases import OPEN, flat
+from lipyomo.relaxations.cascade import Cascade
+from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pairs
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.relaxations.semidefinite.root import RootBounds, root_cost, tighten_root
+from lipyomo.search.spaces.phases.bound import with_root
+from lipyomo.search.spaces.phases.context import Context
+from lipyomo.search.spaces.phases.examine import Bench, examine
+from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.part import OutOfTimeError, Part
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """The root of a search.
+
+    Attributes
+    ----------
+    part : Part
+        The whole problem, examined; or as far as it is known where time was over.
+    context : Context
+        With the pairs of units that were found to exclude each other.
+    learnt : Learnt
+    still : int
+        Open units of the whole problem.
+    seconds : float
+        What examining it took; infinite if there is no time for a node.
+    """
+
+    part: Part
+    context: Context
+    learnt: Learnt
+    still: int = 0
+    seconds: float = math.inf
+
+
+def begin(
+    bench: Bench,
+    learnt: Learnt,
+    cascade: Cascade | None,
+    report: Callable[[float], object],
+    search: Callable[[], object],
+) -> Beginning:
+    """Bound the whole problem.
+
+    Parameters
+    ----------
+    bench : Bench
+    learnt : Learnt
+    cascade : Cascade or None
+        Of the same problem: pre-activation bounds and upper ends to start from.
+    report : callable
+        Called with proved bounds of the whole problem while they drop.
+    search : callable
+        Called where there is a cascade, before bounds that take long: looks for points.
+    """
+    context, clock, points = bench.context, bench.watch.clock, bench.points
+    node, root = context.whole(points.count), None
+    if cascade is not None and context.system.count:
+        node, root = _descended(bench, cascade, report, search)
+        if root is not None:
+            context = context.with_bounder(root.bounder)
+            bench = replace(bench, context=context)
+        if clock.expired or (root is not None and root.stopped):
+            return Beginning(Part(node, node), context, learnt, node.still)
+    began = clock.seconds
+    is_known = cascade is not None and not context.system.roughness
+    try:
+        (part,), learnt = examine(bench, [Part(node, node)], learnt, is_known, root)
+    except OutOfTimeError:
+        return Beginning(Part(node, node), context, learnt, node.still, 0.0)
+    still = part.node.still if part.form is None else part.form.units.size
+    return Beginning(part, context, learnt, still, clock.seconds - began)
+
+
+def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
+    """The root with what a cascade knows, whose targets may be coarser."""
+    bounds, left = cascade.bounds, context.presolved
+    phases = left.restrict(flat(bounds.phases), node.phases)
+    lower = left.restrict(np.concatenate(bounds.lower), node.lower)
+    upper = left.restrict(np.concatenate(bounds.upper), node.upper)
+    known = cascade.bounds_of(context.targets)
+    return replace(node, phases=phases, lower=lower, upper=upper, proved=known, target_bounds=known)
+
+
+def _descended(
+    bench: Bench,
+    cascade: Cascade,
+    report: Callable[[float], object],
+    search: Callable[[], object],
+) -> tuple[Node, RootBounds | None]:
+    """The root with lower bounds, step by step where the first one would be long in coming."""
+    context, points, clock = bench.context, bench.points, bench.watch.clock
+    node = _taken_over(context, context.whole(points.count), cascade)
+    cost = root_cost(context.targets, context.system.tangents.input_dim, node.still)
+    if cost.full < context.params.long_root:
+        search()
+        cascade.run(("joint",))
+        return _taken_over(context, node, cascade), None
+    norm = context.problem.output_norm
+    root = RootBounds.of(
+        context.system, context.targets, node.phases, node.proved, norm, bounder=context.bounder
+    )
+    cutoff = context.cutoff(points.best.value)
+    root = root.begun(cutoff, clock, report)
+    search()
+    cutoff = context.cutoff(points.best.value)
+    find = partial(_exclusive, bench, node)
+    root = tighten_root(root, cascade, clock, report, cutoff, find)
+    node = replace(node, target_bounds=root.upper)
+    return with_root(node, root), root
+
+
+def _exclusive(bench: Bench, node: Node) -> Pairs:
+    """Pairs of units that exclude each other, if there is time to look for them."""
+    ascent, (_, sides) = bench.context.ascent, bench.points.all
+    if ascent is None:
+        return Pairs.none()
+    units = int(np.count_nonzero(node.phases[ascent.first :] == OPEN))
+    if not fits(seconds_for_pairs(ascent, units), bench.watch.clock.left):
+        return Pairs.none()
+    return find_pairs(ascent, Stack.of([node]), sides[node.points])

@@ -1,0 +1,153 @@
+"""Nodes, points and what was learnt as plain arrays, for a checkpoint.
+
+Lists of arrays of different lengths are stored end to end, with their lengths.  Starts for dual
+ascent are left out: they are found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.problems.affine.system import FlatPhases
+from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.search.engine.protocol import Arrays
+from lipyomo.search.spaces.phases.learnt import FEATURES, Learnt
+from lipyomo.search.spaces.phases.node import Evidence, Node, Split
+
+_STACKED = ("phases", "lower", "upper", "low", "high")
+_RAGGED = ("targets", "target_bounds", "proved", "points", "candidates")
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a pipeline has to know in order to go on.
+
+    Attributes
+    ----------
+    nodes : tuple of Node
+    points : ndarray, shape (P, d)
+    on : ndarray of bool, shape (P, N)
+        Sides of the units at them.
+    best : ndarray or None
+        The incumbent's point.
+    open_units : int
+        Of the root.
+    learnt : Learnt
+    known : ndarray of int8 or None
+        Phases under which the context was made.
+    pairs : Pairs
+        Of units whose products have multipliers.
+    """
+
+    nodes: tuple[Node, ...]
+    points: FloatArray
+    on: BoolArray
+    best: FloatArray | None
+    open_units: int
+    learnt: Learnt
+    known: FlatPhases | None
+    pairs: Pairs
+
+
+def encode(saved: Saved) -> Arrays:
+    """What is saved as plain arrays."""
+    nodes = saved.nodes
+    data: Arrays = {
+        "points": saved.points,
+        "on": saved.on,
+        "best": np.zeros((0, saved.points.shape[1])) if saved.best is None else saved.best[None],
+        "open_units": np.array(saved.open_units),
+        "dropped": np.array([node.dropped for node in nodes]),
+    }
+    first, second, exclusive = saved.pairs.first, saved.pairs.second, saved.pairs.exclusive
+    data["pairs"] = np.array([first, second, exclusive], dtype=np.int64)
+    if saved.known is not None:
+        data["known"] = saved.known
+    for name in _STACKED:
+        data[f"node_{name}"] = np.array([getattr(node, name) for node in nodes])
+    for name in _RAGGED:
+        _put(data, f"node_{name}", [getattr(node, name) for node in nodes])
+    _put(data, "features", [node.features.reshape(-1) for node in nodes])
+    _put(data, "trail", [_numbers(node.trail) for node in nodes])
+    evidence = [(i, own) for i, node in enumerate(nodes) for own in node.evidence.values()]
+    keys = [(i, own.target) for i, own in evidence]
+    data["evidence"] = np.array(keys, dtype=np.int64).reshape(-1, 2)
+    _put(data, "evidence_units", [own.units for _, own in evidence])
+    _put(data, "evidence_multipliers", [own.multipliers for _, own in evidence])
+    for item in fields(saved.learnt):
+        data[f"learnt_{item.name}"] = np.asarray(getattr(saved.learnt, item.name))
+    return data
+
+
+def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
+    """What `encode` wrote."""
+    count = len(data["dropped"])
+    evidence: list[dict[int, Evidence]] = [{} for _ in range(count)]
+    own = data["evidence"].tolist(), _taken(data, "evidence_units")
+    for (i, target), units, y in zip(*own, _taken(data, "evidence_multipliers"), strict=True):
+        evidence[i][target] = Evidence(target, units.astype(np.int64), y)
+    ragged: dict[str, list[Any]] = {name: _taken(data, f"node_{name}") for name in _RAGGED}
+    stacked: dict[str, Any] = {name: data[f"node_{name}"] for name in _STACKED}
+    features, trails = _taken(data, "features"), _taken(data, "trail")
+    nodes = tuple(
+        Node(
+            **{name: stacked[name][i] for name in _STACKED},
+            **{name: ragged[name][i] for name in _RAGGED},
+            dropped=float(data["dropped"][i]),
+            evidence=evidence[i],
+            features=features[i].reshape(-1, FEATURES),
+            trail=_splits(trails[i]),
+        )
+        for i in range(count)
+    )
+    learnt: dict[str, Any] = {item.name: data[f"learnt_{item.name}"][()] for item in fields(Learnt)}
+    first, second, exclusive = data["pairs"]
+    return Saved(
+        nodes,
+        data["points"],
+        data["on"],
+        data["best"][0] if len(data["best"]) else None,
+        int(data["open_units"]),
+        Learnt(**learnt),
+        data.get("known"),
+        Pairs(first, second, exclusive > 0),
+    )
+
+
+def _put(data: Arrays, name: str, arrays: Sequence[npt.NDArray[Any]]) -> None:
+    """Store arrays end to end."""
+    data[name] = np.concatenate(arrays) if arrays else np.zeros(0)
+    data[f"{name}_sizes"] = np.array([len(array) for array in arrays], dtype=np.int64)
+
+
+def _taken(data: Mapping[str, npt.NDArray[Any]], name: str) -> list[npt.NDArray[Any]]:
+    """The arrays that `_put` stored."""
+    sizes = data[f"{name}_sizes"]
+    return np.split(data[name], np.cumsum(sizes)[:-1]) if sizes.size else []
+
+
+def _numbers(trail: tuple[Split, ...]) -> FloatArray:
+    """Splits as numbers: index, phase (NaN for an input), ends (NaN for a unit), end to end."""
+    rows = [
+        (
+            s.index,
+            np.nan if s.phase is None else s.phase,
+            *((np.nan, np.nan) if s.ends is None else s.ends),
+        )
+        for s in trail
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1)
+
+
+def _splits(numbers: FloatArray) -> tuple[Split, ...]:
+    """The splits that `_numbers` wrote."""
+    return tuple(
+        Split(int(index), None, (low, high)) if np.isnan(phase) else Split(int(index), int(phase))
+        for index, phase, low, high in numbers.reshape(-1, 4).tolist()
+    )

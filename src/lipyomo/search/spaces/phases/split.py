@@ -1,0 +1,111 @@
+"""Splitting nodes: their box where inputs are few, else the unit that is expected to score most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lipyomo.networks.network import FloatArray
+from lipyomo.networks.phases import OPEN
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.search.spaces.phases.context import Context
+from lipyomo.search.spaces.phases.examine import Bench, examine
+from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.node import Node, Split
+from lipyomo.search.spaces.phases.part import Part
+from lipyomo.search.spaces.phases.propagate import substitute_back
+from lipyomo.search.spaces.phases.score import score
+
+
+def together(context: Context, node: Node) -> int:
+    """How many nodes like this one to split together."""
+    params, units = context.params, node.still
+    size = units**2 * min(node.low.size, units) / params.common
+    return max(int(params.together / max(size, 1.0)), 1)
+
+
+def split(
+    bench: Bench, nodes: Sequence[Node], learnt: Learnt
+) -> tuple[list[tuple[Part, ...]], Learnt]:
+    """Split some nodes; what became of the parts of each.
+
+    Many are split together: at the sizes of most networks, numpy's own time is what counts.
+
+    Parameters
+    ----------
+    bench : Bench
+    nodes : sequence of Node
+    learnt : Learnt
+
+    Raises
+    ------
+    OutOfTimeError
+    """
+    context, weights = bench.context, learnt.weights()
+    splits = [(node, *_split(context, node, learnt, weights)) for node in nodes]
+    parts = [Part(node, child) for node, _, children in splits for child in children]
+    examined, learnt = examine(bench, parts, learnt)
+    cutoff = context.cutoff(bench.points.best.value)
+    found, stop = [], 0
+    for node, unit, children in splits:
+        start, stop = stop, stop + len(children)
+        now = tuple(examined[start:stop])
+        if unit is not None:
+            scored = score(context, node, [part.node for part in now if part.is_open], cutoff)
+            place = int(np.argmax(node.candidates == unit))
+            learnt = learnt.learn(unit, node.features[place], scored)
+        learnt = learnt.counting(nodes=int(node.examined))
+        found.append(now)
+    return found, learnt
+
+
+def wants_box(context: Context, node: Node) -> bool:
+    """Whether to split the input box of `node` rather than decide a unit."""
+    domain, params = context.domain, context.params
+    boxes = domain.is_bounded and domain.dimension <= params.box_inputs
+    return boxes and node.still > params.box_units
+
+
+def halves(context: Context, node: Node) -> list[Node]:
+    """The halves of the input box in the direction that decides most units; none if too few."""
+    domain, d = context.domain, node.low.size
+    low: FloatArray = np.tile(node.low, (2 * d, 1))
+    high: FloatArray = np.tile(node.high, (2 * d, 1))
+    middle, index = 0.5 * (node.low + node.high), np.arange(d)
+    high[index, index] = middle
+    low[d + index, index] = middle
+    nodes = []
+    for i, (a, b) in enumerate(zip(low, high, strict=True)):
+        j = i % d
+        trail = (*node.trail, Split(j, None, (float(a[j]), float(b[j]))))
+        nodes.append(node.but(low=a, high=b, trail=trail))
+    stack = Stack.of(nodes)
+    substitute_back(context, stack)
+    still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
+    first, second = still[:d], still[d:]
+    relative = (node.high - node.low) / (domain.upper - domain.lower)
+    k = int(np.argmin(first + second + np.maximum(first, second) - 1e-3 * relative))
+    before, least = node.still, context.params.least_width
+    wide = relative.max() > least and first[k] + second[k] <= 2 * before - 2
+    if not wide and max(first[k], second[k]) >= before:
+        return []
+    return [nodes[k], nodes[d + k]]
+
+
+def _split(
+    context: Context, node: Node, learnt: Learnt, weights: FloatArray
+) -> tuple[int | None, list[Node]]:
+    """The children of a node, and the unit that they decide, if they do.
+
+    A node that is still to be examined is its own and only child.
+    """
+    if not node.examined:
+        return None, [node.but()]
+    boxes = halves(context, node) if wants_box(context, node) else []
+    if boxes:
+        return None, boxes
+    trust = context.params.unit_trust
+    expected = learnt.forecast(node.candidates, node.features, weights, trust)
+    unit = int(node.candidates[np.argmax(expected)])
+    return unit, node.sides(unit)

@@ -1,0 +1,204 @@
+"""The second step: bounds of pre-activations by dual ascent (alpha-beta-CROWN).
+
+It claims bounds with the multipliers that prove them, and what these decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.base.system.memory import BATCH
+from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT
+from lipyomo.problems.affine.system import FlatPhases, UnitSystem
+from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.relaxations.linear.dual_rows import Rows
+from lipyomo.relaxations.linear.dual_steps import SingleArray
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.search.spaces.phases.node import Warmth
+from lipyomo.search.spaces.phases.params import Params
+
+Seen = tuple[BoolArray, BoolArray]
+"""Units that known points have on their left and on their right side."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ascended:
+    """What dual ascent claims of some nodes.
+
+    Attributes
+    ----------
+    rows : Rows
+        Node, unit and sign of each bound.
+    multipliers : ndarray of float32, shape (R, columns)
+    bounds : ndarray, shape (R,)
+    """
+
+    rows: Rows
+    multipliers: SingleArray
+    bounds: FloatArray
+
+
+def tighten(
+    ascent: DualAscent,
+    system: UnitSystem,
+    stack: Stack,
+    warmth: Sequence[Warmth | None],
+    seen: Sequence[Seen | None],
+    params: Params | None = None,
+    is_proof: bool = False,
+    aim: int | None = None,
+) -> list[Warmth | None]:
+    """Tighten the nodes of `stack` in place.
+
+    Parameters
+    ----------
+    ascent : DualAscent
+    system : UnitSystem
+    stack : Stack
+        As propagation left it.
+    warmth : sequence of Warmth or None
+        Of each node's parent.
+    seen : sequence of (ndarray of bool, ndarray of bool) or None
+        Sides on which known points of the node have units.
+    params : Params, optional
+    is_proof : bool, optional
+        Then bounds that are near to deciding their units are not improved any further; and where
+        there are several layers, all ascend as long as from scratch: fewer cases are to be written
+        and checked.
+    aim : int, optional
+        A unit whose upper bound is wanted, and which is on the side of its phase even if the
+        system knows no kink of it.
+
+    Returns
+    -------
+    list of Warmth or None
+        For the nodes' children.
+    """
+    params = params or Params()
+    kinked = system.kinked
+    if aim is not None:
+        kinked = kinked.copy()
+        kinked[aim] = True
+    last = system.starts[-2] if system.depth else 0
+    wanted = _wanted(stack, warmth, seen, last)
+    if aim is not None:
+        wanted[:, 2 * aim] = stack.alive
+    bytes_each = np.dtype(np.float32).itemsize * ascent.columns
+    most = BATCH // (bytes_each * max(len(wanted), 1))
+    parts = [_nearest(stack, b, np.flatnonzero(row), most) for b, row in enumerate(wanted)]
+    node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+    keys = np.concatenate(parts)
+    cold = (is_proof and system.depth > 1) or not all(warmth)
+    most = params.ascent_steps * (params.ascent_cold if cold else 1)
+    steps = int(min(most, params.ascent_work // (ascent.work * keys.size))) if keys.size else 0
+    if not steps:
+        return list(warmth)
+    rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
+    relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
+    start = np.empty((rows.count, ascent.columns), dtype=np.float32)
+    known = np.zeros(rows.count, dtype=bool)
+    ends = np.cumsum([0, *(part.size for part in parts)]).tolist()
+    for b, part in enumerate(parts):
+        span = slice(ends[b], ends[b + 1])
+        known[span] = _inherit(start[span], part, stack.phases[b], warmth[b])
+    if not known.all():
+        new = np.flatnonzero(~known)
+        start[new] = ascent.start(relaxation, rows[new])
+    found = ascent.ascend(relaxation, rows, start, steps)
+    claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
+    _accept(stack, claims, kinked)
+    if not is_proof:
+        near = _near(stack, claims, params)
+        if near.size:
+            more = _gone_on(ascent, stack, claims, near, params)
+            found[near], claims.bounds[near] = more.multipliers, more.bounds
+            _accept(stack, more, kinked)
+    half = np.clip(found, -6e4, 6e4).astype(np.float16)
+    kept: list[Warmth | None] = []
+    for b, part in enumerate(parts):
+        span = slice(ends[b], ends[b + 1])
+        here = half[span].copy()
+        kept.append(Warmth(stack.phases[b].copy(), part, here))
+    return kept
+
+
+def _near(stack: Stack, claims: Ascended, params: Params) -> npt.NDArray[np.intp]:
+    """Which bounds are near to deciding their units."""
+    node, unit, bounds = claims.rows.node, claims.rows.unit, claims.bounds
+    reach = params.near * (stack.upper - stack.lower)[node, unit]
+    open_still = stack.alive[node] & (stack.phases[node, unit] == OPEN)
+    return np.flatnonzero(open_still & (bounds > 0.0) & (bounds < reach))
+
+
+def _gone_on(
+    ascent: DualAscent,
+    stack: Stack,
+    claims: Ascended,
+    near: npt.NDArray[np.intp],
+    params: Params,
+) -> Ascended:
+    """Some bounds after more steps, under what others have decided in the meantime."""
+    rows = claims.rows[near]
+    relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
+    steps = int(min(params.ascent_steps, params.ascent_work // (ascent.work * near.size)))
+    better = ascent.ascend(relaxation, rows, claims.multipliers[near], steps)
+    return Ascended(rows, better, ascent.bounds(relaxation, rows, better))
+
+
+def _accept(stack: Stack, claims: Ascended, kinked: BoolArray) -> None:
+    """Write claimed bounds into the stack, and what follows."""
+    rows, bounds = claims.rows, claims.bounds
+    up = rows.sign > 0
+    np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
+    np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
+    stack.settle(kinked)
+
+
+def _wanted(
+    stack: Stack, warmth: Sequence[Warmth | None], seen: Sequence[Seen | None], last: int
+) -> BoolArray:
+    """Which bounds matter, shape (B, 2 N): by key; `last` is the last layer's start."""
+    still = (stack.phases == OPEN) & stack.alive[:, None]
+    wanted = np.stack([still, still], axis=2)
+    for b in np.flatnonzero(stack.alive).tolist():
+        sides, parent = seen[b], warmth[b]
+        if sides is not None:
+            left, right = sides
+            wanted[b, last:, 0] &= ~right[last:]
+            wanted[b, last:, 1] &= ~left[last:]
+        elif parent is not None:  # a unit that cannot be where it was decided closes the node
+            phases = stack.phases[b]
+            new = np.flatnonzero((parent.phases == OPEN) & (phases != OPEN))
+            wanted[b, new, 0] |= phases[new] == RIGHT
+            wanted[b, new, 1] |= phases[new] == LEFT
+    return wanted.reshape(len(wanted), -1)
+
+
+def _nearest(stack: Stack, b: int, keys: IntArray, most: int) -> IntArray:
+    """At most so many of the keys: those of the bounds nearest to deciding a unit."""
+    if keys.size <= most:
+        return keys
+    far = np.stack([stack.upper[b], -stack.lower[b]], axis=1).reshape(-1)[keys]
+    return np.sort(keys[np.argsort(far, kind="stable")[:most]])
+
+
+def _inherit(
+    start: SingleArray,
+    keys: IntArray,
+    phases: FlatPhases,
+    inherited: Warmth | None,
+) -> BoolArray:
+    """Write a parent's multipliers to `start`; tells which it has."""
+    if inherited is None or not inherited.keys.size:
+        return np.zeros(keys.size, dtype=bool)
+    place = np.minimum(np.searchsorted(inherited.keys, keys), inherited.keys.size - 1)
+    known = inherited.keys[place] == keys
+    start[:] = inherited.values[place]
+    start[:, np.flatnonzero((inherited.phases == OPEN) & (phases != OPEN))] = 0.0
+    return np.asarray(known)

@@ -1,0 +1,64 @@
+"""Bounds of gradients with open signs: chords of absolute values hold and tighten wide roots."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Box, Domain, ball
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.run import Clock
+from lipyomo.search.spaces.boxes.bound import bounded
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.chords import chords, with_chords
+from lipyomo.search.spaces.boxes.context import Context, Question
+
+
+def test_lines_lie_above_absolute_values() -> None:
+    rng = np.random.default_rng(0)
+    ends = rng.normal(size=(2, 5000)) * 10.0 ** rng.uniform(-300, 300, (2, 5000))
+    low, high = np.sort(ends, axis=0)
+    low[:50], high[:50] = -(2.0**-1074), 2.0**-1074
+    low[50:100], high[50:100] = 0.0, np.abs(high[50:100])
+    alpha, beta = chords(low, high)
+    assert (np.abs(alpha) <= 1.0).all()
+    for row in zip(low.tolist(), high.tolist(), alpha.tolist(), beta.tolist(), strict=True):
+        *ends_, slope, offset = map(Fraction, row)
+        lost = Fraction(2.0**-1073)  # of products below the normal numbers
+        assert all(abs(g) <= slope * g + offset + lost for g in ends_)
+
+
+def network(seed: int, inputs: int) -> Network:
+    rng = np.random.default_rng(seed)
+    shapes = (9, inputs), (7, 9), (2, 7)
+    weights = [rng.normal(size=shape) / np.sqrt(shape[1]) * 2 for shape in shapes]
+    kind = ("tanh", "gelu", "elu")[seed % 3]
+    biases = [rng.normal(size=len(w)) for w in weights]
+    return Network.from_arrays(weights, biases, activation=kind)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("radius", [1e-9, 0.05, 1.0])
+def test_bounds_hold(seed: int, radius: float) -> None:
+    net = network(seed, 6)
+    center = np.random.default_rng(seed).normal(size=6)
+    where: Domain = Box(center - radius, center + radius)
+    if seed % 2:
+        where = ball(center, radius, "l2")
+    problem = LipschitzProblem(net, where, "linf", "linf")
+    context = Context.of(Question(problem))
+    found = with_chords(context, Boxes.whole(context), Clock())
+    gradients = [net.jacobian_at(x) for x in where.sample(np.random.default_rng(1), 500)]
+    attained = np.abs(gradients).sum(axis=2).max(axis=0)
+    assert (found.bounds >= attained[found.rows] * (1 - 1e-12)).all()
+
+
+def test_roots_with_open_signs_are_tighter() -> None:
+    context = Context.of(Question(LipschitzProblem(network(0, 30), Box(-0.1, 0.1, 30))))
+    whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
+    plain = bounded(context, whole, -math.inf).boxes
+    assert with_chords(context, plain, Clock()).bound < 0.95 * plain.bound
