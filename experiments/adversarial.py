@@ -27,8 +27,8 @@ from experiments.build import omlt_forward
 from experiments.mnist import held_out
 from experiments.training.train import train_classifier
 from lipyomo import Box, Network
+from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks import ReluNetworkBlock
-from lipyomo.networks.network import FloatArray
 from lipyomo.solvers import SolverOptions, solve_model
 
 GAP = 1e-4

@@ -40,10 +40,10 @@ from experiments.reference import ROOT, SHARED, load_reference
 from experiments.training.leaders import leaders_dataset
 from experiments.training.plain import fit_classifier
 from lipyomo import Box, Network
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.cli.words import UsageError
 from lipyomo.formats.onnx.write import to_onnx
-from lipyomo.networks.network import FloatArray
 
 DIFFERENCE = ("--functional", "1,-1")
 """Two classes: f_0 - f_1."""

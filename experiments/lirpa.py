@@ -14,8 +14,8 @@ import onnx
 from onnx import numpy_helper
 
 from experiments.training.loop import import_torch
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
-from lipyomo.networks.network import FloatArray
 
 
 def has_lirpa() -> bool:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -56,8 +56,8 @@ from lipyomo.analyses.certification import (
     Verdict,
     certify_point,
 )
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.pictures import QUIET, entitle, new_figure, save_figure, tidy
-from lipyomo.networks.network import FloatArray
 
 VALID = (0.0, 1.0)
 RADII = (0.02, 0.05, 0.1, 0.15, 0.2)

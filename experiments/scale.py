@@ -32,7 +32,7 @@ import numpy as np
 from experiments.lirpa import has_lirpa, lirpa_bound
 from experiments.reference import SHARED
 from lipyomo import Box, LipschitzProblem, Network, Result, load, solve
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 
 MEGABYTES = 1024.0
 """Units of ``ru_maxrss`` in a megabyte (kilobytes, as Linux counts them)."""

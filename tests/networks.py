@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from lipyomo.networks.network import FloatArray, Layer, Network, Pattern
+from lipyomo.base.arrays import FloatArray, Pattern
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, RIGHT, Phases
 from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
 

@@ -12,7 +12,8 @@ from itertools import product
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from lipyomo.networks.network import FloatArray, Network, Pattern
+from lipyomo.base.arrays import FloatArray, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problems.problem import LipschitzProblem

@@ -20,8 +20,9 @@ from experiments.papers.sources import (
     shipped,
     synthetic_network,
 )
+from lipyomo.base.arrays import FloatArray
 from lipyomo.methods.crosslip import pairs
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, ball
 from lipyomo.problems.problem import LipschitzProblem
 

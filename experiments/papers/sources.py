@@ -12,8 +12,9 @@ import numpy as np
 from experiments import recipes
 from experiments.mnist import ones_and_sevens
 from experiments.training import TrainedNetwork, he_network
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 
 
 def models_folder() -> Path:

@@ -12,8 +12,9 @@ from scipy.optimize import linprog
 
 import lipyomo
 from lipyomo import Box, Layer, LipschitzProblem, Network, Polytope
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.networks.activations import activation
-from lipyomo.networks.network import BoolArray, Curve, FloatArray, Matrix
+from lipyomo.networks.network import Curve
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.base import Rows
 from lipyomo.problems.norms import LinearOutput, NormKind, OutputNorm

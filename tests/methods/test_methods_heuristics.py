@@ -9,12 +9,13 @@ import pytest
 from scipy import stats
 
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, Result, Settings, Status, solve
+from lipyomo.base.clock import Clock
 from lipyomo.methods import clever, registry
 from lipyomo.methods.clever import fit_reverse_weibull
 from lipyomo.methods.crosslip import pairs
 from lipyomo.methods.registry import Method, finished, methods
 from lipyomo.problems.result import Guarantee
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.run import Run
 from networks import random_network
 
 

@@ -14,9 +14,10 @@ import pyomo.environ  # noqa: F401
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, Settings, Status
+from lipyomo.base.clock import Clock
 from lipyomo.methods.registry import finished, methods
 from lipyomo.primal.heuristics.evaluate import point_norms
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.run import Run
 from networks import random_network
 
 LIMIT, GRACE = 0.5, 1.0

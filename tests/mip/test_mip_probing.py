@@ -7,12 +7,12 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Status
+from lipyomo.base.clock import Clock
 from lipyomo.mip.cells import whole
 from lipyomo.mip.probing import probed
 from lipyomo.mip.semidefinite import CellBounder
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, flat
 from lipyomo.primal.heuristics.evaluate import point_norms
-from lipyomo.problems.run import Clock
 from networks import random_network
 
 CASES = [("linf", "linf"), ("l1", "linf"), ("linf", "cross"), ("linf", "l1")]

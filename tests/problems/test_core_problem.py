@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from lipyomo.base.errors import LipyomoError, MethodError, NormError, ProblemError
+from lipyomo.base.tolerances import close_enough
 from lipyomo.networks.network import Layer, Network
 from lipyomo.primal.heuristics.evaluate import point_norms
 from lipyomo.primal.regions import make_witness
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Guarantee, Progress, Result, Status, close_enough
+from lipyomo.problems.result import Guarantee, Progress, Result, Status
 from lipyomo.problems.settings import Settings
 from networks import DEGENERATE, mixed_network, random_network
 from oracle import exact_constant

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, Settings, Status, Witness, solve
+from lipyomo.base.clock import Clock
 from lipyomo.methods.registry import Method, finished
 from lipyomo.primal.regions import make_witness
 from lipyomo.problems.result import Guarantee, Progress, Result
-from lipyomo.problems.run import PROVED, Clock, Run
+from lipyomo.problems.run import PROVED, Run
 
 
 class Hand:

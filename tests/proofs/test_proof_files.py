@@ -19,10 +19,11 @@ import scipy.sparse as sp
 import lipyomo
 import lipyomo_check
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, Polytope, ball
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.errors import ProofError as CannotProve
 from lipyomo.base.system.parallel import InlineExecutor
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.network import Layer
 from lipyomo.proofs import Written, network_digest, write_proof
 from lipyomo.proofs.case import Case
 from lipyomo_check import ProofError, check_proof

@@ -21,8 +21,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import lipyomo
 import lipyomo_check
+from lipyomo.base.clock import Clock
 from lipyomo.formats.onnx import write
-from lipyomo.problems.run import Clock
 from lipyomo.proofs.boxes import write_boxes
 from lipyomo_check import ProofError, check, check_proof, network, reading, tree
 from lipyomo_check.smooth import elementary

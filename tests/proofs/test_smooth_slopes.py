@@ -15,9 +15,9 @@ import pytest
 import lipyomo
 from fuzz.fuzz_proofs import damaged, damaged_steps
 from lipyomo import AllSpace, Box, LipschitzProblem, Polytope
+from lipyomo.base.clock import Clock
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer, Network
-from lipyomo.problems.run import Clock
 from lipyomo.proofs import write_proof, writing
 from lipyomo.proofs.boxes import UnfinishedError
 from lipyomo.proofs.slopes import slope_steps

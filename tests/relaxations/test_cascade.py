@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lipyomo.base.clock import Clock
 from lipyomo.methods import methods, run_method
 from lipyomo.methods.registry import finished
 from lipyomo.networks.network import Layer, Network
@@ -14,7 +15,7 @@ from lipyomo.problems.norms import DUAL, InputNorm, LinearOutput, LinfOutput, ve
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolved_sizes
 from lipyomo.problems.result import Status
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import preactivation_bounds

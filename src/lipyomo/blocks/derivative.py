@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.base.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of
 from lipyomo.blocks.directions import directions_of
@@ -18,7 +18,7 @@ from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, ReluNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear import DerivativeBounds
 from lipyomo.relaxations.linear.derivative import DerivativeRelaxation

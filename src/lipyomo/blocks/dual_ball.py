@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.base.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData
@@ -17,7 +17,7 @@ from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.switch import Triplets
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.interval import interval_range
 from lipyomo.solvers.rows import Forms

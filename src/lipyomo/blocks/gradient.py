@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import brief
+from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import declared, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
@@ -33,7 +34,6 @@ from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.networks.network import FloatArray, Matrix
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import OutputNorm

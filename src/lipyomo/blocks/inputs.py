@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.expr.visitor import identify_variables
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import DomainError, ProblemError
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.assumptions import range_of_expression
@@ -18,7 +19,6 @@ from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.directions import can_move
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.solvers.rows import Forms
 

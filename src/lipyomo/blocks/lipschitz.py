@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import deprecated, one_of
-from lipyomo.base.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.base.quantities import norm_name
@@ -36,7 +36,7 @@ from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.networks.network import FloatArray, Matrix, Network
+from lipyomo.networks.network import Network
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, output_norm_of

@@ -18,10 +18,9 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 from pyomo.repn import generate_standard_repn
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.units import switch_of
-from lipyomo.networks.network import FloatArray
 from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.base.arguments import one_of
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
@@ -27,7 +28,6 @@ from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks.assemble import Rows, add_variables
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.units import OpenUnits
-from lipyomo.networks.network import FloatArray
 
 
 def terms_of(block: Any, k: int) -> tuple[list[float], list[Any], float]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import BoundsMissing
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.domains import Box
 
 

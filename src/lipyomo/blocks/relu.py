@@ -21,7 +21,7 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.base.arguments import one_of, whole_number
-from lipyomo.base.arrays import Pattern
+from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import Rows, add_variables, declared
 from lipyomo.blocks.base import formulation_block
@@ -33,7 +33,7 @@ from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.assemble import Rows, add_variables
 from lipyomo.networks.activations import Activation
-from lipyomo.networks.network import FloatArray
 
 
 @dataclass(frozen=True)

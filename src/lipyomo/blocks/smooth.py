@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 
 from lipyomo.base.arguments import one_of, whole_number
-from lipyomo.base.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_variables, declared, index_of
 from lipyomo.blocks.base import formulation_block
@@ -30,7 +30,7 @@ from lipyomo.blocks.relu import given_bounds
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.network import Layer
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.kinds import output_ranges

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.spans import Span
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, decide
 from lipyomo.relaxations.linear.interval import Switches, activated
 

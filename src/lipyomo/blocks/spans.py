@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.blocks.switch import Triplets
-from lipyomo.networks.network import FloatArray, Matrix
 from lipyomo.solvers.rows import Forms
 
 

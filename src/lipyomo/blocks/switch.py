@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
-from lipyomo.networks.network import FloatArray, Layer, Matrix
+from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN
 from lipyomo.solvers.rows import Forms
 

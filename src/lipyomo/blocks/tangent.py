@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray, Matrix
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, keys_of
@@ -36,7 +36,6 @@ from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.networks.network import Matrix
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import InputNorm

@@ -20,8 +20,9 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks.assemble import Rows, add_variables, declared, index_of, linear
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.network import Layer
 
 UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]
 

@@ -31,9 +31,10 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from lipyomo.base.arguments import real_number
-from lipyomo.base.arrays import BoolArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.blocks.assemble import Rows, add_value, add_variables, declared, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.directions import directions_of
@@ -53,10 +54,9 @@ from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.span_rows import Certain, above_sizes, signs, through_slopes, through_units
 from lipyomo.blocks.spans import Span
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
-from lipyomo.problems.result import EXACT_TOLERANCE
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.solvers.rows import Forms
 

@@ -23,8 +23,8 @@ from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
 from lipyomo.base.errors import ProblemError
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.blocks.ranges import ends_of
-from lipyomo.problems.result import EXACT_TOLERANCE
 
 Sense: TypeAlias = Literal["max", "min"]
 

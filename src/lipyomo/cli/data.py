@@ -13,10 +13,11 @@ import numpy as np
 
 from lipyomo.analyses.certification.columns import Column, read_columns
 from lipyomo.analyses.certification.tables import DataSet, entry, is_text, table_entries
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.outputs import shown
 from lipyomo.cli.arrays import load_numpy, numbers
 from lipyomo.cli.words import UsageError
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 
 INPUT_NAMES = ("inputs", "images", "x", "X", "data", "points")
 LABEL_NAMES = ("labels", "label", "y", "Y", "targets", "target", "classes", "class")

@@ -7,6 +7,7 @@ from argparse import Namespace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Leaving
@@ -17,7 +18,6 @@ from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.run import Clock
 
 
 def add_entries(parser: Parser, everywhere: bool) -> None:

@@ -18,9 +18,11 @@ import numpy as np
 from lipyomo.analyses.api import choose_method
 from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ImportNote, NormError, ProblemError
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.base.system.outputs import shown
+from lipyomo.base.tolerances import close_enough
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
@@ -36,8 +38,8 @@ from lipyomo.cli.words import UsageError
 from lipyomo.methods.registry import get_method, methods
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Guarantee, Progress, Result, Status, close_enough
-from lipyomo.problems.run import PROVED, Clock
+from lipyomo.problems.result import Guarantee, Progress, Result, Status
+from lipyomo.problems.run import PROVED
 from lipyomo.problems.settings import Settings
 
 ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"

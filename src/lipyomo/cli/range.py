@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.codes import Exit
@@ -23,7 +24,6 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Progress, Status
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 
 EPILOG = """\

@@ -15,6 +15,7 @@ import numpy as np
 
 from lipyomo.analyses.certification.data import OnnxSource
 from lipyomo.analyses.certification.tables import with_names
+from lipyomo.base.digest import array_digest
 from lipyomo.base.system.outputs import OutputError, shown
 from lipyomo.base.system.rowfile import Row, RowFile
 from lipyomo.cli.codes import Exit
@@ -26,7 +27,7 @@ from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import warn, wrote
 from lipyomo.cli.words import UsageError, count, file_path, names, new_file
 from lipyomo.formats.onnx import load
-from lipyomo.networks.digest import array_digest, network_digest
+from lipyomo.networks.digest import network_digest
 from lipyomo.problems.norms import OutputNorm
 
 EXIT_CODES = """\

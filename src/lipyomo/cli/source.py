@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from lipyomo.networks.combined import difference
 
 if TYPE_CHECKING:
+    from lipyomo.base.arrays import FloatArray
     from lipyomo.formats.onnx.check import Samples
-    from lipyomo.networks.network import FloatArray, Network
+    from lipyomo.networks.network import Network
 
 
 LEAST = 1.0

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.memory import MEGABYTE
 from lipyomo.base.system.outputs import picture, shown
 from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
 from lipyomo.cli.words import UsageError, check_new, file_path
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.domains.vnnlib import VnnLib, read_vnnlib
 from lipyomo.problems.norms import LinearOutput
 

@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lipyomo.base.arrays import dense
+from lipyomo.base.arrays import FloatArray, dense
+from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import ARRAYS, LARGE
+from lipyomo.base.tolerances import close_enough
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.sizes import form_seconds, search_bytes
 from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite
-from lipyomo.networks.digest import array_digest, network_digest
-from lipyomo.networks.network import FloatArray
+from lipyomo.networks.digest import network_digest
 from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
 from lipyomo.primal.regions.witness import witness_near
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Guarantee, Result, close_enough
+from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.cascade import QUICK, STAGES

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.methods.options import whole_number
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
-from lipyomo.networks.network import FloatArray
 from lipyomo.primal.heuristics.evaluate import evaluation_work, sampled_norms
 from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
 from lipyomo.problems.result import Guarantee, Result

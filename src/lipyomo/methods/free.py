@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from lipyomo.base.clock import PART
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result, Status, Witness
-from lipyomo.problems.run import PART, Run
+from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 
 INFINITE = "moving an input of infinite weight changes the output: the constant is infinite"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import dense
+from lipyomo.base.arrays import FloatArray, dense
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import gamma, rounded_up
@@ -17,7 +17,6 @@ from lipyomo.methods.options import whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.affine.magnitudes import switched_sizes
 from lipyomo.problems.problem import LipschitzProblem

@@ -9,20 +9,21 @@ from typing import cast
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import IntArray, Matrix
 from lipyomo.base.errors import MethodError, SolverError
 from lipyomo.base.system.processes import in_process
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import domain_bounds, fall_back, switched
-from lipyomo.networks.network import Layer, Matrix, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases, count_open, open_phases
 from lipyomo.problems.domains import AllSpace, Domain
 from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, L2Output, OutputNorm
 from lipyomo.problems.reductions.presolve import presolve
-from lipyomo.problems.result import EXACT_TOLERANCE, Guarantee, Result
+from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear import preactivation_bounds

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from lipyomo.base.arguments import instance
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.processes import MOMENT
+from lipyomo.base.tolerances import EXACT_TOLERANCE, refutes
 from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
@@ -23,8 +25,8 @@ from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.params import PARAMS
 from lipyomo.primal.heuristics.local_search import search_incumbent
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import EXACT_TOLERANCE, Guarantee, Result, refutes
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Formulation, Settings
 
 

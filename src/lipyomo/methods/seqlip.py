@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lipyomo.base.arrays import lengths
+from lipyomo.base.arrays import BoolArray, FloatArray, lengths
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.exact import close_product
 from lipyomo.base.numerics.pace import seconds_of
@@ -19,12 +20,12 @@ from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds, few_vertices, switched
-from lipyomo.networks.network import BoolArray, FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT, Phases, open_phases
 from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.run import Run
 
 Stop: TypeAlias = Callable[[], bool]
 

@@ -8,16 +8,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import LARGE, MEGABYTE
 from lipyomo.base.system.processes import POLL, Child
 from lipyomo.methods.options import option
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.run import Run
 from lipyomo.relaxations.linear import LayerBounds
 from lipyomo.relaxations.semidefinite.interior import DualPoint, minimise, predicted_seconds
 from lipyomo.relaxations.semidefinite.shor_model import ShorModel, program_size

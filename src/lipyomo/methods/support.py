@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.pace import fits, model_seconds, model_terms
 from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.sizes import form_fits, form_seconds
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import count_open
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.primal.regions import make_witness
@@ -22,7 +23,7 @@ from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.problems.result import Guarantee, Witness
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.slopes import with_slopes

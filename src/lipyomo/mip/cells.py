@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.errors import DomainError
 from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
 from lipyomo.mip.params import PARAMS
-from lipyomo.networks.network import FloatArray, Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.problems.domains.polytope import interior_of

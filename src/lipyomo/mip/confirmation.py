@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import IntArray, Pattern
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import excluded
 from lipyomo.mip.semidefinite import open_units
-from lipyomo.networks.network import Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions import examine
 from lipyomo.primal.regions.witness import attained, witness_near
 from lipyomo.problems.domains import Domain

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.pace import model_seconds
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import Cell
@@ -17,7 +18,6 @@ from lipyomo.mip.params import PARAMS
 from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.result import Witness
 from lipyomo.problems.run import PROVED, Run

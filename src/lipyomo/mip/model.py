@@ -11,12 +11,12 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
+from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import with_input_unit
-from lipyomo.networks.network import FloatArray, Pattern
 from lipyomo.networks.phases import RIGHT
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.run import Run

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.problems.result import EXACT_TOLERANCE
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lipyomo.base.clock import PART
 from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import Scaled, scaled
 from lipyomo.primal.heuristics.local_search import quick_incumbent
-from lipyomo.problems.run import PART, Run
+from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import Cascade
 
 

@@ -13,16 +13,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
 from lipyomo.blocks.lipschitz import hull_of_functionals
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.semidefinite import CellBounder, open_units
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.linear import (
     DerivativeBounds,
     LayerBounds,

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import diags_array
 
-from lipyomo.base.arrays import scaled_rows
+from lipyomo.base.arrays import FloatArray, Matrix, scaled_rows
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.params import PARAMS
-from lipyomo.networks.network import FloatArray, Matrix, Network
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.problems.norms import LinearOutput, OutputNorm

@@ -17,15 +17,14 @@ import math
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.mip.cells import Cell
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.root import root_cost

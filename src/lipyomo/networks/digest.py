@@ -1,18 +1,16 @@
-"""Digests, by which a proof, a checkpoint or a file of rows names what it is about."""
+"""The digest of a network, by which a proof or a file of rows names what it is about."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import BinaryIO
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import Matrix
-from lipyomo.base.system.memory import BATCH, CACHED
+from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.network import Network
 
 
@@ -36,28 +34,6 @@ def network_digest(network: Network) -> str:
         for curve in layer.curves:
             digest.update(curve.activation.name.encode())
             digest.update(curve.units.astype("<i8").tobytes())
-    return digest.hexdigest()
-
-
-def array_digest(arrays: Iterable[npt.ArrayLike]) -> str:
-    """SHA-256 of numbers, whatever the shapes of the arrays."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.asarray(array, dtype="<f8").tobytes())
-    return digest.hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return rest_digest(stream)
-
-
-def rest_digest(stream: BinaryIO) -> str:
-    """SHA-256 of what is left to read."""
-    digest = hashlib.sha256()
-    while block := stream.read(CACHED):
-        digest.update(block)
     return digest.hexdigest()
 
 

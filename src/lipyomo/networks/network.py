@@ -31,13 +31,9 @@ from lipyomo.networks.layer import Curve, Layer, as_matrix
 from lipyomo.networks.naming import Names, read_names
 
 __all__ = [
-    "BoolArray",
     "Curve",
-    "FloatArray",
     "Layer",
-    "Matrix",
     "Network",
-    "Pattern",
     "check_network",
 ]
 

@@ -11,7 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Network
 
 LEFT, RIGHT, OPEN = range(3)
 

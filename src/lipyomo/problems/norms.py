@@ -20,14 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import brief, one_of, real_numbers
-from lipyomo.base.arrays import lengths, read_only
+from lipyomo.base.arrays import FloatArray, lengths, read_only
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.exact import approximate, exact
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.numerics.vertices import exact_vertices
 from lipyomo.base.quantities import norm_name
 from lipyomo.base.system.memory import BATCH
-from lipyomo.networks.network import FloatArray
 
 InputNorm = Literal["l1", "l2", "linf"]
 NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]

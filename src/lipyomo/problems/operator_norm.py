@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import fmpq
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import close_product
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import BATCH, CACHED
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.norms import (
     DUAL,
     InputNorm,

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import instance, real_numbers, whole_number
-from lipyomo.base.arrays import BoolArray, IntArray, Matrix, product, read_only
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, product, read_only
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.exactness import product_is_exact
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.networks.naming import by_name, called
-from lipyomo.networks.network import FloatArray, Network, check_network
+from lipyomo.networks.network import Network, check_network
 from lipyomo.networks.phases import Phases
 from lipyomo.problems.directions import (
     Selection,

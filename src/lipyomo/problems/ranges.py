@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.plain import finite
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.network import Network, check_network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import read_functional
-from lipyomo.problems.result import EXACT_TOLERANCE, Point, Status
-from lipyomo.problems.run import Clock
+from lipyomo.problems.result import Point, Status
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,19 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lipyomo.base.arguments import deprecated
+from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.decimals import down, interval, percent, up
 from lipyomo.base.errors import ResultError
-from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.base.system.outputs import RESULT, shown, why, written
 from lipyomo.base.system.plain import Entries, plain
-from lipyomo.networks.network import FloatArray, Pattern
-
-EXACT_TOLERANCE = 1e-6
-"""Relative gap at which an interval with an attained lower end is called exact."""
-
-CLOSED = EXACT_TOLERANCE / 2.0
-"""Relative gap at which searches are done; the other half is for the rounding of what follows."""
-
 
 DEFECT = "This is a defect of lipyomo, please report it"
 """What is said where an attained value is above a bound."""
@@ -473,16 +465,3 @@ def frame_of(
             f"a frame needs pandas.  Remedy: pip install pandas, or {instead}"
         ) from None
     return pandas.DataFrame(list(rows), columns=columns)
-
-
-def close_enough(lower: float, upper: float) -> bool:
-    """Whether [lower, upper] is a point for the purpose of calling an answer exact.
-
-    The test is relative at every scale: weights may be as small as they like.
-    """
-    return math.isfinite(upper) and upper - lower <= EXACT_TOLERANCE * abs(upper)
-
-
-def refutes(lower: float, claim: float) -> bool:
-    """Whether an attained value exceeds a bound that holds up to a solver's tolerances."""
-    return lower > claim + EQUAL * abs(claim)

@@ -1,156 +1,27 @@
-"""The one state of a run: clock and stop, the interval with its witness, history, progress.
+"""The one state of a run: clock, the interval with its witness, history, progress.
 
 A method gets a `Run` and returns ``run.result(...)``.  On the way it says what it has found,
 ``run.raise_lower(witness)`` and ``run.drop_upper(bound)``, and asks ``run.expired`` wherever it
 could go on for long.  Whatever stops it (its own end, the time limit, the caller, Ctrl-C), the
 interval known by then is the answer, and its status follows from the two ends as they are stated.
 
-Rooms below the methods need no interval: they take a `Clock`.
+What lies below the methods needs no interval: it takes a `Clock` (`base/clock.py`).
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from typing import Any
 
-from lipyomo.base.numerics.pace import fits
+from lipyomo.base.clock import PAUSE_SHARE, Clock
 from lipyomo.base.system.processes import MOMENT
+from lipyomo.base.tolerances import close_enough, refutes
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import (
-    DEFECT,
-    Guarantee,
-    Progress,
-    Result,
-    Status,
-    Witness,
-    close_enough,
-    refutes,
-)
+from lipyomo.problems.result import DEFECT, Guarantee, Progress, Result, Status, Witness
 from lipyomo.problems.settings import Settings
 
 PROVED = "proved"
 """What an upper end rests on that follows from the weights alone, with rounding accounted for."""
-
-PAUSE_SHARE = 0.01
-"""Least time between two savings, or two rows of a history, as a share of what has passed; and most
-of the time that goes into writing checkpoints."""
-
-PART = 0.5
-"""Of the time left, what a step may take that others have to follow."""
-
-
-class Clock:
-    """Seconds since a beginning, and whether one has to end.
-
-    Parameters
-    ----------
-    limit : float, optional
-        Seconds from `began` on.
-    should_stop : callable, optional
-        Polled; once True, the clock stays stopped.
-    began : float, optional
-        Value of `now` at which the clock began; the present by default.
-    now : callable, optional
-        Where the time comes from.
-    around : Clock, optional
-        The clock that this one is a part of: it is curtailed with this one.
-
-    Attributes
-    ----------
-    curtailed : bool
-        Whether something was left out because it would not have ended in time.
-    """
-
-    def __init__(
-        self,
-        limit: float = math.inf,
-        should_stop: Callable[[], bool] | None = None,
-        began: float | None = None,
-        now: Callable[[], float] = time.monotonic,
-        around: Clock | None = None,
-    ) -> None:
-        self._now = now
-        self._began = now() if began is None else began
-        self._limit = limit
-        self._should_stop = should_stop
-        self._stopped = False
-        self._around = around
-        self.curtailed = False
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock seconds so far."""
-        return self._now() - self._began
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left, at least 0; infinite without a limit, none once it is stopped."""
-        return 0.0 if self.interrupted else max(self._limit - self.seconds, 0.0)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the caller asked to stop."""
-        if not self._stopped and self._should_stop is not None and self._should_stop():
-            self._stopped = True
-        return self._stopped
-
-    @property
-    def expired(self) -> bool:
-        """Whether the time is over or the caller asked to stop."""
-        return self._now() - self._began >= self._limit or self.interrupted
-
-    def fits(self, seconds: float, grace: float = 0.0) -> bool:
-        """Whether what is predicted to take so many seconds of a quiet core ends in time.
-
-        If it does not (nor within `grace` seconds more), it is left out: the clock is `curtailed`.
-        """
-        if fits(seconds, self.left + grace):
-            return True
-        self.curtail()
-        return False
-
-    def part(self) -> Clock:
-        """A clock for a step that others have to follow."""
-        return self.within(PART * self.left)
-
-    def steps(self) -> Callable[[], bool]:
-        """A question to be asked between steps: whether the next one would be too late.
-
-        That is so where one as long as the longest so far would not end in time; something is left
-        out then.
-        """
-        longest, last = 0.0, self.seconds
-
-        def late() -> bool:
-            nonlocal longest, last
-            now = self.seconds
-            longest, last = max(longest, now - last), now
-            if longest > self.left:
-                self.curtail()
-            return longest > self.left or self.expired
-
-        return late
-
-    def curtail(self) -> None:
-        """Remember that something is left out for want of time."""
-        self.curtailed = True
-        if self._around is not None:
-            self._around.curtail()
-
-    def stop(self) -> None:
-        """Interrupt whatever looks at this clock."""
-        self._stopped = True
-
-    def is_set(self) -> bool:
-        """Whether the caller asked to stop, in the words of a stop event."""
-        return self.interrupted
-
-    def within(self, seconds: float) -> Clock:
-        """A clock that begins now and ends with this one, or after `seconds` if that is sooner."""
-        limit = min(max(seconds, 0.0), self.left)
-        return Clock(limit, lambda: self.interrupted, now=self._now, around=self)
 
 
 class Run:

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import lengths
+from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.norms import InputNorm, L2Output
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.problem import LipschitzProblem

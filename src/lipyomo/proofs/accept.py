@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.problems.targets import ALL
 from lipyomo.proofs.case import Case, Step

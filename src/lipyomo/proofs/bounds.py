@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
-from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
-from lipyomo.problems.run import Clock
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.proofs.params import PARAMS
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo_check.smooth.bound import Boxes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.context import Recording

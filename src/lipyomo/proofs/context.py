@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProofError
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.freeze import freeze
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.proofs.params import Params
 from lipyomo.search.spaces.phases.context import Context, Question

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProofError
-from lipyomo.networks.network import FloatArray
 from lipyomo.proofs.accept import bounded, concluded, undivided
 from lipyomo.proofs.bounds import tightened
 from lipyomo.proofs.case import Case, Parting, Step

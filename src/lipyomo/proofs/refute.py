@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import row_reduced
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import RIGHT
 from lipyomo.primal.regions.euclidean import nearest_point
 from lipyomo.primal.regions.partial import NodeRows, Optimum

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.proofs.accept import undivided
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording

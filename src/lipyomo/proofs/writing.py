@@ -12,14 +12,16 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from lipyomo.base.arguments import deprecated
+from lipyomo.base.clock import Clock
+from lipyomo.base.digest import file_digest
 from lipyomo.base.errors import ProofError
 from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.digest import file_digest
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import EXACT_TOLERANCE, Result
-from lipyomo.problems.run import PROVED, Clock
+from lipyomo.problems.result import Result
+from lipyomo.problems.run import PROVED
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.params import PARAMS

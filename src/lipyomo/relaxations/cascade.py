@@ -23,16 +23,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from lipyomo.base.arrays import TOGETHER
+from lipyomo.base.arrays import TOGETHER, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.pace import dense_entries, seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import count_open
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import ALL, Targets, targets_of
 from lipyomo.relaxations.linear import LayerBounds
 from lipyomo.relaxations.linear.balls import DualBall, Points

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import Workers
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.engine import Engine, Found, News

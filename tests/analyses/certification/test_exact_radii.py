@@ -14,11 +14,11 @@ from lipyomo import Layer, LipyomoError, Network
 from lipyomo.analyses.certification import Classifier, Verdict
 from lipyomo.analyses.certification.attack import find_example
 from lipyomo.analyses.certification.radius import farthest, smallest_perturbation
+from lipyomo.base.clock import Clock
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.domains import Box
 from lipyomo.problems.norms import LinearOutput
-from lipyomo.problems.run import Clock
 from networks import integer_network, mixed_network, random_network
 from oracle import regions
 

@@ -12,7 +12,7 @@ from lipyomo import Box, LipschitzProblem
 from lipyomo.analyses.maps.entries import EntryPieces, Known, bound_entries
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.relu import divided
-from lipyomo.problems.run import Clock
+from lipyomo.base.clock import Clock
 from networks import mixed_network, random_network
 from oracle import regions
 

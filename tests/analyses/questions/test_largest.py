@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, networks
 from lipyomo.analyses.questions.largest import LargestValue, largest_value
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError, NormError
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Status
-from lipyomo.problems.run import Clock
 from networks import integer_network, mixed_network, random_network
 from oracle import regions
 

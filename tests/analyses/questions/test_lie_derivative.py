@@ -10,9 +10,10 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Polytope, Status, ball
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.networks.activations import activation
-from lipyomo.networks.network import Curve, FloatArray, Layer, Network
+from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.problems.domains import Domain
 from networks import random_network
 

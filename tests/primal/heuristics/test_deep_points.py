@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lipyomo.networks.network import BoolArray, FloatArray, Network
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.deep import deep_points, solves_regions_of
 from lipyomo.primal.heuristics.local_search import LocalSearch
 from lipyomo.primal.heuristics.params import Params

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lipyomo.base.clock import Clock
 from lipyomo.primal.heuristics import local_search
 from lipyomo.primal.heuristics.evaluate import (
     evaluation_work,
@@ -21,7 +22,6 @@ from lipyomo.primal.heuristics.local_search import LocalSearch, search_incumbent
 from lipyomo.primal.heuristics.params import Params
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.proofs import replay
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from flint import fmpq
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.lp import LinearProgram
-from lipyomo.networks.network import FloatArray
 from lipyomo.primal.regions.combination import (
     Body,
     RoundedRows,

@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lipyomo.networks.network import Layer, Network, Pattern
+from lipyomo.base.arrays import Pattern
+from lipyomo.networks.network import Layer, Network
 from lipyomo.primal.regions import examine, interior_point
 from lipyomo.primal.regions.euclidean import nearest_point
 from lipyomo.problems.domains import AllSpace, Box, Domain, NormBall, Polytope, ball

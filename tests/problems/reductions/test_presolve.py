@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, Settings
+from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import flat
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.norms import InputNorm
 from lipyomo.problems.reductions.presolve import Presolved, presolve
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear import preactivation_bounds

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lipyomo import Box, LipschitzProblem, Network
-from lipyomo.networks.network import Layer, Pattern
+from lipyomo.base.arrays import Pattern
+from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import flat
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.affine.system import UnitSystem

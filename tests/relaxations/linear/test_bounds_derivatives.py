@@ -8,8 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from lipyomo.base.arrays import Pattern
 from lipyomo.base.errors import NetworkError
-from lipyomo.networks.network import Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.problems.domains import AllSpace, Box
 from lipyomo.problems.norms import (
     CrossOutput,

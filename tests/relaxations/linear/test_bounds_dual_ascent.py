@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import Box, Domain, NormBall, Polytope, ball

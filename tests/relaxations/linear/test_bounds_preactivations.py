@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lipyomo.networks.network import Layer, Network, Pattern
+from lipyomo.base.arrays import Pattern
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, open_phases
 from lipyomo.problems.domains import AllSpace, Box, Domain
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, open_phases
 from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.relaxations.linear.preactivation import propagate

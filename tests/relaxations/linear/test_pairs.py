@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lipyomo.networks.network import BoolArray
+from lipyomo.base.arrays import BoolArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import Box, Domain, ball

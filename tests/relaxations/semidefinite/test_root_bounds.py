@@ -10,13 +10,14 @@ import pytest
 
 import lipyomo.base.numerics.pace as pace_module
 import lipyomo.relaxations.semidefinite.root as root_module
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, Phases, flat, open_phases
 from lipyomo.problems.affine.system import NodeForm, UnitSystem
 from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.bounder import Bounder, inherited, shaped

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import exact
-from lipyomo.networks.network import FloatArray
 from lipyomo.relaxations.semidefinite.verify import (
     SizedForm,
     VerifiedMatrix,

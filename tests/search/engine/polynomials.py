@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.networks.network import FloatArray
-from lipyomo.problems.run import Clock
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import (
     NODES,
     Arrays,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from polynomials import Part, Polynomial, Question
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import machine_memory
-from lipyomo.networks.network import FloatArray
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import NODES

@@ -12,9 +12,9 @@ import pytest
 from polynomials import Part
 from test_engine import QUESTION, truth
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.outputs import OutputError
 from lipyomo.base.system.parallel import InlineExecutor, Workers
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.checkpoint import Checkpoint, CheckpointError, Known
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.params import Params

@@ -14,8 +14,8 @@ import pytest
 from polynomials import Part, Polynomial, PolynomialSearch, Question, Task
 from test_engine import covered
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import InlineExecutor, Workers
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine import queue
 from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.engine import Engine, Found

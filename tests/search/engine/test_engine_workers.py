@@ -12,8 +12,8 @@ import pytest
 from polynomials import Part, Polynomial, Question
 from test_engine import QUESTION, covered, truth
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import InlineExecutor, Workers
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import NODES
 

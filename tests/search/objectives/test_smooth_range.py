@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import minimize
 
 from lipyomo import Box, Network, Polytope, Status, ball, value_range
+from lipyomo.base.clock import Clock
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.smooth import SmoothPipeline

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lipyomo import Box, ball
-from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
 from lipyomo.search.objectives.context import Context, Question

@@ -13,7 +13,7 @@ import numpy as np
 
 from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.params import PARAMS
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 
 ROUNDED = 12
 """Bits of a distance that are left to the rounding of outputs: else it would decide the class."""

@@ -17,10 +17,11 @@ from lipyomo.analyses.certification.data import Clip, DataError, class_of, clip_
 from lipyomo.analyses.certification.goal import unless_interrupted
 from lipyomo.analyses.certification.metric import metric_of
 from lipyomo.base.arguments import real_number
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.activations import Sigmoid
-from lipyomo.networks.network import FloatArray, Layer, Network, check_network
+from lipyomo.networks.network import Layer, Network, check_network
 from lipyomo.problems.domains import AllSpace, Domain
 from lipyomo.problems.norms import LinearOutput, OutputNorm, functional
 from lipyomo.problems.problem import LipschitzProblem

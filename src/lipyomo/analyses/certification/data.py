@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import real_numbers
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.plain import Entries, plain
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.domains import Box
 from lipyomo.problems.domains.base import read_clip
 from lipyomo.problems.result import frame_of

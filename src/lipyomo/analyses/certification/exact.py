@@ -13,13 +13,14 @@ import numpy as np
 
 from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.goal import bound_until
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import PART
 from lipyomo.base.system.processes import MOMENT
 from lipyomo.mip.params import PARAMS
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import LinfOutput
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import PART
 
 
 @dataclass(frozen=True)

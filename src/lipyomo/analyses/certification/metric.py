@@ -24,9 +24,11 @@ import numpy.typing as npt
 
 from lipyomo.analyses.certification.params import PARAMS
 from lipyomo.base.arguments import real_numbers
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.base.tolerances import close_enough
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.problems.domains.norm_ball import rounded_out
 from lipyomo.problems.norms import (
@@ -37,7 +39,7 @@ from lipyomo.problems.norms import (
     vector_norm,
 )
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Result, Status, close_enough
+from lipyomo.problems.result import Result, Status
 from lipyomo.search.objectives.reach import Reach
 
 

@@ -43,17 +43,18 @@ from lipyomo.analyses.certification.tables import read_inputs, with_names
 from lipyomo.analyses.questions.entries import tilted
 from lipyomo.analyses.quick import read_network
 from lipyomo.base.arguments import duration, instance, real_number, real_numbers
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.networks.naming import by_name, called
-from lipyomo.networks.network import FloatArray, Network, check_network
+from lipyomo.networks.network import Network, check_network
 from lipyomo.primal.regions.value import around, value_at
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import chosen_functional
-from lipyomo.problems.run import Clock
 
 if TYPE_CHECKING:
     from lipyomo.formats.onnx.arrange import Fixed, Output

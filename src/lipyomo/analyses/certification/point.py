@@ -37,12 +37,13 @@ from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.analyses.certification.metric import Polyhedral
 from lipyomo.analyses.certification.params import PARAMS
 from lipyomo.base.arguments import duration, positive, whole_number
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.domains import Box
-from lipyomo.problems.run import PROVED, Clock
+from lipyomo.problems.run import PROVED
 
 METHODS = ("global", "margins", "crown", "exact", "bnb")
 

@@ -10,10 +10,10 @@ import numpy as np
 from lipyomo.analyses.certification.attack import Example
 from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.metric import Metric, Polyhedral
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.domains import Box, Domain
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.nearest import NearestPipeline, NearestQuestion, confirmed

@@ -32,10 +32,10 @@ from lipyomo.analyses.certification.point import (
 from lipyomo.analyses.certification.tables import class_labels, named_labels, read_inputs
 from lipyomo.analyses.quick import read_network
 from lipyomo.base.arguments import deprecated, instance, positive, real_numbers
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods, get_method, refuses_smooth
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.norms import OutputNorm
 from lipyomo.problems.run import PROVED
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.problems.result import refutes
+from lipyomo.base.tolerances import refutes
 
 
 def joint_interval(ends: Iterable[tuple[float, float, bool]]) -> tuple[float, float]:

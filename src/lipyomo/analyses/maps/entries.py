@@ -20,10 +20,10 @@ from lipyomo.analyses.maps.ends import Narrowing
 from lipyomo.analyses.maps.pieces import Pieces
 from lipyomo.analyses.maps.relu import narrow
 from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import jacobian_rows
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.gradient import gradient_entries
 from lipyomo.relaxations.linear.stack import PhaseBatch

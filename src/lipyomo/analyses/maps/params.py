@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.base.system.parallel import UNKNOWN
-from lipyomo.problems.result import CLOSED
+from lipyomo.base.tolerances import CLOSED
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 

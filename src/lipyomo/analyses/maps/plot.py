@@ -14,8 +14,9 @@ from lipyomo.analyses.maps.result import CellMap
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.pictures import INK, entitle, mathematics, new_figure, plain, save_figure
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.naming import called
-from lipyomo.problems.result import EXACT_TOLERANCE, Status
+from lipyomo.problems.result import Status
 
 SAMPLES = 400
 """Points along each axis from which kinks are drawn."""

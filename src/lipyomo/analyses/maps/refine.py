@@ -19,6 +19,7 @@ from lipyomo.analyses.maps.stages import Bounding, Job, answers
 from lipyomo.analyses.maps.store import check_new, finished, store_of
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.outputs import OutputError
 from lipyomo.base.system.parallel import Workers
@@ -26,7 +27,6 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Status
-from lipyomo.problems.run import Clock
 
 
 @with_one_blas_thread

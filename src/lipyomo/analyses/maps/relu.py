@@ -21,8 +21,8 @@ from lipyomo.analyses.maps.faces import with_faces
 from lipyomo.analyses.maps.inside import inside
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import OPEN, RIGHT
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 

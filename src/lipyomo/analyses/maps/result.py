@@ -16,8 +16,9 @@ from lipyomo.analyses.maps.ends import Ends
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.decimals import down, up, vector
 from lipyomo.base.system.plain import finite
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import DEFECT, EXACT_TOLERANCE, Point, Status, frame_of
+from lipyomo.problems.result import DEFECT, Point, Status, frame_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame

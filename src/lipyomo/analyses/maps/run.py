@@ -21,6 +21,7 @@ from lipyomo.analyses.maps.stages import Bounding, Job, Searching, answers
 from lipyomo.analyses.maps.store import finished, store_of
 from lipyomo.base.arguments import duration, instance, real_number
 from lipyomo.base.arrays import IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -28,7 +29,6 @@ from lipyomo.methods.registry import get_method
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, ProgressCallback, Status
-from lipyomo.problems.run import Clock
 
 logger = logging.getLogger(__name__)
 

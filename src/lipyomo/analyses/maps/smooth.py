@@ -13,8 +13,8 @@ import numpy as np
 from lipyomo.analyses.maps.ends import Ends, Narrowing
 from lipyomo.analyses.maps.params import Params
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, decided, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes, joined

@@ -17,12 +17,12 @@ from lipyomo.analyses.maps.pieces import Pieces
 from lipyomo.analyses.maps.relu import bound_cells
 from lipyomo.analyses.maps.smooth import bound_smooth_cells
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.parallel import Workers
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Point, Status
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 from lipyomo.search.spaces.boxes.context import Context, Question
 

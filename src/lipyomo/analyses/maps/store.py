@@ -17,6 +17,8 @@ from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
 from lipyomo.analyses.maps.result import CellMap, cell_columns, cell_rows, statuses
 from lipyomo.base.arrays import IntArray, dense
+from lipyomo.base.clock import PAUSE_SHARE
+from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.archives import read_arrays
 from lipyomo.base.system.outputs import (
@@ -30,10 +32,9 @@ from lipyomo.base.system.outputs import (
 )
 from lipyomo.base.system.processes import PAUSE
 from lipyomo.base.system.rowfile import Row, RowFile
-from lipyomo.networks.digest import array_digest, network_digest
+from lipyomo.networks.digest import network_digest
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Status
-from lipyomo.problems.run import PAUSE_SHARE
 
 ENDINGS = ".npz", ".csv", ".jsonl"
 ARCHIVE = starting("a map (.npz)", b"PK")

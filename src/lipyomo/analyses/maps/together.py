@@ -11,13 +11,14 @@ from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
 from lipyomo.analyses.maps.params import PARAMS, shares
 from lipyomo.analyses.maps.stages import Bounding, Job
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.parallel import Workers
 from lipyomo.methods.registry import get_method
 from lipyomo.primal.regions.witness import make_witness
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 
 EXACT = "bnb"

@@ -13,6 +13,7 @@ from lipyomo.analyses.api import chosen_settings
 from lipyomo.analyses.questions.entries import EntrySearch
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import seconds
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -21,7 +22,6 @@ from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, chosen_functional, why_open
 from lipyomo.problems.result import Status
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 
 

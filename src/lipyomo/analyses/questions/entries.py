@@ -23,9 +23,11 @@ from lipyomo.analyses.maps.entries import EntryPieces, Known, bound_entries
 from lipyomo.analyses.maps.params import PARAMS as MAPS
 from lipyomo.analyses.maps.relu import divided
 from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.rounding import EQUAL, gamma
+from lipyomo.base.tolerances import CLOSED, EXACT_TOLERANCE
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.combined import affine_after, parallel
 from lipyomo.networks.network import Layer, Network
@@ -35,8 +37,8 @@ from lipyomo.problems.norms import LinfOutput
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, tolerance_of
 from lipyomo.problems.reductions.direct import product_rounding
-from lipyomo.problems.result import CLOSED, EXACT_TOLERANCE, Point, Progress, Status
-from lipyomo.problems.run import Clock, Run
+from lipyomo.problems.result import Point, Progress, Status
+from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges

@@ -11,13 +11,13 @@ from lipyomo.analyses.questions.several import shared
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.system.plain import plain
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, tolerance_of
 from lipyomo.problems.result import Status
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 
 

@@ -12,13 +12,13 @@ from lipyomo.analyses.api import chosen_settings
 from lipyomo.analyses.questions.values import ends_of
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 from lipyomo.search.objectives.field import FieldPipeline, FieldQuestion
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from lipyomo.analyses.api import chosen_settings, solve
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.base.tolerances import close_enough
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Progress, Result, Status, close_enough
-from lipyomo.problems.run import PROVED, Clock
+from lipyomo.problems.result import Progress, Result, Status
+from lipyomo.problems.run import PROVED
 from lipyomo.problems.settings import Settings
 
 LEAST = time.get_clock_info("monotonic").resolution

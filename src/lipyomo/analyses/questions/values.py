@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.analyses.api import chosen_settings
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.magnitudes import check_magnitudes
@@ -20,7 +22,6 @@ from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.exact import exactly
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point, Progress, Status
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.engine import Found
 from lipyomo.search.engine.protocol import NODES

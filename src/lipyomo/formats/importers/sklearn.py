@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lipyomo.base.arguments import instance
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.extras import need
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -18,7 +19,7 @@ from lipyomo.formats.onnx.lower.units import clip_between
 from lipyomo.formats.onnx.system import System
 from lipyomo.formats.onnx.trace import Trace
 from lipyomo.networks.activations import activation
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LOOKS
 from lipyomo.problems.reductions.merge import merge
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import IntArray, settled
+from lipyomo.base.arrays import FloatArray, IntArray, settled
 from lipyomo.formats.onnx.budget import budget
 from lipyomo.formats.onnx.cover import distinct_rows, smallest_cover
 from lipyomo.formats.onnx.system import Kinds, System
 from lipyomo.networks.activations import Activation
-from lipyomo.networks.network import Curve, FloatArray, Layer, Network
+from lipyomo.networks.network import Curve, Layer, Network
 
 
 def _selection(columns: np.ndarray, width: int) -> sp.csr_array:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from lipyomo.base.arrays import dense
+from lipyomo.base.arrays import FloatArray, dense
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.memory import BATCH
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -33,7 +33,7 @@ from lipyomo.formats.onnx.params import PARAMS
 from lipyomo.formats.onnx.read import PathLike, inlined, read_model
 from lipyomo.formats.onnx.runtime import Runner, open_runtime
 from lipyomo.formats.onnx.select import select_graph
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.problem import LOOKS
 
 SINGLE = float(np.finfo(np.float32).eps)

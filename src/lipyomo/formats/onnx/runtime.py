@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.formats.onnx.arrange import Fixed, Output
 from lipyomo.formats.onnx.choose import input_shape
 from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, first_line
 from lipyomo.formats.onnx.select import cut_model
-from lipyomo.networks.network import FloatArray
 
 _DTYPES: dict[int, type[np.floating]] = {
     onnx.TensorProto.FLOAT: np.float32,

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.budget import budget
 from lipyomo.formats.onnx.trace import Trace
-from lipyomo.networks.network import BoolArray, FloatArray
 
 Kinds = npt.NDArray[np.object_]
 

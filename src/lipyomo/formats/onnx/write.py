@@ -12,7 +12,7 @@ import onnx
 import onnx.helper
 from onnx import numpy_helper
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.system.outputs import MODEL, written
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -35,7 +35,7 @@ from lipyomo.networks.activations import (
     Swish,
     Tanh,
 )
-from lipyomo.networks.network import FloatArray, Layer, Network, check_network
+from lipyomo.networks.network import Layer, Network, check_network
 from lipyomo.version import __version__
 
 OPSET = 17

@@ -19,14 +19,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import Matrix
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.networks.network import BoolArray, FloatArray
 from lipyomo.primal.heuristics.params import PARAMS
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import DUAL, maximiser, vector_norm
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 
 TEMPERATURES, STEPS = (-1.0, 1.0), (-1.7, 0.0)
 """Powers of ten between which first temperatures and first steps lie."""

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.margins import MarginPrograms
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
-from lipyomo.networks.network import BoolArray, FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.domains import Domain

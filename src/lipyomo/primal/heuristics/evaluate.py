@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.base.system.memory import BATCH
-from lipyomo.networks.network import BoolArray, FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.problems.norms import DUAL, ONE_BY_ONE, vector_norm
 from lipyomo.problems.operator_norm import alternating
 from lipyomo.problems.problem import LipschitzProblem

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import BATCH
-from lipyomo.networks.network import BoolArray, FloatArray
 from lipyomo.primal.heuristics.ascent import pulled_inside
 from lipyomo.primal.heuristics.evaluate import (
     evaluation_passes,
@@ -24,7 +24,6 @@ from lipyomo.primal.regions.params import PARAMS as REGIONS
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.linear.layers import by_layer
 
 

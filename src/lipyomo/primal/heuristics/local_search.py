@@ -16,8 +16,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.pace import dense_entries, fits, seconds_of
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import Phases
 from lipyomo.primal.heuristics.ascent import STEPS, TEMPERATURES, SmoothAscent, pulled_inside
 from lipyomo.primal.heuristics.deep import solves_regions_of
@@ -33,7 +34,6 @@ from lipyomo.primal.heuristics.walks import Walks, set_out, walk
 from lipyomo.primal.regions.witness import unbeaten, witness_near, witness_of_pattern
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Witness
-from lipyomo.problems.run import Clock
 
 Guide = Callable[[], FloatArray | None]
 """Gives a point (d,) to begin a turn from, as long as it has some."""

@@ -11,8 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
-from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.primal.heuristics.deep import deep_points
 from lipyomo.primal.heuristics.evaluate import GROWTH, point_norms
 from lipyomo.primal.heuristics.landscape import Archive, Budget, Landscape, Tried

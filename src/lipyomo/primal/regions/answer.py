@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from lipyomo.base.arrays import BoolArray, IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.exact import approximate, exact, row_reduced
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray
 from lipyomo.primal.regions.params import PARAMS
 from lipyomo.problems.domains.base import RoundPart
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from itertools import product
 import numpy as np
 from flint import fmpq, fmpz
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Pattern
 from lipyomo.base.numerics.exact import approximate, exact
 from lipyomo.base.numerics.simplex import decide_strictly
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions.answer import UNKNOWN, Interior
 from lipyomo.primal.regions.combination import Body, Row, contradicts, slacks
 from lipyomo.primal.regions.margin import Deepest, deepest

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lipyomo.base.arrays import Pattern
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.combined import side_by_side
-from lipyomo.networks.network import Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions.margin import InteriorPoint, interior_point
 from lipyomo.problems.domains import Domain
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import dense
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, Pattern, dense
 from lipyomo.base.errors import DomainError
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import BoolArray, FloatArray, Matrix, Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions.euclidean import nearest_point
 from lipyomo.primal.regions.params import PARAMS
 from lipyomo.primal.regions.rows import RegionRows, region_rows

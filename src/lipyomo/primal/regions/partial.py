@@ -25,11 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from flint import fmpq
 
-from lipyomo.base.arrays import IntArray, ranges
+from lipyomo.base.arrays import FloatArray, IntArray, ranges
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import UNIT, gamma
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import LEFT, RIGHT
 from lipyomo.primal.regions.answer import UNKNOWN, Interior
 from lipyomo.primal.regions.combination import (

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from flint import fmpq
 
+from lipyomo.base.arrays import BoolArray, FloatArray, Pattern
 from lipyomo.base.numerics.exact import approximate, exact
 from lipyomo.base.numerics.rounding import UNIT, gamma
-from lipyomo.networks.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.problems.affine.exact import ExactSignal, pulled_back
 from lipyomo.problems.affine.signal import carry, decided
 from lipyomo.problems.directions import along_columns

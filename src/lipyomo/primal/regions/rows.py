@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.networks.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.base.arrays import BoolArray, FloatArray, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.problems.affine.signal import FloatSignal, TrackedSignal, carry, decided
 
 

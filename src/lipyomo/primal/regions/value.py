@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from flint import arb, ctx, fmpq
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import Exact, exact
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions.ball_arithmetic import PRECISION, outside, units_along
 from lipyomo.problems.affine.exact import ExactSignal, exact_weights
 from lipyomo.problems.affine.signal import UnitMap

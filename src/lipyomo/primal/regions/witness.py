@@ -11,10 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.numerics.exact import root_below
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import FloatArray, Network, Pattern
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions.margin import interior_point, margin_from_below, margin_of
 from lipyomo.primal.regions.params import PARAMS, Params
 from lipyomo.primal.regions.replay import attained_square, exact_jacobian, strict_pattern

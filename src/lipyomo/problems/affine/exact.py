@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from flint import fmpz_mat
 
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.exact import Exact, ExactWeights, whole
 from lipyomo.networks.layer import remembered
-from lipyomo.networks.network import BoolArray, FloatArray, Layer
+from lipyomo.networks.network import Layer
 from lipyomo.problems.affine.signal import UnitMap
 
 

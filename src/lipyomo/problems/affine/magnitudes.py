@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.affine.signal import SizeSignal, UnitMap, carry
 from lipyomo.problems.domains import Domain
 

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from flint import fmpq
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import exact, rational
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.exact import ExactSignal
 from lipyomo.problems.affine.signal import carry

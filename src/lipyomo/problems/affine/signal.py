@@ -32,9 +32,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import IntArray, dense, scaled_rows
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, Pattern, dense, scaled_rows
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import OPEN, RIGHT
 
 

@@ -20,9 +20,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.numerics.exactness import product_is_exact
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray, Matrix, Network
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT, Phases
 from lipyomo.problems.affine.magnitudes import preactivation_errors
 from lipyomo.problems.affine.signal import FloatSignal, SizeSignal, UnitMap, carry, unit_maps_of

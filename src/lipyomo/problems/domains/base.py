@@ -18,10 +18,9 @@ import scipy.sparse as sp
 from flint import fmpq
 
 from lipyomo.base.arguments import brief, real_numbers
-from lipyomo.base.arrays import dense
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, dense
 from lipyomo.base.errors import DomainError
 from lipyomo.base.numerics.exact import Exact, ExactWeights, affine_value, exact
-from lipyomo.networks.network import BoolArray, FloatArray, Matrix
 
 
 @dataclass(frozen=True)

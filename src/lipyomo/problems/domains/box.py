@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import whole_number
-from lipyomo.base.arrays import read_only
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, read_only
 from lipyomo.base.errors import DomainError
-from lipyomo.networks.network import BoolArray, FloatArray, Matrix
 from lipyomo.problems.domains.base import Domain, box_support, read_vector
 
 

@@ -9,12 +9,11 @@ import numpy.typing as npt
 from flint import fmpq
 
 from lipyomo.base.arguments import real_number
-from lipyomo.base.arrays import lengths
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, lengths
 from lipyomo.base.errors import DomainError
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.exactness import lost_in_sum
 from lipyomo.base.quantities import norm_name
-from lipyomo.networks.network import BoolArray, FloatArray, Matrix
 from lipyomo.problems.domains.base import Domain, box_support, read_clip, read_vector
 from lipyomo.problems.domains.box import Box
 from lipyomo.problems.domains.polytope import Polytope

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import dense, product, scaled_columns
+from lipyomo.base.arrays import FloatArray, Matrix, dense, product, scaled_columns
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray, Layer, Matrix, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import OPEN, RIGHT, Phases, count_open, flat
 from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray, Matrix
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, vector_norm
 from lipyomo.relaxations.linear.parts import pull_back

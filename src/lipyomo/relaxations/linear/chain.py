@@ -23,10 +23,17 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import IntArray, dense, product, scaled_columns, settled
+from lipyomo.base.arrays import (
+    FloatArray,
+    IntArray,
+    Matrix,
+    dense,
+    product,
+    scaled_columns,
+    settled,
+)
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
-from lipyomo.networks.network import FloatArray, Matrix
 from lipyomo.relaxations.linear.balls import Ball
 from lipyomo.relaxations.linear.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.relaxations.linear.relax import Lines

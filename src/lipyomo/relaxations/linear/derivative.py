@@ -18,9 +18,9 @@ from typing import Literal
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases
 from lipyomo.problems.norms import InputNorm, OutputNorm
 from lipyomo.relaxations.linear.balls import Ball, InputBall, functional_set

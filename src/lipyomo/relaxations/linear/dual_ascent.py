@@ -42,10 +42,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import Matrix, keep_memory, lengths
+from lipyomo.base.arrays import FloatArray, Matrix, keep_memory, lengths
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.base.system.memory import CACHED
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.magnitudes import term_sizes
 from lipyomo.problems.domains import Domain

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import IntArray
-from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 
 RealArray = npt.NDArray[Any]
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT, gamma
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import Phases
 from lipyomo.problems.norms import DUAL, InputNorm, vector_norm
 from lipyomo.relaxations.linear.balls import Ball, InputBall, Points

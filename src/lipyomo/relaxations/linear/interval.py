@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, RIGHT
 from lipyomo.relaxations.linear.parts import parts_of
 from lipyomo.relaxations.linear.stack import PhaseBatch

@@ -10,7 +10,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import Phases, count_open
 
 Entry = TypeVar("Entry", bound=np.generic)

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, decide
 from lipyomo.problems.affine.signal import FloatSignal, RangedSignal, UnitMap
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.linear.interval import activated
 from lipyomo.relaxations.linear.layers import LayerBounds
 from lipyomo.relaxations.linear.relax import Triangle

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.pace import seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
-from lipyomo.networks.network import BoolArray, FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.dual_rows import Rows

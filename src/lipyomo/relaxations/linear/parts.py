@@ -14,9 +14,10 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.networks.layer import remembered
-from lipyomo.networks.network import FloatArray, Layer, Matrix
+from lipyomo.networks.network import Layer
 
 AnyMatrix: TypeAlias = "Matrix | sp.csc_array"
 

@@ -13,13 +13,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import OPEN, RIGHT, Phases, flat, open_phases
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear.balls import within
 from lipyomo.relaxations.linear.chain import Chain

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT
-from lipyomo.networks.network import FloatArray, Layer
+from lipyomo.networks.network import Layer
 
 
 class Triangle(NamedTuple):

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.params import PARAMS as PACE
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, decide, flat
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.dual_ascent import DualAscent

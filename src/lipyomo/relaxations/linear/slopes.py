@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray, Layer, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Layer, Network
 from lipyomo.relaxations.linear.layers import LayerBounds
 
 

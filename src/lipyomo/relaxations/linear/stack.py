@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import IntArray
-from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 
 PhaseBatch = npt.NDArray[np.int8]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.linear.pairs import Pairs

@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.pace import seconds_of
 from lipyomo.base.system.threads import blas_threads, usable_cores
-from lipyomo.networks.network import FloatArray
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.kernel import Kernel

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.base.arrays import lengths
+from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.network import FloatArray
 from lipyomo.relaxations.semidefinite.verify import SizedForm, VerifiedMatrix
 
 

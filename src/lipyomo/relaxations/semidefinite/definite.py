@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.network import FloatArray
 
 
 def cholesky_slack(trace: float, size: int) -> float:

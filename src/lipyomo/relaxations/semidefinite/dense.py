@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtrs
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.kernel import (
     Factor,

@@ -23,8 +23,8 @@ from functools import cached_property
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.frozen import but
-from lipyomo.networks.network import FloatArray
 from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
 from lipyomo.relaxations.semidefinite.kernel import Factor, Kernel, State, bound_of
 from lipyomo.relaxations.semidefinite.params import PARAMS

@@ -23,8 +23,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from lipyomo.base.arrays import lengths
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.relaxations.semidefinite.params import PARAMS
 
 SHARES = tuple((k + 0.5) / PARAMS.shares for k in range(PARAMS.shares))

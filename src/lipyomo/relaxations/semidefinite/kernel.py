@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.params import PARAMS
 
 Factor: TypeAlias = Any

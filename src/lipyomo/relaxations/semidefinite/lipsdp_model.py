@@ -18,9 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import SolverError
-from lipyomo.networks.network import FloatArray
 from lipyomo.relaxations.semidefinite.choice import Ball
 from lipyomo.relaxations.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from
 

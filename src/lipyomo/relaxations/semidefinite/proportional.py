@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.choice import step_costs
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import minimise

@@ -12,9 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.base.arrays import lengths
+from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.magnitudes import steepest
 from lipyomo.problems.affine.signal import SizeSignal, UnitMap, carry

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.params import PARAMS
 
 

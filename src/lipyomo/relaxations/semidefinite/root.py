@@ -16,16 +16,16 @@ from functools import cache, partial
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.pace import fits, pace, seconds_of
 from lipyomo.base.system.memory import LARGE
 from lipyomo.base.system.processes import MOMENT
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import EXACT_TOLERANCE
-from lipyomo.problems.run import Clock
 from lipyomo.problems.targets import ALL, Targets, targets_of
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs

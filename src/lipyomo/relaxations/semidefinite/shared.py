@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.kernel import Factor, NewtonSystem, State

@@ -29,9 +29,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import IntArray, dense
+from lipyomo.base.arrays import FloatArray, IntArray, dense
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.magnitudes import switched_sizes
 from lipyomo.problems.affine.signal import FloatSignal, UnitMap

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.linear.gradient import gradient_ranges

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.dense import (
     DenseKernel,
     Pencil,

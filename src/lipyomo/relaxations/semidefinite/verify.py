@@ -25,9 +25,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dtrtri
 
-from lipyomo.base.arrays import IntArray, lengths
+from lipyomo.base.arrays import FloatArray, IntArray, lengths
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.network import FloatArray
 from lipyomo.relaxations.semidefinite.definite import cholesky_or_none, cholesky_slack
 
 Products = tuple[sp.csr_array, sp.csr_array]

@@ -38,7 +38,7 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.dense import inverse_of, solved_system
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form

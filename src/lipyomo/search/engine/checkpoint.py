@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.digest import rest_digest
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.outputs import (
     CHECKPOINT,
@@ -28,8 +30,6 @@ from lipyomo.base.system.outputs import (
     why,
     written,
 )
-from lipyomo.networks.digest import rest_digest
-from lipyomo.networks.network import FloatArray
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import Arrays
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.processes import MOMENT
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import FloatArray
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import Incumbent, N, Outcome, Pipeline, T

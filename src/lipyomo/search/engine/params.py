@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.base.clock import PAUSE_SHARE
 from lipyomo.base.system.parallel import AHEAD
 from lipyomo.base.system.processes import PAUSE
-from lipyomo.problems.run import PAUSE_SHARE
 
 BUNDLE = 512
 """Boxes that are bounded together: less overhead a box against order (256 to 1024 alike)."""

@@ -14,8 +14,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy.typing as npt
 
-from lipyomo.networks.network import FloatArray
-from lipyomo.problems.run import Clock
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 
 Arrays = dict[str, npt.NDArray[Any]]
 """Plain arrays by name, none of them of objects: what a checkpoint holds."""

@@ -28,10 +28,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Generic
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import UNKNOWN, Workers
 from lipyomo.base.system.processes import MOMENT
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import N, Outcome, Pipeline, Pulse, Recipe, T
 from lipyomo.search.engine.queue import Batch

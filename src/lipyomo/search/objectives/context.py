@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.networks.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import RIGHT
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.affine.system import UnitSystem

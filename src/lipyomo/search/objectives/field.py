@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import DomainError
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.rounding import UNIT
@@ -23,7 +24,6 @@ from lipyomo.primal.regions.full import examine
 from lipyomo.primal.regions.value import around, value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.linear.layers import by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack

@@ -12,11 +12,12 @@ from typing import Protocol
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.base.tolerances import CLOSED
+from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.result import CLOSED
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.protocol import Incumbent, Outcome, Recipe, Root, Tell
 from lipyomo.search.objectives.context import Context, Question
 from lipyomo.search.objectives.examine import chosen, narrowed, region_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, RIGHT
 from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.search.spaces.phases.node import Warmth

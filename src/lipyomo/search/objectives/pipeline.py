@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
-from lipyomo.problems.run import Clock
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import (
     NODES,
     Incumbent,

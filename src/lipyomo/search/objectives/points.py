@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
-from lipyomo.problems.run import Clock
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.spaces.boxes.ascent import projected_ascents

@@ -15,15 +15,14 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import EQUAL, UNIT
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.tolerances import CLOSED
 from lipyomo.networks.phases import OPEN
 from lipyomo.primal.regions.partial import NodeRows, RegionProgram
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.result import CLOSED
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds
 from lipyomo.search.objectives.ball import largest_in_ball
 from lipyomo.search.objectives.node import Node

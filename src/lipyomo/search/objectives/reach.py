@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.base.arrays import lengths
+from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.lp import weak_duality
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.domains import Domain
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.linear.kinds import each_kind
 from lipyomo.search.engine.protocol import Incumbent, Recipe, Root, Tell
 from lipyomo.search.objectives.context import Question

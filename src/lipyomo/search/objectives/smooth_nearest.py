@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.problems.domains import Box
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.protocol import Incumbent, Recipe, Root, Tell
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.halfspace import nearest, steps_of

@@ -11,10 +11,10 @@ import scipy.optimize
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, Status
+from lipyomo.base.clock import Clock
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.primal.heuristics.evaluate import sampled_norms
-from lipyomo.problems.run import Clock
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords

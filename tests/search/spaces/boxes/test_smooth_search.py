@@ -9,11 +9,11 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, Polytope, Status, ball
+from lipyomo.base.clock import Clock
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.operator_norm import operator_norm
-from lipyomo.problems.run import Clock
 from lipyomo.search.spaces.boxes.context import Question
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
 

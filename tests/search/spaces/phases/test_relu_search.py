@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import InlineExecutor, Workers
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import AllSpace, Box, Domain, ball
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.params import Params

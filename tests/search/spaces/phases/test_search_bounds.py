@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.primal.regions import examine
 from lipyomo.primal.regions.partial import RegionProgram

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.search.spaces.phases.bound import bound_whole
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.learnt import CONSTANT, FEATURES, Learnt

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, Settings, solve
-from lipyomo.problems.run import Clock
+from lipyomo.base.clock import Clock
 from lipyomo.relaxations.cascade import QUICK, Cascade
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.semidefinite.bounder import Bounder

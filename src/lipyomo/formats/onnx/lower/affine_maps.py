@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.affine import Affine, joined
 from lipyomo.formats.onnx.budget import NUMBER, budget, entries
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.network import FloatArray
 
 
 def plus(a: Value, b: Value) -> Value:

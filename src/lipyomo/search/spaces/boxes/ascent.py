@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, ranges
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.run import Clock
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.values import growth, slopes_at
 

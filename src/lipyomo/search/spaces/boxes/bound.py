@@ -8,7 +8,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.problems.result import EXACT_TOLERANCE
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above, collapsed
 from lipyomo.search.spaces.boxes.confine import Confined, confined

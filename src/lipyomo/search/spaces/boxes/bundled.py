@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.problems.run import Clock
+from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import NODES, Arrays, Incumbent, Outcome, Pipeline, Pulse
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import NAMES, Boxes, bundles, joined

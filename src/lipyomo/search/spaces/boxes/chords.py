@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.slopes import with_slopes

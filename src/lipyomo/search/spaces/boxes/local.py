@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.primal.heuristics.evaluate import sampled_norms
 from lipyomo.primal.regions.witness import unbeaten, witness_near
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Witness
-from lipyomo.problems.run import Clock
 from lipyomo.search.spaces.boxes.ascent import ascended
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.params import Params

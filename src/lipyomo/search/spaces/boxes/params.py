@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lipyomo.base.arrays import TOGETHER
 from lipyomo.base.system.memory import BATCH, CACHED
-from lipyomo.problems.result import CLOSED
+from lipyomo.base.tolerances import CLOSED
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray, keep_memory
+from lipyomo.base.clock import Clock
 from lipyomo.primal.regions.witness import make_witness
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.protocol import Arrays, Incumbent, Outcome, Recipe, Root, Tell
 from lipyomo.search.spaces.boxes.ascent import ascended
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import flat, open_phases
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import AllSpace
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.relax import Relaxed

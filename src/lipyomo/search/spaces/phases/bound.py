@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.frozen import but
 from lipyomo.base.numerics.pace import fits
+from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
-from lipyomo.problems.result import EXACT_TOLERANCE
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds, root_cost

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray, Pattern
+from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.networks.phases import RIGHT
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.domains import Domain

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.networks.network import FloatArray
 from lipyomo.primal.heuristics.local_search import LocalSearch, SearchState
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.search.engine.protocol import Incumbent
 
 

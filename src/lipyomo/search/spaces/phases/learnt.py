@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.frozen import but
-from lipyomo.networks.network import FloatArray
 
 NAMES = ("average look-ahead", "layer", "look-ahead", "balance", "constant", "gap", "open units")
 """What is known of a unit before it is split on (`lipyomo.search.spaces.phases.score`).  The first

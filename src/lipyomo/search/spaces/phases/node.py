@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.frozen import but
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.search.spaces.phases.learnt import FEATURES

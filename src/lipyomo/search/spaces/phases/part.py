@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.frozen import but
-from lipyomo.networks.network import FloatArray
 from lipyomo.problems.affine.system import NodeForm
-from lipyomo.problems.run import Clock
 from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.search.engine.protocol import Pulse
 from lipyomo.search.spaces.phases.node import Node

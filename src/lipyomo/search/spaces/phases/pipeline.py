@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.pace import fits
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import flat
 from lipyomo.primal.heuristics.local_search import quick_budget
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.run import Clock
 from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.params import PARAMS as SEMIDEFINITE

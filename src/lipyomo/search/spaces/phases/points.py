@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import IntArray, ranges
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, ranges
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.networks.network import BoolArray, FloatArray
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.primal.heuristics.evaluate import pattern_norms
 from lipyomo.primal.regions import make_witness

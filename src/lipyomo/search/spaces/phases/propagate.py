@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.frozen import but
-from lipyomo.networks.network import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.preactivation import propagate

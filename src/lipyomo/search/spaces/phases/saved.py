@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.networks.network import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.search.engine.protocol import Arrays

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lipyomo.base.arrays import IntArray
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.search.spaces.phases.context import LEARNT, Context

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lipyomo.networks.network import FloatArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.context import Context

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.system.memory import BATCH
-from lipyomo.networks.network import BoolArray, FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
