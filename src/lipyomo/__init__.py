@@ -7,6 +7,7 @@ The names below are imported when they are first used, so that ``import lipyomo`
 # the current folder come first until `lipyomo.__main__` has begun.
 from importlib import import_module
 
+from lipyomo.base.former import know_former_paths
 from lipyomo.version import __version__
 
 TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ctrl-C meanwhile
@@ -125,6 +126,8 @@ __all__ = [
     "to_onnx",
     "value_range",
 ]
+
+know_former_paths()
 
 
 def __getattr__(name: str) -> "Any":

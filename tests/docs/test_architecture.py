@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "develop" / "architecture.md"
 PLACE = re.compile(r"`([\w/]+\.py)`:\s+((?:`[\w.]+`(?:,\s)?)+)")
+SVG = "{http://www.w3.org/2000/svg}"
 PATH = re.compile(r"`([\w/]+\.py|[\w/]+/)`")
 
 
@@ -55,9 +57,15 @@ def test_every_question_is_answered_by_a_place() -> None:
 
 
 def test_what_the_picture_names_is_there() -> None:
-    picture = PAGE.read_text(encoding="utf-8").split("```text")[1].split("```")[0]
+    """Each group of the picture is a wing, and what it names is in there, or in the whole."""
     home = ROOT / "src" / "lipyomo"
-    folders = home, home / "search", home / "search" / "relu"
-    named = set(re.findall(r"[\w/]+\.py|\b\w+/(?=\s|:)", picture))
-    assert len(named) > 15
-    assert not [name for name in named if not any((one / name).exists() for one in folders)]
+    picture = ElementTree.parse(ROOT / "docs" / "pictures" / "wings.svg")
+    wings = {group.attrib["id"]: " ".join(group.itertext()) for group in picture.iter(f"{SVG}g")}
+    assert set(wings) == {path.parent.name for path in home.glob("*/__init__.py")}
+    missing = [
+        f"{wing}: {name}"
+        for wing, text in wings.items()
+        for name in re.findall(r"\b\w+\.py\b|\b\w+/", text)
+        if name != f"{wing}/" and not [*(home / wing).rglob(name.rstrip("/"))]
+    ]
+    assert not missing

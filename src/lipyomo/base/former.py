@@ -1,0 +1,70 @@
+"""Paths of modules that documents named up to version 0.3: they lead to the same modules still."""
+
+# Only what Python itself has loaded is imported: this comes first (see `lipyomo/__init__.py`).
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+
+TYPE_CHECKING = False  # as type checkers know it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.abc import Loader
+    from types import ModuleType
+else:
+    Loader = object
+
+NOW = {
+    "activations": "networks.activations",
+    "bounds": "relaxations.linear",
+    "compare": "analyses.compare",
+    "domains": "problems.domains",
+    "errors": "base.errors",
+    "maps": "analyses.maps",
+    "network": "networks.network",
+    "numerics": "base.numerics",
+    "onnx": "formats.onnx",
+    "reduce": "problems.reductions",
+    "regions": "primal.regions",
+    "run": "problems.run",
+    "sampling": "primal.heuristics",
+    "search.protocol": "search.engine.protocol",
+    "search.relu": "search.spaces.phases",
+    "search.smooth": "search.spaces.boxes",
+    "semidefinite": "relaxations.semidefinite",
+}
+"""Where modules are now, by their former paths; what is in a folder has moved along."""
+
+
+def present(path: str) -> str | None:
+    """Where the module of a former path is now; None for any other path."""
+    package, _, rest = path.partition(".")
+    parts = rest.split(".")
+    for count in (1, 2) if package == "lipyomo" else ():
+        now = NOW.get(".".join(parts[:count]))
+        if now is not None:
+            return ".".join(["lipyomo", now, *parts[count:]])
+    return None
+
+
+class FormerPaths(Loader):
+    """Finds modules by their former paths: the very modules, not copies of them."""
+
+    def find_spec(
+        self, path: str, places: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> ModuleSpec | None:
+        """Such a module, if the path is a former one."""
+        return None if present(path) is None else ModuleSpec(path, self)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Nothing of its own."""
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """Have the module of the present path stand for the former one."""
+        now = present(module.__name__)
+        assert now is not None
+        sys.modules[module.__name__] = import_module(now)
+
+
+def know_former_paths() -> None:
+    """Let modules be imported by their former paths, too; none is loaded by this."""
+    sys.meta_path.insert(0, FormerPaths())
