@@ -61,8 +61,8 @@ def test_infinite_weights(cli: Cli) -> None:
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_balls_are_in_the_weighted_norm(cli: Cli, rows: Path, norm: str) -> None:
     words = (NET, rows, "--norm", norm, "--quiet", "--json")
-    plain = json.loads(cli("sweep", *words, "--radius", "0.1").out)
-    weighted = json.loads(cli("sweep", *words, "--radius", "0.2", "--weights", "0.5").out)
+    plain = json.loads(cli("sweep", *words, "--radius", "0.1").out)["rows"]
+    weighted = json.loads(cli("sweep", *words, "--radius", "0.2", "--weights", "0.5").out)["rows"]
     for one, other in zip(plain, weighted, strict=True):
         assert other["lower"] == pytest.approx(0.5 * one["lower"], rel=1e-5)
     one = json.loads(cli("certify", *words, "--radius", "0.1").out)["rows"]
@@ -72,8 +72,8 @@ def test_balls_are_in_the_weighted_norm(cli: Cli, rows: Path, norm: str) -> None
 
 def test_a_sweep_over_directions(cli: Cli, rows: Path) -> None:
     words = ("sweep", NET, rows, "--radius", "0.1", "--quiet", "--json")
-    every = json.loads(cli(*words).out)
-    some = json.loads(cli(*words, "--wrt", "2").out)
+    every = json.loads(cli(*words).out)["rows"]
+    some = json.loads(cli(*words, "--wrt", "2").out)["rows"]
     assert all(a["upper"] < b["upper"] for a, b in zip(some, every, strict=True))
     ran = cli(*words, "--wrt", "2", "--weights", "1")
     assert ran.code == 1

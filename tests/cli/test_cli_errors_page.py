@@ -95,6 +95,10 @@ CASES: dict[str, tuple[str, ...]] = {
     "... has a decimal comma: ...": ("certify", "net.onnx", "comma.csv", "--radius", "0.1"),
     "holds ... inputs, but ... labels": ("certify", "net.onnx", "labels.npz", "--radius", "0.1"),
     "none of the rows could be used; the first: ...": (
+        *("certify", "net.onnx", "nan.csv"),
+        *("--radius", "0.1"),
+    ),
+    "... columns for the ... inputs of the network": (
         *("certify", "net.onnx", "wide.csv"),
         *("--radius", "0.1"),
     ),
@@ -183,6 +187,7 @@ def folder(net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez("flat.npz", A=np.eye(4)[:1] * [[1.0], [-1.0]], b=-np.ones(2))
     np.savez("half.npz", A=np.eye(3), b=np.ones(3))
     Path("data.csv").write_text("1,2,3,4\n5,6,7,8\n")
+    Path("nan.csv").write_text("1,2,nan,4\n5,nan,7,8\n")
     Path("wide.csv").write_text("1,2,3,4,5,6\n")
     Path("comma.csv").write_text("1,5;2;3;4\n2,5;3;4;5\n")
     np.savez("labels.npz", inputs=np.ones((3, 4)), labels=np.zeros(2))

@@ -255,7 +255,7 @@ def test_rows_are_of_the_inputs_that_are_not_fixed(
     asked = ("--increasing", "0", "--functional", "1,0,0,0") if command == "monotone" else ()
     ran = cli(command, *words, *asked, "--fix", "u=0.25", "--quiet", "--json")
     assert ran.code == 0, ran.err
-    found = ran.json if command == "sweep" else ran.json["rows"]  # type: ignore[index]
+    found = ran.json["rows"]
     assert [row["error"] for row in found] == [None, None]
     if command == "sweep":  # the largest row of the first two inputs' weights
         assert [row["lower"] for row in found] == pytest.approx([6.0] * 2)

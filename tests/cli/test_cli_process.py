@@ -70,7 +70,7 @@ def test_rows_that_are_done_are_shown(
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    rows = json.loads(out)
+    rows = json.loads(out)["rows"]
     assert 1 <= len(rows) < 100
     assert {row["status"] for row in rows} == {"time_limit"}, "what was cut short is done again"
     assert len(file.read_text().splitlines()) == 1 + len(rows)

@@ -154,7 +154,7 @@ def test_compare(cli: Cli, net: Path) -> None:
 def test_sweep(cli: Cli, net: Path, data: Path) -> None:
     ran = cli("sweep", net, data, "--radius", "0.1", "--time-limit", "20", "--json")
     assert ran.code == 0
-    assert [row["status"] for row in ran.json] == ["exact"] * 3
+    assert [row["status"] for row in ran.json["rows"]] == ["exact"] * 3
 
 
 def test_certify_exact(cli: Cli, classes: Path, data: Path) -> None:

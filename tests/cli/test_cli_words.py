@@ -122,7 +122,7 @@ def test_labels_of_a_sweep_are_those_that_margin_takes(cli: Cli, net: Path, tmp_
     np.savez(place, inputs=np.full((1, 4), 0.5), labels=np.array([1.0]))
     words = ("--radius", "0.1", "--margin-of-label", "--workers", "1", "--json", "--quiet")
     ran = cli("sweep", net, place, *words)
-    (row,) = ran.json  # type: ignore[misc]
+    (row,) = ran.json["rows"]
     assert cli(net, "--box", "0,1", "--margin", json.dumps(row["label"])).code == 0
 
 

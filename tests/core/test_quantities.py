@@ -49,7 +49,7 @@ def test_norms() -> None:
         assert norm_name(given) == "l2"
     for given in (math.inf, np.inf, "inf", "Linf", "L_inf", "LINF", "l\N{INFINITY}"):
         assert norm_name(given) == "linf"
-    for given in (3, "l3", "cross", None, True, ["l2"]):
+    for given in (3, "l3", "cross", None, True, ["l2"], -2, -math.inf, "-2", "-inf", "i n f"):
         assert norm_name(given) is given
 
 

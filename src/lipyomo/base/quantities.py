@@ -56,5 +56,5 @@ def norm_name(given: Any) -> Any:
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         return given
     text = f"{given:g}" if isinstance(given, int | float) else given.strip().lower()
-    plain = re.sub(r"[\s_-]", "", text).removeprefix("l")
+    plain = re.sub(r"^l[\s_-]*", "", text)  # after the letter only: -inf and -2 are no norms
     return NORMS.get(plain, given)

@@ -86,7 +86,7 @@ def _parser() -> Parser:
     add(
         cells,
         "--axes",
-        **value("I,J", "the inputs that are divided, by number or name (the first ones)", entries),
+        **value("I,J", "divided inputs, by number or name (the first ones)", entries),
     )
     at = "numbers, or a .npy file, for the others (they range)"
     add(cells, "--at", **value("X", at, reader("arrays.read_side", "--at")))
