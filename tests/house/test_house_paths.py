@@ -125,3 +125,14 @@ def test_other_paths_are_refused_as_ever() -> None:
     with pytest.raises(ModuleNotFoundError):
         import_module("lipyomo.onnx.nowhere")
     assert not hasattr(lipyomo, "nowhere")
+
+
+def test_a_former_path_of_a_module_does_not_hide_the_function_of_its_name() -> None:
+    code = """
+import importlib, inspect
+import lipyomo.activations
+importlib.import_module("lipyomo.activations.activation")
+assert inspect.isfunction(lipyomo.activations.activation)
+assert inspect.isfunction(lipyomo.activation)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

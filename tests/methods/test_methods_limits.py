@@ -53,7 +53,8 @@ def problem_for(name: str, problems: list[LipschitzProblem]) -> LipschitzProblem
 def test_limits_bind(name, problems):
     problem = problem_for(name, problems)
     settings = Settings(time_limit=LIMIT, threads=1)
-    run = Run(problem, settings, name, clock=Clock(LIMIT, now=time.process_time))
+    guarantee = methods()[name].guarantee
+    run = Run(problem, settings, name, guarantee, Clock(LIMIT, now=time.process_time))
     began = time.process_time()
     result = finished(methods()[name], run)
     assert time.process_time() - began <= LIMIT + GRACE
@@ -72,7 +73,7 @@ def test_requests_to_stop_are_heard(name, problems):
         return time.process_time() - began > LIMIT
 
     settings = Settings(should_stop=enough, threads=1)
-    result = finished(methods()[name], Run(problem, settings, name))
+    result = finished(methods()[name], Run(problem, settings, name, methods()[name].guarantee))
     assert time.process_time() - began <= LIMIT + GRACE
     assert result.lower <= result.upper
     assert result.status in (Status.INTERRUPTED, Status.BOUNDS, Status.EXACT, Status.GAP)

@@ -179,4 +179,4 @@ def warn_caller(text: str, kind: type[Warning]) -> None:
     warnings.warn(text, kind, stacklevel=level)
 
 
-_PACKAGE = os.path.join(os.path.dirname(__file__), "")
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")

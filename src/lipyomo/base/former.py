@@ -63,6 +63,11 @@ class FormerPaths(Loader):
         now = present(module.__name__)
         assert now is not None
         sys.modules[module.__name__] = import_module(now)
+        # What it has loaded is known as well: a module that is loaded anew takes the place of a
+        # function of its name in the package (`activations.activation`).
+        for name, part in list(sys.modules.items()):
+            if name.startswith(now + "."):
+                sys.modules.setdefault(module.__name__ + name[len(now) :], part)
 
 
 def know_former_paths() -> None:

@@ -44,7 +44,7 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
     euclidean = targets.rows[0] == ALL
     rows = context.head if euclidean else context.rows
     units = _units(context, points)
-    jacobian = _backwards(context, units, rows)
+    jacobian = _backwards(context, units, rows, len(points))
     everything = np.arange(len(points))
     if euclidean:
         y, directions = steepest(jacobian, targets.input_norm)
@@ -65,7 +65,7 @@ def jacobians(
 
     With phases, pre-activations are moved into them: a point of a box may lie in others.
     """
-    return _backwards(context, _units(context, points, phases), rows)
+    return _backwards(context, _units(context, points, phases), rows, len(points))
 
 
 def _units(
@@ -86,10 +86,12 @@ def _units(
 
 
 def _backwards(
-    context: Context, units: Sequence[tuple[FloatArray, FloatArray]], rows: FloatArray
+    context: Context,
+    units: Sequence[tuple[FloatArray, FloatArray]],
+    rows: FloatArray,
+    count: int,
 ) -> FloatArray:
-    """Rows (k, n_L), or (N, k, n_L), times the Jacobian of the last units."""
-    count = len(units[0][0])
+    """Rows (k, n_L), or (N, k, n_L), times the Jacobian of the last units at so many points."""
     found = np.broadcast_to(rows, (count, *rows.shape[-2:]))
     for stage, (_, slope) in zip(reversed(context.stages), reversed(units), strict=True):
         found = (found * slope[:, None, :]) @ stage.along
