@@ -278,7 +278,7 @@ def smooth_lies() -> dict[str, bytes]:
         "smooth: nameless": with_curves([7, [0]]),
         "smooth: two activations": with_curves(["tanh", [0]], ["sin", [0]]),
         "smooth: unknown": with_curves(["relu7", [0]]),
-        "smooth: odd parameter": with_curves(["elu(0.0)", [0]]),
+        "smooth: odd parameter": with_curves(["softplus(0.0)", [0]]),
         "smooth: far sine": packed(
             network=[
                 weights | {"weight": [[1e9], [1.0]], "curves": [["sin", [0]]]},
