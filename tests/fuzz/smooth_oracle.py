@@ -530,8 +530,8 @@ class SmoothOracle:
         at: list[list[arb]],
         slopes: list[list[list[arb]]],
     ) -> tuple[arb, arb, list[arb]]:
-        value = sum((abs(over[i][j]) ** 2 for i, j in group), arb(0))
-        middle = sum((at[i][j] ** 2 for i, j in group), arb(0))
+        value = sum((over[i][j] * over[i][j] for i, j in group), arb(0))
+        middle = sum((at[i][j] * at[i][j] for i, j in group), arb(0))
         derivative = [2 * sum((over[i][j] * s[i][j] for i, j in group), arb(0)) for s in slopes]
         return value, middle, derivative
 
@@ -554,7 +554,7 @@ class SmoothOracle:
         def largest(x: list[list[arb]]) -> tuple[arb, arb, arb, arb]:
             a, c, b = gram(x, x)
             half = (a - c) / 2
-            size = (abs(half) ** 2 + abs(b) ** 2).nonnegative_part().sqrt()
+            size = (half * half + b * b).nonnegative_part().sqrt()
             return (a + c) / 2 + size, half, b, size
 
         value, half, b, size = largest(over)
