@@ -20,7 +20,6 @@ from lipyomo.problems.settings import Settings
 logger = logging.getLogger(__name__)
 
 
-@with_one_blas_thread
 def solve(
     problem: LipschitzProblem,
     method: str = "auto",
@@ -62,6 +61,12 @@ def solve(
     chosen = chosen_settings(settings, changes)
     if chosen.started is None:
         chosen = replace(chosen, started=began)
+    return _solved(problem, method, chosen)
+
+
+@with_one_blas_thread
+def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
+    """What a method finds, with remarks on settings, and told about where that was asked for."""
     if chosen.rational and problem.network.smooth:
         raise MethodError(
             "witnesses of networks with smooth units "
