@@ -70,14 +70,14 @@ class Piece:
         interval give their ranges.
     limits : pair of floats, optional
         Slopes at minus and plus infinity of a curve that is tabulated.
-    values : ball, optional
-        Range of the values on all of R, where it is bounded.
+    values : pair of floats, optional
+        Values at minus and plus infinity, between which all are, where these are bounded.
     """
 
     formula: Formula
     monotone: bool = False
     limits: tuple[float, float] | None = None
-    values: arb | None = None
+    values: tuple[float, float] | None = None
 
     def over(self, z: arb) -> Jet:
         """Enclosures over a ball."""
@@ -93,16 +93,15 @@ class Piece:
         if slope >= 0:
             value = meet(value, hull(self._value(z.lower()), self._value(z.upper())))
         if self.values is not None:
-            value = meet(value, self.values)
+            value = meet(value, within(*self.values))
         return value, slope, curvature
 
     def _value(self, z: arb) -> arb:
         if abs(z) < FAR:
             return self.formula(z)[0]
-        if self.values is not None:
-            return self.values
-        side = self.limits[1] if z > 0 else self.limits[0]  # type: ignore[index]
-        return z * side + arb(0, 1)  # all of them are within 1 of their asymptotes
+        end = 1 if z > 0 else 0
+        offset = (self.values or (0.0, 0.0))[end]  # other asymptotes go through the origin
+        return z * self.limits[end] + offset + FAR_TAIL * arb(0, 1)  # type: ignore[index]
 
     def _far(self, z: arb) -> tuple[arb, arb] | None:
         """Slope and curvature of a ball that lies far out, if it does."""
@@ -314,10 +313,10 @@ def _hard_swish() -> Piece:
     return Piece(lambda z: (z * (z + 3) / 6, z / 3 + arb(1) / 2, arb(1) / 3))
 
 
-UNIT = arb(0, 1)
+UNIT = (-1.0, 1.0)
 
 TANH = Curve("tanh", (Piece(_tanh, limits=(0.0, 0.0), values=UNIT),))
-SIGMOID = Curve("sigmoid", (Piece(_sigmoid, limits=(0.0, 0.0), values=within(0, 1)),))
+SIGMOID = Curve("sigmoid", (Piece(_sigmoid, limits=(0.0, 0.0), values=(0.0, 1.0)),))
 SOFTPLUS = Curve("softplus", (Piece(_softplus, limits=(0.0, 1.0)),))
 GELU = Curve("gelu", (Piece(_gelu, limits=(0.0, 1.0)),))
 GELU_TANH = Curve(

@@ -10,6 +10,7 @@ import pytest
 from lipyomo import Box, LipschitzProblem, Network, solve
 from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings
+from lipyomo.relaxations.semidefinite.dense import solved_system
 
 METHODS = ("sdp", "eclipse", "lipsdp", "hr1", "hr2", "lipopt")
 
@@ -57,3 +58,9 @@ def test_requests_are_heard_without_a_limit(method: str) -> None:
     result = solve(problem, method, Settings(should_stop=enough))
     assert time.process_time() - began <= 0.5 + 1.5
     assert np.isfinite(result.upper)
+
+
+def test_what_overflows_has_no_step() -> None:
+    """Slopes that nearly vanish make curvatures beyond float64."""
+    hessian = np.array([[np.inf, 0.0], [0.0, 1.0]])
+    assert solved_system(np.ones(2), np.ones(2), hessian) is None

@@ -39,8 +39,13 @@ def inverse_of(factor: FloatArray) -> FloatArray:
 def solved_system(
     plain: FloatArray, barrier: FloatArray, hessian: FloatArray
 ) -> NewtonSystem | None:
-    """Newton's equations of a dense Hessian; its upper triangle is read and overwritten."""
+    """Newton's equations of a dense Hessian; its upper triangle is read and overwritten.
+
+    None where it is not positive definite, or has overflowed.
+    """
     diagonal = np.einsum("ii->i", hessian)
+    if not np.isfinite(diagonal).all():
+        return None
     diagonal *= 1.0 + 1e-12
     factor, info = dpotrf(hessian.T, lower=1, clean=0, overwrite_a=1)
     if info:

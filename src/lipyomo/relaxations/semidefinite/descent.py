@@ -368,7 +368,8 @@ class Descent:
         assert self.point is not None
         kernel, point, mu = self.kernel, self.point, self.mu
         iteration = self.best.iterations + 1
-        system = kernel.system(point.factor, point.y, point.x, mu)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows has no step
+            system = kernel.system(point.factor, point.y, point.x, mu)
         if system is None or iteration > PARAMS.most_steps:
             return replace(self, done=True)
         step, decrement = system.step(mu)
