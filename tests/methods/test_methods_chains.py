@@ -19,6 +19,7 @@ from lipyomo.relaxations.semidefinite.definite import proved_shift
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.interior import minimise
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram, proved_bound
+from lipyomo.relaxations.semidefinite.root import RootBounds, semidefinite_targets
 from lipyomo.relaxations.semidefinite.shor_model import ShorModel
 from networks import mixed_network, random_network
 
@@ -174,3 +175,36 @@ def test_the_closed_form_is_close_to_the_minimum_in_deep_networks_of_mixed_signs
     assert least is not None
     assert closed is not None
     assert least <= closed <= 1.4 * least
+
+
+def deep_rotations(seed: int, depth: int, width: int) -> Network:
+    """A deep chain of random rotations before ReLUs: the product of the norms is one from l2."""
+    rng = np.random.default_rng(seed)
+    turns = [np.linalg.qr(rng.standard_normal((width, width)))[0] for _ in range(depth)]
+    return Network.from_arrays(
+        [*turns, np.eye(width)[:2]], [np.zeros(width)] * depth + [np.zeros(2)]
+    )
+
+
+@pytest.mark.parametrize("method", ["sdp", "eclipse", "lipsdp", "crown", "interval"])
+def test_no_bound_of_a_deep_chain_exceeds_the_product_of_norms(method: str) -> None:
+    problem = LipschitzProblem(deep_rotations(0, 20, 16), AllSpace(16), "l2", "l2")
+    naive = solve(problem, "naive").upper
+    assert naive < 1 + 1e-9
+    assert solve(problem, method, time_limit=2.0).upper <= naive * (1 + 1e-12)
+
+
+def test_inputs_of_a_ball_are_rotated_into_what_the_first_layer_sees() -> None:
+    network = random_network(0, (40, 6, 30, 30, 2))
+    problem = LipschitzProblem(network, AllSpace(40), "l2", "l2")
+    system = UnitSystem(network, np.eye(2), problem.domain)
+    targets = semidefinite_targets(problem)
+    root = RootBounds.of(system, targets, system.root_phases(), norm=problem.output_norm)
+    assert root.bounder.kernel(root.form, 0).inputs == 6
+    rotation = np.linalg.qr(network.layers[0].dense_weight.T)[0]
+    first = network.layers[0]
+    narrow = Network(
+        [Layer(first.weight @ rotation, first.bias, 0.0, 1.0), *network.layers[1:]], "narrow"
+    )
+    same = solve(LipschitzProblem(narrow, AllSpace(6), "l2", "l2"), "sdp").upper
+    assert root.run().value == pytest.approx(same, rel=2e-3)

@@ -11,7 +11,6 @@ from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.base.tolerances import close_enough
-from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.sizes import form_seconds, search_bytes
@@ -144,8 +143,6 @@ def search(
     if reduced.problem.network.smooth:
         return search_smooth(run, cutoff, checkpoint, slack)
     rng = np.random.default_rng(run.settings.seed)
-    if len(reduced.problem.network.hidden) > 1:  # deep random ones: relaxations say less
-        run.drop_upper(product_of_norms(reduced.problem))
     cascade = run_cascade(run, QUICK)
     joint_first(cascade, run.clock)
     phases = cascade.bounds.phases
@@ -201,7 +198,6 @@ def search_smooth(
         run_semidefinite(run, run_cascade(run, QUICK), run.clock.part())
         run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
         return run.result(False)
-    run.drop_upper(product_of_norms(reduced.problem))  # of deep networks boxes may say less
     run_cascade(run, STAGES)
     params = Params() if slack is None else Params(slack=slack)
     question = Question(reduced.problem, run.settings.gap, cutoff, params)

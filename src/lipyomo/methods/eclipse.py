@@ -6,7 +6,7 @@ import math
 
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
-from lipyomo.methods.support import domain_bounds, fall_back, root_bounds
+from lipyomo.methods.support import domain_bounds, fall_back, product_bound, root_bounds
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 
@@ -20,6 +20,7 @@ from lipyomo.problems.run import Run
 )
 def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""
+    product_bound(run)
     bounds = domain_bounds(run)
     if not form_fits(run, bounds.phases):
         fall_back(run, bounds)

@@ -17,7 +17,7 @@ from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
-from lipyomo.methods.support import domain_bounds, fall_back, switched
+from lipyomo.methods.support import domain_bounds, fall_back, product_bound, switched
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases, count_open, open_phases
 from lipyomo.problems.domains import AllSpace, Domain
@@ -191,6 +191,7 @@ def run(run: Run) -> Result:
         plan = _Plan(*begins, sharing, solver)
         domain = small.domain if len(parts) == 1 else AllSpace(part.input_dim)
         factors.append(bound_piece(part, part_phases, norm, plan, domain, run))
+    product_bound(run)
     upper = float(np.prod(factors)) * (1.0 + 2.0**-52 * len(factors))
     run.record(form=sharing, pieces=factors)
     run.drop_upper(upper)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
+
 from lipyomo.base.numerics.pace import dense_entries, seconds_of
 from lipyomo.base.system.memory import LARGE
+from lipyomo.methods.params import PARAMS
 from lipyomo.networks.phases import Phases, count_open
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolved_sizes
@@ -43,6 +46,19 @@ def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
     pulled_back = sum(float(w.size) * rows for w, rows in zip(weights, behind, strict=True))
     left = sum(float(a) * b for a, b in pairwise(sizes[1:]))  # the first layer's are its weights
     return seconds_of(4.0 * pulled_back + 10.0 * left * columns)
+
+
+def norm_seconds(problem: LipschitzProblem) -> float:
+    """About how long the norms of all layers take: singular values where these are asked for."""
+    found = 0.0
+    for layer in problem.tangent_network.layers:
+        found += 8.0 * dense_entries(layer.weight)
+        dense_or_small = (
+            isinstance(layer.weight, np.ndarray) or min(layer.weight.shape) <= PARAMS.singular_order
+        )
+        if problem.input_norm == "l2" and dense_or_small:
+            found += 10.0 * float(layer.weight.size) * min(layer.weight.shape)
+    return seconds_of(found)
 
 
 def form_fits(run: Run, phases: Phases) -> bool:

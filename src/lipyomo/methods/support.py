@@ -13,8 +13,9 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.pace import fits, model_seconds, model_terms
 from lipyomo.base.system.memory import LARGE
+from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
-from lipyomo.methods.sizes import form_fits, form_seconds
+from lipyomo.methods.sizes import form_fits, form_seconds, norm_seconds
 from lipyomo.networks.phases import count_open
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.primal.regions import make_witness
@@ -92,17 +93,32 @@ def affine_bound(run: Run) -> None:
             return
 
 
+def product_bound(run: Run) -> None:
+    """Give a run the product of the layers' norms, where there is time for these.
+
+    Relaxations lose a factor a layer: on deep random networks they may say less, and ranges of
+    slopes on any smooth one.
+    """
+    small = run.problem.reduced.problem
+    deep = small.network.smooth or len(small.network.hidden) > 1
+    if deep and run.clock.fits(norm_seconds(small)):
+        run.drop_upper(product_of_norms(small))
+
+
 def run_cascade(run: Run, stages: Sequence[Stage] = STAGES) -> Cascade:
     """The cascade of the reduced problem, run; the run hears of every end.
 
-    Intervals of the gradients come first, so that an interval is there soon.
+    Intervals of the gradients come first, so that an interval is there soon, and the product of the
+    layers' norms after them.
     """
     bounds = domain_bounds(run)
     small = switched(run, bounds)
     cascade = Cascade(small, bounds, clock=run.clock, report=run.drop_upper)
-    for part in (("entries",), stages):
-        cascade.run(part)
-        run.drop_upper(cascade.value)
+    cascade.run(("entries",))
+    run.drop_upper(cascade.value)
+    product_bound(run)
+    cascade.run(stages)
+    run.drop_upper(cascade.value)
     return cascade
 
 
@@ -130,6 +146,7 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
     cascade = Cascade(switched(run, bounds), bounds, clock=run.clock)
     cascade.run(("entries",))
     run.drop_upper(cascade.value)
+    product_bound(run)
 
 
 def model_fits(run: Run) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -83,8 +84,8 @@ class Bounder:
     def kernel(self, form: NodeForm, target: int) -> Kernel:
         """The kernel for a target."""
         row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
-        rows, objectives, inputs = form.rows, form.objective, form.inputs
         euclidean = self.targets.input_norm == "l2"
+        rows, objectives, inputs = self._narrowed(form)
         if column != ALL:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
@@ -105,9 +106,34 @@ class Bounder:
         whole = self.targets.columns[0] == ALL and self.targets.rows[0] != ALL
         if targets.size < 2 or not whole or self.prover.pairs.count:
             return None
-        objectives = form.objective[self.targets.rows[targets]]
+        rows, objectives, inputs = self._narrowed(form)
+        objectives = objectives[self.targets.rows[targets]]
         euclidean = self.targets.input_norm == "l2"
-        return shared_kernel(form.rows, objectives, form.inputs, euclidean)
+        return shared_kernel(rows, objectives, inputs, euclidean)
+
+    @cached_property
+    def _span(self) -> FloatArray | None:
+        """A basis (d, r) of what the first layer sees of a Euclidean ball; None if that is all.
+
+        Later units and the functionals see no more: a network of a narrow first layer has fewer
+        directions than inputs, however many open units there are.
+        """
+        system, small = self._given[0], self.targets.input_norm == "l2"
+        if not (small and system.depth and self._seen < system.tangents.input_dim):
+            return None
+        first = system.tangents.hidden[0].dense_weight
+        return np.asarray(np.linalg.qr(first.T)[0])
+
+    def _narrowed(self, form: NodeForm) -> tuple[FloatArray, FloatArray, int]:
+        """Rows, objectives and inputs of a form, these rotated into the span of what is seen."""
+        rows, objectives, inputs, span = form.rows, form.objective, form.inputs, self._span
+        if span is None:
+            return rows, objectives, inputs
+
+        def rotated(matrix: FloatArray) -> FloatArray:
+            return np.hstack([matrix[:, :inputs] @ span, matrix[:, inputs:]])
+
+        return rotated(rows), rotated(objectives), span.shape[1]
 
     def fitted(self, kernel: Kernel, target: int, zeta: FloatArray, lam: FloatArray) -> FloatArray:
         """Multipliers of a form with all inputs as those of a target's kernel for it."""
