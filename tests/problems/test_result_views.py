@@ -11,7 +11,7 @@ import pytest
 from lipyomo import Box, LipschitzProblem, Network, Result, Status, solve
 from lipyomo.base.errors import LipyomoError, ResultError
 from lipyomo.base.system.outputs import OutputError
-from lipyomo.problems.result import Guarantee
+from lipyomo.problems.result import Guarantee, Point
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -114,6 +114,13 @@ class Point:
     def point(self) -> FloatArray:
         """x, shape (d,), or x and `rest` as two rows of a sum, shape (2, d)."""
         return self.x if self.rest is None else np.array([self.x, self.rest])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        """`point`, for NumPy: witnesses of ranges were arrays before 0.4."""
+        return np.array(self.point, dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.point)
 
     @property
     def exactly(self) -> tuple[Fraction, ...]:
