@@ -149,3 +149,10 @@ def test_results_are_drawn(found, tmp_path):
     assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(LipyomoError, match="format"):
         found.plot(tmp_path / "result.nope")
+
+
+def test_points_are_arrays_for_numpy() -> None:
+    """Witnesses of ranges were arrays once, and what takes these goes on."""
+    plain = Point(np.array([1.0, 2.0]))
+    assert np.asarray(plain).tolist() == list(plain) == [1.0, 2.0]
+    assert np.shape(Point(plain.x, rest=np.array([1e-20, 0.0]))) == (2, 2)
