@@ -16,7 +16,7 @@ from fuzz_oracle import PlainLayer
 from fuzz_thin import with_kinks_near
 
 import lipyomo
-from lipyomo import Box, LipschitzProblem, Network
+from lipyomo import Box, LipschitzProblem, Network, Polytope
 from lipyomo.problems.result import Point
 
 ROOM = Fraction(1, 10**12)
@@ -186,6 +186,34 @@ def _faults(sample: Sample, rng: Rng) -> Iterator[str]:
                 yield f"value: {end} is not attained"
     cells = lipyomo.map_cells(problem, [box], time_limit=2)
     yield from _norm("map", sample, cells.point(0), float(cells.constant_lower[0]))
+    yield from _rows(sample, problem)
+    yield from _cut(sample, rng)
+
+
+def _rows(sample: Sample, problem: LipschitzProblem) -> Iterator[str]:
+    """Two boxes that share their network are bounded together first: the box, and half of it."""
+    middle = 0.5 * (sample.low + sample.high)
+    halves = [box for box in (sample.box, Box(sample.low, middle)) if (middle > sample.low).all()]
+    problems = [LipschitzProblem(problem.network, box, "linf", "linf") for box in halves]
+    for row in lipyomo.sweep(problems, workers=1, time_limit=2):
+        if row.result is not None and row.result.witness is not None:
+            yield from _norm(f"sweep {row.index}", sample, row.result.witness, row.result.lower)
+
+
+def _cut(sample: Sample, rng: Rng) -> Iterator[str]:
+    """A half-space through the box, so that pieces are polytopes with other faces."""
+    row = rng.normal(size=(1, len(sample.low)))
+    limit = row @ rng.uniform(sample.low, sample.high)
+    domain = Polytope(row, limit, sample.low, sample.high)
+    try:
+        found = lipyomo.solve(LipschitzProblem(sample.network, domain), time_limit=2)
+    except lipyomo.LipyomoError:  # too thin for an interior point
+        return
+    if found.witness is not None:
+        yield from _norm("polytope", sample, found.witness, found.lower)
+        products = zip(row[0].tolist(), found.witness.exactly, strict=True)
+        if sum((Fraction(a) * x for a, x in products), Fraction(0)) > Fraction(float(limit[0])):
+            yield f"polytope: {found.witness} is outside"
 
 
 def _inside(sample: Sample, x: Sequence[Fraction]) -> bool:
