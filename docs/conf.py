@@ -15,6 +15,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "mathml",  # docs/_ext: formulas need no network
+    "moved",  # docs/_ext: former addresses lead on
     "numpydoc",
 ]
 myst_enable_extensions = ["dollarmath", "deflist"]

@@ -26,3 +26,9 @@ def test_sphinx_builds_the_pages(tmp_path: Path) -> None:
     page = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
     assert "<math" in page  # formulas need no script from the network
     assert not re.search(r"<(script|link)[^>]*https?://", page)
+    for former in ("tools", "advanced_blocks", "embedding", "designs"):
+        place = tmp_path / "html" / f"{former}.html"
+        found = re.search(r'url=(\w+\.html)(?:#([\w-]+))?"', place.read_text(encoding="utf-8"))
+        assert found is not None
+        target = (tmp_path / "html" / found[1]).read_text(encoding="utf-8")
+        assert found[2] is None or f'id="{found[2]}"' in target

@@ -24,7 +24,12 @@ from lipyomo.networks.activations import registry as activations
 from lipyomo.search.spaces.phases import heuristics, score
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("**/*.md")),
+    *sorted((ROOT / "experiments" / "research").glob("*.md")),
+]
 TABLES = (
     (registry, "_METHODS"),
     (lowerings, "_LOWERINGS"),

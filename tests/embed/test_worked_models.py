@@ -1,4 +1,4 @@
-"""Worked models, those of docs/embedding.md and three more, say what sampled points confirm."""
+"""Worked models, those of docs/examples.md and three more, say what sampled points confirm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOW, HIGH = np.array([0.2, 0.0]), np.array([5.0, 0.95])
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
     """The names that the page's Python blocks leave behind (examples with prompts left out)."""
-    text = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__page__"}
     before = Path.cwd()
     os.chdir(ROOT)
@@ -33,7 +33,7 @@ def page() -> dict[str, Any]:
         for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
             if ">>>" not in block:
                 with contextlib.redirect_stdout(io.StringIO()):
-                    exec(compile(block, "docs/embedding.md", "exec"), names)
+                    exec(compile(block, "docs/examples.md", "exec"), names)
     finally:
         os.chdir(before)
     return names

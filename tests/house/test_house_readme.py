@@ -16,7 +16,12 @@ from lipyomo.cli.options import main_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("**/*.md")),
+    *sorted((ROOT / "experiments" / "research").glob("*.md")),
+]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 OTHERS = {"--print", "--upgrade", "--editable", "--check", "--durations", "--fix"}
 """Options of other programs: .ci/run, pip, ruff, pytest."""
