@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from cli_forks import Forked, Forks
 from cli_ran import Ran
 from cli_toys import enrol
 
 from lipyomo.cli.main import main
 from lipyomo.methods import registry
-
-HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture
@@ -41,20 +38,18 @@ def cli(capsys: pytest.CaptureFixture[str], toys: None) -> Callable[..., Ran]:
     return run
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """``forks.run("net.onnx", "--box", "0,1")`` in a process of its own."""
+    made = Forks()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def start() -> Callable[..., subprocess.Popen[str]]:
-    """Start the command line, with the toys, as a process of its own."""
-
-    def popen(*words: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(HERE / "cli_toys.py"), *map(str, words)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
-
-    return popen
+def start(forks: Forks) -> Callable[..., Forked]:
+    """Start the command line, with the toys, in a process of its own."""
+    return partial(forks.start, toys=True)
 
 
 @pytest.fixture

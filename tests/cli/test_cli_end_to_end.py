@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_forks import Forks
 from cli_ran import Ran
 
 import lipyomo
@@ -166,14 +165,8 @@ def test_time_limit_leaves_a_sound_interval(cli: Cli, hard: Path, method: str) -
 
 
 @pytest.mark.parametrize("method", EXACT)
-def test_interrupt_leaves_a_sound_interval(hard: Path, method: str) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lipyomo", hard, "--box", "-1,1", "--method", method, "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
+def test_interrupt_leaves_a_sound_interval(hard: Path, forks: Forks, method: str) -> None:
+    process = forks.start(hard, "--box", "-1,1", "--method", method, "--json")
     process.stderr.readline()  # the first line of progress: it is at work
     process.send_signal(signal.SIGINT)
     sent = time.monotonic()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_forks import Forks
 from cli_ran import Ran
 
 import lipyomo
@@ -173,52 +174,38 @@ def test_a_full_disk_leaves_the_answer(cli: Cli, own: Path, option: str) -> None
     ],
 )
 def test_a_file_that_grows_too_large_leaves_the_answer_and_what_was_there(
-    own: Path, words: tuple[str, str]
+    own: Path, forks: Forks, words: tuple[str, str]
 ) -> None:
     for there in (False, True):
         before = contents(own)
-        ran = limited(LITTLE, "me.onnx", *BOX, "--json", *words, "--overwrite"
-                      if words[0] == "--checkpoint" and there else "--quiet")  # fmt: skip
+        last = "--overwrite" if words[0] == "--checkpoint" and there else "--quiet"
+        ran = forks.run("me.onnx", *BOX, "--json", *words, last, file_size=LITTLE)
         assert ran.returncode == 1, ran.stderr
         assert json.loads(ran.stdout)["status"] == "exact"
         assert "lipyomo: warning: " in ran.stderr
         assert "too large" in ran.stderr
         assert contents(own) == before
         if not there:
-            whole = subprocess.run([sys.executable, "-m", "lipyomo", "me.onnx", *BOX, *words])
-            assert whole.returncode == 0
+            assert forks.run("me.onnx", *BOX, *words).returncode == 0
 
 
-LITTLE = "40"
+LITTLE = 40
 """Bytes; a semaphore, as Pyomo makes one, is a file of 32."""
-
-
-def limited(size: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command line where no file may have more bytes."""
-    program = (
-        "import resource, sys\n"
-        "from lipyomo.cli.main import main\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)\n"
-        "sys.exit(main(sys.argv[2:]))\n"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", program, size, *words], capture_output=True, text=True
-    )
 
 
 @POSIX
 @pytest.mark.parametrize("command", ["certify", "sweep"])
-def test_rows_that_cannot_be_written_are_still_shown(own: Path, command: str) -> None:
+def test_rows_that_cannot_be_written_are_still_shown(own: Path, forks: Forks, command: str) -> None:
     words = ("me.onnx", "data.npz", "--radius", "0.01", "--workers", "1", "--json")
-    assert limited("1000000", command, *words, "--rows", "whole.csv").returncode == 0
+    assert forks.run(command, *words, "--rows", "whole.csv").returncode == 0
     size = (own / "whole.csv").stat().st_size
-    ran = limited(f"{size - 30}", command, *words, "--rows", "rows.csv")
+    ran = forks.run(command, *words, "--rows", "rows.csv", file_size=size - 30)
     assert ran.returncode == 1
     rows = json.loads(ran.stdout)["rows"]
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert "lipyomo: warning: " in ran.stderr
     assert len((own / "rows.csv").read_text().splitlines()) == 3
-    again = limited("1000000", command, *words, "--rows", "rows.csv")
+    again = forks.run(command, *words, "--rows", "rows.csv")
     assert again.returncode == 0, again.stderr
     assert len((own / "rows.csv").read_text().splitlines()) == 4
 
@@ -227,17 +214,17 @@ def test_rows_that_cannot_be_written_are_still_shown(own: Path, command: str) ->
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "npz"])
 @pytest.mark.parametrize("until", [(), ("--until", "50%")])
 def test_a_map_that_cannot_be_written_is_still_shown(
-    own: Path, ending: str, until: tuple[str, ...]
+    own: Path, forks: Forks, ending: str, until: tuple[str, ...]
 ) -> None:
     plane = ("me.onnx", "--box", "0,8", "--axes", "0,1", "--at", "4", "--cells", "3x3")
     words = ("map", *plane, *until, "--json", "--quiet", "--rows")
-    assert limited("1000000", *words, f"whole.{ending}").returncode == 0
+    assert forks.run(*words, f"whole.{ending}").returncode == 0
     size = (own / f"whole.{ending}").stat().st_size
-    ran = limited(f"{size - 30}", *words, f"cells.{ending}")
+    ran = forks.run(*words, f"cells.{ending}", file_size=size - 30)
     assert ran.returncode == 1
     assert json.loads(ran.stdout)["cells"] == 9
     assert "lipyomo: warning: " in ran.stderr
-    again = limited("1000000", *words, f"cells.{ending}")
+    again = forks.run(*words, f"cells.{ending}")
     assert again.returncode == (1 if until and ending != "npz" else 0), again.stderr
 
 
@@ -307,14 +294,12 @@ SLOW = random_network(1, (6, 14, 14, 2))
 
 
 @POSIX
-def test_ctrl_c_while_a_proof_is_written_is_said(tmp_path: Path) -> None:
+def test_ctrl_c_while_a_proof_is_written_is_said(
+    tmp_path: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lipyomo.to_onnx(SLOW, tmp_path / "net.onnx")
-    words = ("net.onnx", "--box", "-1,1", "--proof", "net.proof", "--json")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lipyomo", *words],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
+    monkeypatch.chdir(tmp_path)
+    process = forks.start("net.onnx", "--box", "-1,1", "--proof", "net.proof", "--json")
     answer = process.stdout.readline()  # the answer comes before the proof
     while process.poll() is None and not list(tmp_path.glob(".net.proof*.part")):
         time.sleep(0.001)

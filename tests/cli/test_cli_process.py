@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli_forks import Forked
 
-Start = Callable[..., "subprocess.Popen[str]"]
+Start = Callable[..., Forked]
 
 
-def _wait_for(process: subprocess.Popen[str], word: str, seconds: float = 60.0) -> str:
+def _wait_for(process: Forked, word: str, seconds: float = 60.0) -> str:
     """Read lines of stderr until one holds `word`."""
     assert process.stderr is not None
     until = time.monotonic() + seconds

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_forks import Forks
 
 import lipyomo
 from lipyomo.analyses.certification import RobustnessRow, Verdict
@@ -79,21 +76,20 @@ def test_another_run_is_not_mixed_in(folder: Path, capsys: pytest.CaptureFixture
     assert "another run (other radius)" in capsys.readouterr().err
 
 
-def test_a_killed_sweep_loses_only_rows_in_flight(folder: Path) -> None:
+def test_a_killed_sweep_loses_only_rows_in_flight(folder: Path, forks: Forks) -> None:
     np.savez(folder / "data.npz", inputs=np.random.default_rng(1).uniform(-1, 1, (60, 3)))
-    words = [sys.executable, "-m", "lipyomo", *SWEEP, "--rows", "rows.jsonl"]
-    child = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
-    for _ in range(600):
-        time.sleep(0.1)
+    words = [*SWEEP, "--rows", "rows.jsonl"]
+    child = forks.start(*words)
+    for _ in range(60000):
+        time.sleep(0.001)
         if (folder / "rows.jsonl").exists() and len(_lines(folder)) > 10:
             break
-    os.kill(child.pid, signal.SIGKILL)
+    child.kill()
     child.wait()
     kept = [json.loads(line) for line in _lines(folder)[1:] if line.endswith("}")]
     assert len(kept) >= 9
-    again = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, check=True, text=True)
-    whole = subprocess.run([*words[:-1], "whole.jsonl"], cwd=folder, stdout=subprocess.PIPE,
-                           check=True, text=True)  # fmt: skip
+    again, whole = forks.run(*words), forks.run(*words[:-1], "whole.jsonl")
+    assert again.returncode == whole.returncode == 0
     assert again.stdout == whole.stdout
     rows = [json.loads(line) for line in _lines(folder)[1:]]
     assert rows[: len(kept)] == kept
