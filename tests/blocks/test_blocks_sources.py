@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -212,15 +213,21 @@ def still(m, how):
 HOW = ["flat", "fixed", "number", "param", "expression", "domain", "own"]
 
 
-def truth_of(input_norm, low=LOW, high=HIGH):
+@cache
+def truth_of(input_norm, low=tuple(LOW), high=tuple(HIGH)):
     found = lipyomo.solve(LipschitzProblem(NETWORK, Box(low, high), input_norm, "l1"))
     assert found.lower == pytest.approx(found.upper, rel=1e-5)
     return found.upper
 
 
-@pytest.mark.parametrize("input_norm", ["linf", "l1"])
-@pytest.mark.parametrize("encoding", ["adjoint", "tangent"])
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    ("how", "encoding", "input_norm"),  # all pairs, not all triples
+    [
+        (how, encoding, norms[k % 2])
+        for k, how in enumerate(HOW)
+        for encoding, norms in (("adjoint", ("linf", "l1")), ("tangent", ("l1", "linf")))
+    ],
+)
 def test_directions_along_still_inputs_do_not_count(how, encoding, input_norm):
     m = pyo.ConcreteModel()
     own = still(m, how)
@@ -264,7 +271,7 @@ def test_what_moves_again_counts_again():
     with pytest.raises(ProblemError, match=r"x\[1\].*can move.*rebuild"):
         best(m)
     assert rebuild(m) == 1
-    whole = truth_of("linf", -np.ones(3), np.ones(3))
+    whole = truth_of("linf", (-1.0,) * 3, (1.0,) * 3)
     assert best(m) == pytest.approx(whole, rel=1e-5)
     m.x[1].fix(0.3)  # fixed afterwards: the directions are those that the block was built for
     with pytest.warns(FixedInputWarning, match=r"x\[1\].*still count"):
@@ -304,7 +311,7 @@ def test_some_inputs_by_name():
     for x in points:
         slopes = np.abs(NETWORK.jacobian(NETWORK.pattern(x))).sum(axis=0)
         assert (slopes <= np.array(values) + 1e-6).all()
-    assert max(values) <= truth_of("l1", -np.ones(3), np.ones(3)) * (1 + 1e-5)
+    assert max(values) <= truth_of("l1", (-1.0,) * 3, (1.0,) * 3) * (1 + 1e-5)
 
 
 def test_upper_blocks_leave_still_inputs_where_they_are():
