@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import chords, with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
 
 def test_lines_lie_above_absolute_values() -> None:
@@ -62,3 +64,34 @@ def test_roots_with_open_signs_are_tighter() -> None:
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     plain = bounded(context, whole, -math.inf).boxes
     assert with_chords(context, plain, Clock()).bound < 0.95 * plain.bound
+
+
+def test_boxes_whose_known_bounds_are_less_are_not_narrowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context = Context.of(Question(LipschitzProblem(network(0, 30), Box(-0.3, 0.3, 30))))
+    whole = Boxes.whole(context)
+    loose = with_chords(context, whole, Clock())
+    known = replace(whole, bounds=0.5 * loose.bounds)
+
+    def narrowed(*_: object) -> float:
+        raise AssertionError("chords are far above what is known")
+
+    monkeypatch.setattr("lipyomo.search.spaces.boxes.chords._narrowed", narrowed)
+    assert (with_chords(context, known, Clock(), 0.0).bounds == known.bounds).all()
+
+
+def test_wide_roots_tell_semidefinite_bounds_before_chords() -> None:
+    problem = LipschitzProblem(network(0, 40), Box(-1.0, 1.0, 40))
+    told: list[float] = []
+
+    def tell(**news: object) -> None:
+        if isinstance(upper := news.get("upper"), float):
+            told.append(upper)
+
+    Pipeline(Question(problem)).root(Clock(), tell)
+    context = Context.of(Question(problem))
+    whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
+    by_chords = with_chords(context, bounded(context, whole, -math.inf).boxes, Clock(), 0.0)
+    assert told == sorted(told, reverse=True)
+    assert told[1] < 0.9 * by_chords.bound  # the one after the affine bound

@@ -20,7 +20,12 @@ from lipyomo.search.spaces.boxes.boxes import Boxes, bundles, joined
 from lipyomo.search.spaces.boxes.bundled import BundlePipeline, Task
 from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.ranges import global_slopes, semidefinite_bounds, slopes_on
+from lipyomo.search.spaces.boxes.ranges import (
+    global_slopes,
+    semidefinite_bounds,
+    semidefinite_root,
+    slopes_on,
+)
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
 
@@ -59,7 +64,7 @@ class Pipeline(BundlePipeline):
 
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        context, params = self._context, self._context.params
+        context = self._context
         first = clock.part()
         points = self._plain.domain.sample(self._rng, context.samples)
         self._look(points if context.features is None else context.features.of(points), first)
@@ -72,11 +77,6 @@ class Pipeline(BundlePipeline):
         whole = self._bounded(Boxes.whole(context), clock)
         tell(upper=max(whole.bound, 0.0))
         cutoff = self.cutoff(self._best.value)
-        on_cube = context.targets.input_norm == "linf" and not context.euclidean
-        if self._plain.inputs >= params.wide and on_cube:
-            within = clock.part()
-            whole = with_chords(context, whole, within, cutoff)
-            tell(upper=max(whole.bound, 0.0))
         if whole.bound > cutoff:  # deep networks of few inputs need it as much as wide ones
             whole = self._lowered(whole, clock.part(), tell)
         keep = whole.bounds > cutoff
@@ -101,20 +101,34 @@ class Pipeline(BundlePipeline):
         return joined(found)
 
     def _lowered(self, whole: Boxes, clock: Clock, tell: Tell) -> Boxes:
-        """The root's boxes with semidefinite bounds, where these are less."""
+        """The root's boxes with semidefinite bounds, and by chords, where these are less.
+
+        Semidefinite bounds begin: on wide domains their first steps, of a hundredth of a second,
+        are below what chords end with after many.
+        """
         context, targets = self._context, self._context.targets
-        first = whole.take(slice(0, 1))
+        first, cutoff = whole.take(slice(0, 1)), self.cutoff(self._best.value)
         layers = relaxed(context, first, (first.v_low, first.v_high)).layers
-        known = whole.bounds.reshape(-1, targets.count)  # a target may have several boxes
-        bounds = semidefinite_bounds(
-            self._plain,
-            slopes_on(layers),
-            clock,
-            known.max(axis=0),
-            lambda upper: tell(upper=max(upper, 0.0)),
-            self.cutoff(self._best.value),
-        )
-        return replace(whole, bounds=np.minimum(known, bounds).reshape(-1))
+
+        def report(upper: float) -> None:
+            tell(upper=max(upper, 0.0))
+
+        def together(boxes: Boxes) -> FloatArray:  # a target may have several boxes
+            return np.asarray(boxes.bounds.reshape(-1, targets.count).max(axis=0))
+
+        def lowest(boxes: Boxes, bounds: FloatArray) -> Boxes:
+            known = boxes.bounds.reshape(-1, targets.count)
+            return replace(boxes, bounds=np.minimum(known, bounds).reshape(-1))
+
+        root = semidefinite_root(self._plain, slopes_on(layers), together(whole))
+        on_cube = targets.input_norm == "linf" and not context.euclidean
+        if self._plain.inputs >= context.params.wide and on_cube:
+            within = clock.part()
+            root = root.begun(cutoff, within, report)
+            whole = with_chords(context, lowest(whole, root.upper), within, cutoff)
+            root = root.with_known(together(whole))
+            report(root.value)
+        return lowest(whole, root.run(cutoff, clock, report).upper)
 
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`.

@@ -46,9 +46,7 @@ def semidefinite_bounds(
     context: Context,
     slopes: Slopes,
     clock: Clock,
-    known: FloatArray | None = None,
     report: Callable[[float], object] | None = None,
-    cutoff: float = 0.0,
 ) -> FloatArray:
     """Bounds of all targets, shape (T,), where slopes are in these ranges.
 
@@ -58,12 +56,23 @@ def semidefinite_bounds(
     slopes : list of (ndarray, ndarray)
     clock : Clock
         Every step is an answer; what does not fit is left out.
-    known : ndarray, shape (T,), optional
-        Bounds to begin with.
     report : callable, optional
         Hears of the largest bound whenever it has dropped.
-    cutoff : float, optional
-        Bounds at or below it need not be lowered.
+    """
+    return semidefinite_root(context, slopes).run(clock=clock, report=report).upper
+
+
+def semidefinite_root(
+    context: Context, slopes: Slopes, known: FloatArray | None = None
+) -> RootBounds:
+    """Bounds of all targets where slopes are in these ranges, not begun yet.
+
+    Parameters
+    ----------
+    context : Context
+    slopes : list of (ndarray, ndarray)
+    known : ndarray, shape (T,), optional
+        Bounds to begin with.
     """
     problem, d = context.question.problem, context.inputs
     network = problem.network
@@ -79,8 +88,7 @@ def semidefinite_bounds(
     system = UnitSystem(between, context.targets.functionals, AllSpace(d), directions=along)
     norm = problem.output_norm
     start = _crude(context, slopes) if known is None else known
-    root = RootBounds.of(system, context.targets, flat(open_phases(between)), start, norm)
-    return root.run(cutoff, clock, report).upper
+    return RootBounds.of(system, context.targets, flat(open_phases(between)), start, norm)
 
 
 def _crude(context: Context, slopes: Slopes) -> FloatArray:
