@@ -16,6 +16,7 @@ from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.search.spaces.boxes.context import Question
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
+from samples import steepest
 
 NAMES = ["tanh", "sigmoid", "sin", "softplus", "elu", "selu", "gelu", "silu", "mish", "softsign"]
 NORMS = [(a, b) for a in ("linf", "l1", "l2") for b in ("linf", "l1", "l2", "cross", "cross(1)")]
@@ -42,6 +43,7 @@ def sampled_norm(problem, count=1500, seed=0):
     points = problem.domain.sample(np.random.default_rng(seed), count)
     move = ~problem.domain.frozen
     norms = problem.input_norm, problem.output_norm
+    points = steepest(problem, points)
     jacobians = (problem.network.jacobian_at(x)[:, move] for x in points)
     return max(operator_norm(jacobian, *norms).value for jacobian in jacobians)
 
