@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lipyomo.solvers.contract import SolverContract
+from conformance import SolverContract
 from lipyomo.solvers.registry import make_solver
 from lipyomo.solvers.settings import load_settings
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from conformance import SolverContract
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers.adapter import RunReport, RunRequest
-from lipyomo.solvers.contract import SolverContract
 from lipyomo.solvers.highs import Highs
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.status import SolveStatus

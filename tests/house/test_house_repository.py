@@ -68,7 +68,17 @@ def test_test_files_have_names_of_their_own() -> None:
     assert not twice
 
 
-WHOLE = {"contract", "core", "docs", "embed", "experiments", "fuzz", "house", "models"}
+WHOLE = {
+    "conformance",
+    "contract",
+    "core",
+    "docs",
+    "embed",
+    "experiments",
+    "fuzz",
+    "house",
+    "models",
+}
 """Rooms of tests of the whole, or of what lies in no folder of the package."""
 
 

@@ -14,6 +14,7 @@ import pyomo.environ as pyo
 import pytest
 from pyomo.contrib.solver.common.base import Availability
 
+from conformance import instances as known
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers import (
     SolveStatus,
@@ -25,7 +26,6 @@ from lipyomo.solvers import (
     solver_table,
 )
 from lipyomo.solvers.adapter import MatrixSolver
-from lipyomo.solvers.contract import instances as known
 from lipyomo.solvers.cplex import Cplex
 from lipyomo.solvers.gurobi import Gurobi
 from lipyomo.solvers.highs import Highs

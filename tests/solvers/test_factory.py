@@ -11,8 +11,8 @@ from pyomo.contrib.solver.common.results import SolutionStatus
 from pyomo.gdp import Disjunct, Disjunction
 
 import lipyomo.solvers
+from conformance.instances import market_split, start_at
 from lipyomo.base.errors import SolverError
-from lipyomo.solvers.contract.instances import market_split, start_at
 
 NAMES = ["highs", "gurobi", "cplex", "scip", "cbc"]
 

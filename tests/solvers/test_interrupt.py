@@ -18,7 +18,7 @@ from lipyomo.solvers.supervise import Supervisor
 PROGRAM = """
 import pyomo.environ as pyo
 from lipyomo.solvers import solve_model, SolverOptions
-from lipyomo.solvers.contract.instances import market_split
+from conformance.instances import market_split
 model, _ = market_split(pyo.maximize)
 said = []
 def progress(report):
@@ -38,6 +38,7 @@ def test_ctrl_c_in_a_terminal(name: str) -> None:
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

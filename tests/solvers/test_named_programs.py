@@ -12,6 +12,7 @@ from pathlib import Path
 import pyomo.environ as pyo
 import pytest
 
+from conformance import instances as known
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers import (
     SolverOptions,
@@ -22,7 +23,6 @@ from lipyomo.solvers import (
     solver_table,
 )
 from lipyomo.solvers.cbc import Cbc
-from lipyomo.solvers.contract import instances as known
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs are written as scripts")
 

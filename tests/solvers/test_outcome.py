@@ -16,11 +16,11 @@ from pyomo.contrib.solver.common.base import SolverBase
 from pyomo.contrib.solver.common.results import Results, SolutionStatus, TerminationCondition
 from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
 
+from conformance import instances as known
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers import SolverOptions, SolveStatus, available_solvers, get_solver, solve_model
 from lipyomo.solvers.adapter import RunReport
 from lipyomo.solvers.compilation import compile_model
-from lipyomo.solvers.contract import instances as known
 from lipyomo.solvers.normalise import normalise
 from lipyomo.solvers.outcome import outcome_of
 

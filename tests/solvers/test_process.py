@@ -11,10 +11,10 @@ import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
 
+from conformance.instances import market_split
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers import Progress, SolveStatus
 from lipyomo.solvers.compilation import compile_model
-from lipyomo.solvers.contract.instances import market_split
 from lipyomo.solvers.highs import Highs, solve_here
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.process import solve_in_process

@@ -12,6 +12,8 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 
+from conformance import instances as known
+from conformance.base import covers
 from lipyomo.base.errors import SolverError
 from lipyomo.solvers import (
     Progress,
@@ -22,8 +24,6 @@ from lipyomo.solvers import (
 )
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.cbc import Cbc
-from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import covers
 from lipyomo.solvers.highs import Highs
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.outcome import outcome_of

@@ -28,7 +28,6 @@ from lipyomo.blocks.derivative import (
 )
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
@@ -36,7 +35,7 @@ from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.norms import OutputNorm
+from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.relaxations.linear import adjoint_bounds
 from lipyomo.solvers.rows import Forms
 
@@ -198,7 +197,7 @@ def _corners(variables: list[Any]) -> FloatArray | OutputNorm:
     except BoundsMissing as error:
         raise BoundsMissing(f"the functional has no bounds: {error}") from None
     m = len(variables)
-    if 2**m <= PARAMS.most_vertices:
+    if 2**m <= ONE_BY_ONE:
         grid = np.stack(np.meshgrid(*([[0, 1]] * m), indexing="ij"), axis=-1).reshape(-1, m)
         return np.where(grid, box.upper, box.lower)
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper)).sum()

@@ -22,14 +22,16 @@ import pyomo.environ as pyo
 from lipyomo.base.errors import ProblemError, SolverError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import linear
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.partition import ends_of_terms, terms_of
 from lipyomo.solvers import solve_model
+
+VIOLATION = 1e-4
+"""Relative to a unit's range: lesser violations get no cut, which would change little."""
 
 
 @with_one_blas_thread
 def add_ideal_cuts(
-    block: Any, solver: str = "highs", rounds: int = 3, tolerance: float = PARAMS.violation
+    block: Any, solver: str = "highs", rounds: int = 3, tolerance: float = VIOLATION
 ) -> int:
     """Tighten a network block for the objective of the model that it is in.
 

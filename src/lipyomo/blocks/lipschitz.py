@@ -31,7 +31,6 @@ from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.norm import NormBlock
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
@@ -39,7 +38,7 @@ from lipyomo.blocks.units import UnitFormulation
 from lipyomo.networks.network import Network
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, output_norm_of
+from lipyomo.problems.norms import DUAL, ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
 
 if TYPE_CHECKING:
@@ -261,7 +260,7 @@ def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:
 def hull_of_functionals(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
     """A set that holds the functionals of the adjoint encoding: few vertices, or the dual ball."""
     vertices = norm.vertices(m)
-    if vertices is None or len(vertices) > PARAMS.most_vertices:
+    if vertices is None or len(vertices) > ONE_BY_ONE:
         return norm
     if norm.kind in ("l1", "linf") or len(vertices) == 1:
         return vertices

@@ -29,7 +29,6 @@ from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, need_two_slopes
 from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.local_start import local_start
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
@@ -270,11 +269,15 @@ if TYPE_CHECKING:
         """The component; the decorator declares it, one block or, over an index set, many."""
 
 
+ASCENT_WORK = 10_000_000
+"""Unstable units times weights for which dual ascent is tried: a third of a second."""
+
+
 def _ascended(network: Network, area: Domain) -> LayerBounds:
     """Linear bounds, sharpened by dual ascent if there is not too much to do."""
     found = preactivation_bounds(network, area)
     behind = sum(int((phases == OPEN).sum()) for phases in found.phases[1:])
-    if behind * sum(layer.weight.size for layer in network.hidden) > PARAMS.ascent_work:
+    if behind * sum(layer.weight.size for layer in network.hidden) > ASCENT_WORK:
         return found
     return sharpen(network, area, found)
 

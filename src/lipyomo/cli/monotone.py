@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from lipyomo.analyses.certification.monotone import MonotoneReport, MonotoneRow, MonotoneTask, Trend
-from lipyomo.analyses.certification.params import PARAMS
+from lipyomo.analyses.certification.monotone import (
+    SLOPE,
+    MonotoneReport,
+    MonotoneRow,
+    MonotoneTask,
+    Trend,
+)
 from lipyomo.cli.options import add, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.words import entries, reader
@@ -40,8 +45,8 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--functional", help="of the outputs: numbers or a .npy file")
     add(parser, "--method", default="bnb")
     text = "slopes above minus this share of the largest one are not negative"
-    shown = f"{text} ({PARAMS.slope:g})"
-    add(parser, "--tolerance", **value("T", shown, float, default=PARAMS.slope))
+    shown = f"{text} ({SLOPE:g})"
+    add(parser, "--tolerance", **value("T", shown, float, default=SLOPE))
     add(parser, "--plot", help="draw the ranges of the slopes")
     arguments = parser.parse_args(words)
     job = RowsJob(arguments)

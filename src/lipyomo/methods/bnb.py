@@ -11,14 +11,13 @@ from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.base.tolerances import close_enough
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.sizes import form_seconds, search_bytes
 from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite
 from lipyomo.networks.digest import network_digest
 from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
 from lipyomo.primal.regions.witness import witness_near
-from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.problems.targets import targets_of
@@ -161,7 +160,7 @@ def search(
     pipeline = pipeline_for(reduced.problem, run.settings, checkpoint, cascade, cutoff, params)
     found = explore(run, pipeline, checkpoint)
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
-        for x in reduced.problem.domain.sample(rng, PARAMS.tries):
+        for x in reduced.problem.domain.sample(rng, LOOKS):
             if run.raise_lower(witness_near(problem, x)):
                 break
     counters = {name: found.counters.get(name, 0) for name in COUNTERS}

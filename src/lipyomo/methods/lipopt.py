@@ -14,7 +14,6 @@ from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import gamma, rounded_up
 from lipyomo.methods.options import whole_number
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.networks.phases import OPEN, RIGHT
@@ -23,6 +22,9 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.linear import LayerBounds
+
+MOST_PRODUCTS = 150_000
+"""Rows of a linear program; larger ones take minutes to write down."""
 
 Subset: TypeAlias = tuple[int, ...]
 
@@ -82,7 +84,7 @@ def gradient_polynomial(
         for k in range(layer.units):
             tangents.append(combine(dense(layer.weight[[k]])[0]))
             entries += len(tangents[-1])
-            if entries > 10 * PARAMS.most_products:
+            if entries > 10 * MOST_PRODUCTS:
                 raise TooLarge("the gradient of this network has too many monomials for LipOpt")
         passed: list[dict[Subset, float]] = []
         for k, tangent in enumerate(tangents):
@@ -169,9 +171,9 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     subsets = []
     for subset in _needed(terms, count, k):
         subsets.append(subset)
-        if len(subsets) << k > PARAMS.most_products:
+        if len(subsets) << k > MOST_PRODUCTS:
             raise TooLarge(
-                f"LipOpt-{k} needs more than {PARAMS.most_products} products for {count} variables"
+                f"LipOpt-{k} needs more than {MOST_PRODUCTS} products for {count} variables"
             )
     faces = {tuple(face) for s in subsets for size in range(k) for face in combinations(s, size)}
     ordered = sorted(faces.union(subsets, terms), key=lambda key: (len(key), key))

@@ -14,7 +14,6 @@ from lipyomo.base.errors import MethodError, SolverError
 from lipyomo.base.system.processes import in_process
 from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.methods.options import choice, whole_number
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import domain_bounds, fall_back, product_bound, switched
@@ -34,6 +33,11 @@ from lipyomo.relaxations.semidefinite.lipsdp_model import Sharing, along_norms, 
 from lipyomo.relaxations.semidefinite.prove import Prover
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.relaxations.semidefinite.verify import SizedForm
+
+CONIC_ORDER = 160
+"""Largest matrix of conic solvers when time is limited; larger ones take hours."""
+QUICK_ORDER = 60
+"""Largest matrix that they get in this process, where nothing interrupts them."""
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -76,17 +80,17 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
     """
     grouped = plan.input_norm != "linf"
     model = form
-    if not grouped and form.count + form.inputs > PARAMS.conic_order:
+    if not grouped and form.count + form.inputs > CONIC_ORDER:
         model, grouped = along_norms(form), True
     limit = run.left if math.isfinite(run.left) else None
     order = form.count + min(form.inputs, form.count + len(form.objective) if grouped else math.inf)
-    if limit is not None and (order > PARAMS.conic_order or limit < 1.0):
+    if limit is not None and (order > CONIC_ORDER or limit < 1.0):
         raise SolverError("the program is too large for the time limit")
     name = "CLARABEL" if plan.solver == "auto" else plan.solver.upper()
-    if limit is not None and order > PARAMS.quick_order:
+    if limit is not None and order > QUICK_ORDER:
         limit *= 0.8  # its process takes time to start and to answer
     asked = model, layers, grouped, ball, plan.sharing, name, limit
-    if order <= PARAMS.quick_order:
+    if order <= QUICK_ORDER:
         upper, lam = solve_conic(*asked)
     else:
         upper, lam = in_process(solve_conic, *asked, stop=lambda: run.expired)

@@ -22,7 +22,7 @@ from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
 from lipyomo.mip.claims import Claim, disbelief
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import SHARE
 from lipyomo.primal.heuristics.local_search import search_incumbent
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
@@ -134,7 +134,7 @@ def accept(run: Run, claim: Claim | None) -> bool:
         return True
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
-        limit = min(PARAMS.share * claim.seconds + MOMENT, run.left)
+        limit = min(SHARE * claim.seconds + MOMENT, run.left)
         settings = Settings(seed=run.settings.seed, gap=run.settings.gap, threads=1)
         inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
         bnb.search(inner, max(claim.upper, closing))

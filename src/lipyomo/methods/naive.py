@@ -8,8 +8,8 @@ import numpy as np
 
 from lipyomo.base.numerics.rounding import rounded_up
 from lipyomo.methods.options import choice
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
+from lipyomo.methods.sizes import SINGULAR_ORDER
 from lipyomo.networks.network import Layer
 from lipyomo.problems.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
@@ -32,7 +32,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
         sizes = layer.sizes  # large ones are never written out
         column = float((sizes.T @ steepest).max())
         row = float((steepest * sizes.sum(axis=1)).max())
-        if norm_in != "l2" or min(sizes.shape) > PARAMS.singular_order:
+        if norm_in != "l2" or min(sizes.shape) > SINGULAR_ORDER:
             size = {"l1": column, "linf": row, "l2": math.sqrt(column) * math.sqrt(row)}[norm_in]
             return rounded_up(size, 8 * sum(sizes.shape))
     found = operator_norm(steepest[:, None] * layer.dense_weight, norm_in, norm_out)

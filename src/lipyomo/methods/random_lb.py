@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.methods.options import whole_number
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
 from lipyomo.primal.heuristics.evaluate import evaluation_work, sampled_norms
 from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
+from lipyomo.problems.problem import LOOKS
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 
@@ -39,7 +39,7 @@ def run(run: Run) -> Result:
     while drawn < samples and (drawn == 0 or not late()):
         batch = small.domain.sample(rng, min(most, samples - drawn))
         found = sampled_norms(small, batch)
-        keep = np.argsort(-found)[: PARAMS.tries]
+        keep = np.argsort(-found)[:LOOKS]
         points.append(batch[keep])
         values.append(found[keep])
         drawn += len(batch)

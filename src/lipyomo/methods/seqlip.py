@@ -17,8 +17,8 @@ from lipyomo.base.numerics.pace import seconds_of
 from lipyomo.base.numerics.rounding import gamma, rounded_up
 from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.options import choice
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import TAKES_ALL, method
+from lipyomo.methods.sizes import SINGULAR_ORDER
 from lipyomo.methods.support import domain_bounds, few_vertices, switched
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT, Phases, open_phases
@@ -26,6 +26,9 @@ from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
+
+EXACT_UNITS = 14
+"""Unstable units of a layer whose slopes are all tried: each doubles the time."""
 
 Stop: TypeAlias = Callable[[], bool]
 
@@ -90,9 +93,9 @@ class _Factor:
     def exact(self, stop: Stop) -> float:
         """All combinations of slopes: the norm is convex in them, so that these decide."""
         units = np.flatnonzero(self.is_open)
-        if units.size > PARAMS.exact_units:
+        if units.size > EXACT_UNITS:
             raise MethodError(
-                f"SeqLip enumerates at most {PARAMS.exact_units} open units a layer, one layer has "
+                f"SeqLip enumerates at most {EXACT_UNITS} open units a layer, one layer has "
                 f"{units.size}.  Remedy: search=greedy"
             )
         best, chunk = 0.0, self.at_once
@@ -168,7 +171,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
         rows, columns = layer.weight.shape
         # a dense copy, its singular vectors, and what is done with them
         large = 8.0 * 4.0 * rows * columns > LARGE
-        if large or min(rows, columns) > PARAMS.singular_order:
+        if large or min(rows, columns) > SINGULAR_ORDER:
             return (
                 f"it decomposes every layer into singular vectors, and one is {rows} x {columns}, "
                 "which would take too long.  Remedy: use crown"

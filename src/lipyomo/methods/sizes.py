@@ -8,11 +8,13 @@ import numpy as np
 
 from lipyomo.base.numerics.pace import dense_entries, seconds_of
 from lipyomo.base.system.memory import LARGE
-from lipyomo.methods.params import PARAMS
 from lipyomo.networks.phases import Phases, count_open
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolved_sizes
 from lipyomo.problems.run import Run
+
+SINGULAR_ORDER = 2000
+"""Rows or columns up to which singular values are computed, which cannot be interrupted."""
 
 
 def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:
@@ -54,7 +56,7 @@ def norm_seconds(problem: LipschitzProblem) -> float:
     for layer in problem.tangent_network.layers:
         found += 8.0 * dense_entries(layer.weight)
         dense_or_small = (
-            isinstance(layer.weight, np.ndarray) or min(layer.weight.shape) <= PARAMS.singular_order
+            isinstance(layer.weight, np.ndarray) or min(layer.weight.shape) <= SINGULAR_ORDER
         )
         if problem.input_norm == "l2" and dense_or_small:
             found += 10.0 * float(layer.weight.size) * min(layer.weight.shape)

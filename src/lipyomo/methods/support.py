@@ -14,14 +14,13 @@ from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.pace import fits, model_seconds, model_terms
 from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.naive import product_of_norms
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.sizes import form_fits, form_seconds, norm_seconds
 from lipyomo.networks.phases import count_open
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.primal.regions import make_witness
 from lipyomo.primal.regions.witness import unbeaten
 from lipyomo.problems.norms import ONE_BY_ONE
-from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.problems.result import Guarantee, Witness
 from lipyomo.problems.run import Run
@@ -35,6 +34,9 @@ from lipyomo.relaxations.semidefinite.root import (
     tighten_root,
 )
 
+MOST_TERMS = 1e7
+"""Terms of a Pyomo model; larger ones take several gigabytes."""
+
 
 def best_witness(
     problem: LipschitzProblem, points: FloatArray, values: FloatArray
@@ -43,7 +45,7 @@ def best_witness(
 
     Points on a kink or a face of the domain prove nothing; the next best is tried then.
     """
-    order = np.argsort(-values, kind="stable")[: PARAMS.tries]
+    order = np.argsort(-values, kind="stable")[:LOOKS]
     return unbeaten(points[order], values[order], partial(make_witness, problem))
 
 
@@ -153,7 +155,7 @@ def model_fits(run: Run) -> bool:
     """Whether a Pyomo model fits into memory and time; else the cascade's bounds are the answer."""
     weights = [layer.weight for layer in run.problem.reduced.problem.network.layers]
     terms = model_terms(weights)
-    if terms <= PARAMS.most_terms and run.clock.fits(model_seconds(weights)):
+    if terms <= MOST_TERMS and run.clock.fits(model_seconds(weights)):
         return True
     run.warn(
         f"a model of about {terms:.2g} terms is too large for the memory, or for the time that is "

@@ -17,7 +17,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.errors import DomainError
 from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import ENOUGH_UNITS
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Box, Domain
@@ -155,7 +155,7 @@ def halves(
     Empty if two models would take longer than one, or `stop` says so on the way.
     """
     domain = cell.domain
-    if not domain.is_polyhedral or cell.bounds.unstable <= PARAMS.enough_units:
+    if not domain.is_polyhedral or cell.bounds.unstable <= ENOUGH_UNITS:
         return []
     least = 2.0 * (cell.bounds.unstable - units_that_pay(domain.dimension))
     if least < 0.0:

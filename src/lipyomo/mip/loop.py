@@ -14,7 +14,7 @@ from lipyomo.mip.cells import Cell
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.confirmation import confirm_pattern
 from lipyomo.mip.model import CellModel
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import DOUBT, ENOUGH_GAP, INTEGRALITY, SAFETY, TARGET_GAP
 from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
@@ -163,7 +163,7 @@ class CellLoop:
 
     def _beats(self, upper: float) -> bool:
         """Whether a cell with this bound can still move the interval."""
-        return upper > self.lower * (1.0 + PARAMS.enough_gap)
+        return upper > self.lower * (1.0 + ENOUGH_GAP)
 
     def _close(self, cell: Cell, others: Closed) -> Closed:
         """Solve one cell, given what the others may hold."""
@@ -198,8 +198,8 @@ class CellLoop:
             attained, and ``work.distrusted`` then says so.
         """
         run, gap = self.run, self.settings.gap
-        wanted = max(PARAMS.target_gap, 0.9 * gap / (1.0 - gap))
-        options = SolverOptions(rel_gap=wanted, integrality_tolerance=PARAMS.integrality)
+        wanted = max(TARGET_GAP, 0.9 * gap / (1.0 - gap))
+        options = SolverOptions(rel_gap=wanted, integrality_tolerance=INTEGRALITY)
         upper, floor = cell.upper, 0.0
         while True:
             model.set_cutoff(self._cutoff())
@@ -226,7 +226,7 @@ class CellLoop:
                 else:
                     floor = max(floor, value)
                     run.warn("a region is too thin to decide whether it has an interior")
-            refuted = attained > 0.0 and claimed < attained * (1.0 - PARAMS.doubt)
+            refuted = attained > 0.0 and claimed < attained * (1.0 - DOUBT)
             if refuted or outcome.status is SolveStatus.ERROR:
                 run.warn(self._disbelief(outcome, attained))
                 self.work = replace(self.work, distrusted=True)
@@ -278,7 +278,7 @@ class CellLoop:
 
     def _report(self, report: Progress, upper: float, others: Closed) -> None:
         """Pass a solver's progress on; its bound counts only once it is checked."""
-        live = max(min(report.bound * (1.0 + PARAMS.safety), upper), others.claimed)
+        live = max(min(report.bound * (1.0 + SAFETY), upper), others.claimed)
         self.run.show(self.units.outward(live), self.work.nodes + report.nodes)
 
     def _disbelief(self, outcome: SolveOutcome, attained: float) -> str:
@@ -303,11 +303,11 @@ def _claimed(outcome: SolveOutcome) -> float:
     """A solver's bound, widened; minus infinity where it says that nothing is feasible."""
     if outcome.status is SolveStatus.INFEASIBLE:
         return -math.inf
-    widened = PARAMS.safety * abs(outcome.bound) if math.isfinite(outcome.bound) else 0.0
+    widened = SAFETY * abs(outcome.bound) if math.isfinite(outcome.bound) else 0.0
     return outcome.bound + widened
 
 
 def _basis(outcome: SolveOutcome) -> str:
     """What a solver's bound rests on."""
     name = f"{outcome.solver} {outcome.version}".strip()
-    return f"solver ({name}, tolerance {PARAMS.integrality:g}, widened by {PARAMS.safety:g})"
+    return f"solver ({name}, tolerance {INTEGRALITY:g}, widened by {SAFETY:g})"

@@ -15,7 +15,7 @@ from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import CUTOFF_SLACK
 from lipyomo.mip.scaling import with_input_unit
 from lipyomo.networks.phases import RIGHT
 from lipyomo.problems.problem import LipschitzProblem
@@ -88,7 +88,7 @@ class CellModel:
 
     def set_cutoff(self, lower: float) -> None:
         """Ask for values that are not clearly below `lower`."""
-        self.block.value.setlb(lower - PARAMS.cutoff_slack * abs(lower) if lower > 0 else None)
+        self.block.value.setlb(lower - CUTOFF_SLACK * abs(lower) if lower > 0 else None)
 
     def pattern(self, values: Mapping[Any, float]) -> Pattern:
         """The activation pattern of a solution; switches are rounded."""

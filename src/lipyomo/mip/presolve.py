@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from lipyomo.base.clock import PART
 from lipyomo.mip.cells import Cell, for_models, partition, whole
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import SECONDS, SHARE
 from lipyomo.mip.scaling import Scaled, scaled
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.problems.run import Run
@@ -58,12 +58,12 @@ def presolve(run: Run) -> Presolved:
     cascade.run()
     run.drop_upper(cascade.value)
     root = replace(root, upper=min(root.upper, cascade.value))
-    clock = run.clock.within(min(PARAMS.share * run.left, PARAMS.seconds))
+    clock = run.clock.within(min(SHARE * run.left, SECONDS))
     run.raise_lower(quick_incumbent(run.problem, settings.seed, clock))
     units, root = scaled(small, root, run.lower or root.upper)
     cells, cutoff = [root], 0.0
     if settings.options.get("partition", True) and not run.closed:
-        clock = run.clock.within(PARAMS.share * settings.time_limit)
+        clock = run.clock.within(SHARE * settings.time_limit)
         cutoff = units.inward(run.lower)
         cells = partition(units.problem, root, cutoff, settings.bounds, lambda: clock.expired)
         run.drop_upper(units.outward(max([cutoff, *(cell.upper for cell in cells)])))

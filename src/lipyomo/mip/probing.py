@@ -19,7 +19,7 @@ from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
 from lipyomo.blocks.lipschitz import hull_of_functionals
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.mip.cells import Cell
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import ENOUGH_UNITS, SECONDS, SHARE
 from lipyomo.mip.semidefinite import CellBounder, open_units
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
 from lipyomo.problems.problem import LipschitzProblem
@@ -51,7 +51,7 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) ->
     """
     probe = _Probe(problem, cell, lower)
     _decided(probe, _half(clock), probe.unit)
-    if not probe.nothing_left and probe.bounds.unstable > PARAMS.enough_units:
+    if not probe.nothing_left and probe.bounds.unstable > ENOUGH_UNITS:
         part = _half(clock)
         if _by_semidefinite_bounds(probe, part):
             _decided(probe, part, probe.unit)
@@ -60,7 +60,7 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) ->
 
 def _half(clock: Clock) -> Clock:
     """The time that one half of probing may take."""
-    return clock.within(min(PARAMS.share * clock.left, PARAMS.seconds))
+    return clock.within(min(SHARE * clock.left, SECONDS))
 
 
 def _decided(probe: _Probe, clock: Clock, unit: Callable[[int, int], bool]) -> bool:

@@ -16,7 +16,7 @@ from lipyomo.base.numerics.lp import weak_duality
 from lipyomo.base.numerics.pace import model_seconds
 from lipyomo.mip.cells import for_models, whole
 from lipyomo.mip.model import CellModel
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import DOUBT
 from lipyomo.problems.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
 from lipyomo.solvers.compilation import compile_model
@@ -61,9 +61,9 @@ def relaxed_bound(run: Run) -> bool:
         )
         return outcome.status.proven
     if found is None:
-        widened = outcome.bound + PARAMS.doubt * abs(outcome.bound)
-        run.drop_upper(widened, f"solver ({outcome.solver}, widened by {PARAMS.doubt:g})")
-        run.warn(f"{outcome.solver} gives no duals: its optimum was widened by {PARAMS.doubt:g}")
+        widened = outcome.bound + DOUBT * abs(outcome.bound)
+        run.drop_upper(widened, f"solver ({outcome.solver}, widened by {DOUBT:g})")
+        run.warn(f"{outcome.solver} gives no duals: its optimum was widened by {DOUBT:g}")
     else:
         run.drop_upper(found)
     return outcome.status.proven

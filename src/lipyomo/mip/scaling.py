@@ -18,7 +18,7 @@ from scipy.sparse import diags_array
 
 from lipyomo.base.arrays import FloatArray, Matrix, scaled_rows
 from lipyomo.mip.cells import Cell
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import LARGEST, ORDINARY, SMALLEST
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.domains import Box, Domain
@@ -106,7 +106,7 @@ def with_input_unit(network: Network, domain: Domain) -> tuple[Network, Domain, 
         What the input 1 means in the units that were given.
     """
     reach = float(np.maximum(np.abs(domain.lower), np.abs(domain.upper)).max(initial=0.0))
-    if not domain.is_box or not network.hidden or 1.0 / PARAMS.ordinary <= reach <= PARAMS.ordinary:
+    if not domain.is_box or not network.hidden or 1.0 / ORDINARY <= reach <= ORDINARY:
         return network, domain, 1.0
     unit = 1.0 / float(_power(np.array([reach]))[0])
     low, high = domain.lower / unit, domain.upper / unit
@@ -176,10 +176,10 @@ def too_fine(problem: LipschitzProblem, cell: Cell, lower: float = 0.0) -> str:
         An attained value, in the same units.
     """
     largest = largest_number(problem, cell, lower)
-    if largest > PARAMS.largest:
+    if largest > LARGEST:
         return f"the model holds numbers from 1 to {largest:.0e} even after scaling"
     least = smallest_width(problem, cell)
-    return f"the model has ranges of {least:.0e} near 1" if least < PARAMS.smallest else ""
+    return f"the model has ranges of {least:.0e} near 1" if least < SMALLEST else ""
 
 
 def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
@@ -193,7 +193,7 @@ def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
     for layer, low, high in zip(problem.network.hidden, bounds.lower, bounds.upper, strict=True):
         sizes = np.maximum(np.abs(low), np.abs(high))
         terms = np.asarray(layer.sizes @ reach) + np.abs(layer.bias)
-        found.append(np.maximum(sizes, PARAMS.smallest * terms))
+        found.append(np.maximum(sizes, SMALLEST * terms))
         reach = sizes * layer.steepest
     return found
 

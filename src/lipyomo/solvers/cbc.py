@@ -26,14 +26,15 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import SolverError
+from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.base.system.extras import installed
 from lipyomo.base.system.processes import GRACE, MOMENT
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.mps import write_mps, write_start
+from lipyomo.solvers.normalise import TOLERANCE
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.program import Program, answer
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
@@ -198,7 +199,7 @@ def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
 
 def _arguments(request: RunRequest, factor: float) -> list[str]:
     """Return the knobs and the native options as arguments."""
-    arguments = ["-timeMode", "elapsed", "-increment", repr(PARAMS.increment)]
+    arguments = ["-timeMode", "elapsed", "-increment", repr(EQUAL)]
     if request.time_limit is not None:
         arguments += ["-sec", repr(float(request.time_limit))]
     if request.threads is not None and request.threads > 1:
@@ -269,7 +270,7 @@ def _bound(
     allowed = max(
         (request.abs_gap or 0.0) * scale,
         (request.rel_gap or 0.0) * abs(incumbent),
-        PARAMS.increment,
+        EQUAL,
     )
     within = incumbent - allowed
     if status is SolveStatus.OPTIMAL:
@@ -287,7 +288,7 @@ def _point(model: LinearModel, text: str) -> FloatArray:
             x[int(words[1][1:])] = float(words[2])
     # Digits beyond the tenth are not worth a fractional switch; anything else is left to be seen.
     rounded = np.round(x)
-    return np.where(model.integer & (np.abs(x - rounded) <= PARAMS.tolerance), rounded, x)
+    return np.where(model.integer & (np.abs(x - rounded) <= TOLERANCE), rounded, x)
 
 
 _banners: dict[str, tuple[float, str | None]] = {}

@@ -38,7 +38,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import SolverError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import LinearModel
-from lipyomo.solvers.params import PARAMS
+from lipyomo.solvers.normalise import TOLERANCE
 from lipyomo.solvers.reading import ORDER, Reader, numbers
 from lipyomo.solvers.rows import MatrixRowData
 from lipyomo.solvers.status import INFINITE
@@ -119,7 +119,7 @@ def _between_integers(model: Any) -> str | None:
     for var in _all(model, Var):
         if var.fixed and var.value is not None and not var.is_continuous():
             fixed = float(var.value)
-            if abs(fixed - round(fixed)) > PARAMS.tolerance:
+            if abs(fixed - round(fixed)) > TOLERANCE:
                 return f"the discrete variable '{var.name}' is fixed at {fixed:g}"
     return None
 

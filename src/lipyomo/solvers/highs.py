@@ -20,9 +20,11 @@ from lipyomo.base.system.extras import require
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.status import SolveStatus, ended
+
+MOST_TERMS = 250_000
+"""Terms of a model whose steps end within about a second; larger ones get their own process."""
 
 SUB_MIPS = (
     "mip_heuristic_run_rens",
@@ -77,7 +79,7 @@ class Highs(MatrixSolver):
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
         self.module()  # is it installed?
-        if model.matrix.nnz > PARAMS.most_terms:
+        if model.matrix.nnz > MOST_TERMS:
             return solve_in_process(solve_here, model, request)
         return solve_here(model, request)
 

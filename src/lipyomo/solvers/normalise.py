@@ -16,9 +16,13 @@ from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondi
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import LinearModel
-from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.runs import RunReport
 from lipyomo.solvers.status import INFINITE, SolveStatus
+
+TOLERANCE = 1e-5
+"""What a solver's tolerances may make of equal numbers, such as a switch and an integer."""
+GROSS = 1e-3
+"""A point that violates the model by more is no solution, whatever a solver tolerates."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
     incumbent = None if x is None else model.objective(x)
     violation = 0.0 if x is None else model.violation(x)
     status, message = report.status, report.message
-    if violation > PARAMS.gross:
+    if violation > GROSS:
         x = incumbent = None
         message = f"the solver's point violates the model by {violation:.3g} and is dropped"
     bound = true_bound(status, report.bound, incumbent, model.maximise)
@@ -118,7 +122,7 @@ def _contradicts(maximise: bool, status: SolveStatus, bound: float, witness: flo
     if status is SolveStatus.ERROR:
         return False
     beyond = witness - bound if maximise else bound - witness
-    return beyond > PARAMS.tolerance * max(1.0, abs(witness))
+    return beyond > TOLERANCE * max(1.0, abs(witness))
 
 
 CONDITIONS = {

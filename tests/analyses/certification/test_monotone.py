@@ -9,8 +9,7 @@ import pytest
 
 import lipyomo
 from lipyomo.analyses.certification import Trend
-from lipyomo.analyses.certification.monotone import MonotoneRow, least_slope
-from lipyomo.analyses.certification.params import PARAMS
+from lipyomo.analyses.certification.monotone import SLOPE, MonotoneRow, least_slope
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
@@ -32,7 +31,7 @@ def test_verdicts_are_those_of_all_regions(seed: int, make: object) -> None:
         truth = float((sign * slopes[:, i]).min())
         assert row.input == i
         assert row.slope_lower <= truth + 1e-12
-        expected = truth >= -PARAMS.slope * np.abs(slopes).max()
+        expected = truth >= -SLOPE * np.abs(slopes).max()
         assert row.verdict is (Trend.MONOTONE if expected else Trend.NOT_MONOTONE)
         if row.slope_upper is not None:
             assert row.slope_upper >= truth - 1e-12

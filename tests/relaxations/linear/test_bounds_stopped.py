@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +12,8 @@ import scipy.sparse as sp
 from lipyomo import Box, LipschitzProblem, Network, Settings
 from lipyomo.base.numerics import pace
 from lipyomo.base.system.memory import CACHED
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import run_method
+from lipyomo.methods.sizes import SINGULAR_ORDER
 from lipyomo.networks.network import Layer
 from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear import preactivation_bounds
@@ -87,7 +86,7 @@ def test_sparse_layers_have_the_norms_of_dense_ones(norm: InputNorm) -> None:
 
 
 def test_large_sparse_layers_are_bounded_without_singular_values() -> None:
-    sizes = np.linspace(1.0, 2.0, PARAMS.singular_order + 1)
+    sizes = np.linspace(1.0, 2.0, SINGULAR_ORDER + 1)
     turned = sp.diags_array(sizes).tocsr()[np.roll(np.arange(sizes.size), 7)]
     layers = [Layer(turned, np.zeros(sizes.size), 0.0, 1.0), Layer(turned, np.zeros(sizes.size))]
     problem = LipschitzProblem(Network(layers), Box(-1, 1, sizes.size), "l2", "l2")
@@ -97,8 +96,8 @@ def test_large_sparse_layers_are_bounded_without_singular_values() -> None:
 @pytest.mark.parametrize(
     ("method", "limit", "value"),
     [
-        ("lp", "support.PARAMS", replace(PARAMS, most_terms=1)),
-        ("mip", "support.PARAMS", replace(PARAMS, most_terms=1)),
+        ("lp", "support.MOST_TERMS", 1),
+        ("mip", "support.MOST_TERMS", 1),
         ("eclipse", "sizes.LARGE", 1),
         ("sdp", "sizes.LARGE", 1),
     ],

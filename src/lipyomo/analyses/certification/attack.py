@@ -12,8 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.analyses.certification.classifier import Classifier
-from lipyomo.analyses.certification.params import PARAMS
 from lipyomo.base.arrays import FloatArray
+
+STARTS = 4
+"""Points for each rival class in one search for an example: nearer examples against time."""
+STEPS = 24
+"""Gradient steps of each of these points."""
+DOUBLINGS = 8
+"""How often the radius that was asked for is doubled, for examples and for the certified radius."""
 
 ROUNDED = 12
 """Bits of a distance that are left to the rounding of outputs: else it would decide the class."""
@@ -56,7 +62,7 @@ def find_example(
     -------
     Example or None
     """
-    for _ in range(PARAMS.doublings):
+    for _ in range(DOUBLINGS):
         found = _search(classifier, x, label, radius, rng)
         if found is not None:
             return _nearer(classifier, x, label, found, rng)
@@ -82,15 +88,15 @@ def _search(
     """Look for an example in one ball."""
     rows = classifier.functionals(label)
     count = len(rows)
-    aims = np.repeat(np.arange(count), PARAMS.starts)
+    aims = np.repeat(np.arange(count), STARTS)
     points = np.repeat(x[None], aims.size, axis=0)
     noise = rng.uniform(-1.0, 1.0, points.shape)
-    noise[:: PARAMS.starts] = 0.0
+    noise[::STARTS] = 0.0
     metric, clip = classifier.metric, classifier.clip
     points = metric.within(x, points + 0.5 * radius * noise, radius, clip)
-    for step in range(PARAMS.steps):
+    for step in range(STEPS):
         gradients = classifier.network.gradients(points, rows[aims])
-        size = radius * (0.6 if step < PARAMS.steps // 2 else 0.15)
+        size = radius * (0.6 if step < STEPS // 2 else 0.15)
         points = metric.within(x, points - metric.ascent(gradients, size), radius, clip)
         wrong = np.flatnonzero(classifier.predict(points) != label)
         if wrong.size:

@@ -16,7 +16,7 @@ from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import PART
 from lipyomo.base.system.processes import MOMENT
-from lipyomo.mip.params import PARAMS
+from lipyomo.mip.params import DOUBT, INTEGRALITY, SHARE
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import LinfOutput
@@ -93,7 +93,7 @@ def least_margin(
     bounds = list(zip(cell.bounds.lower, cell.bounds.upper, strict=True))
     model.net.build_formulation(units.problem.network, domain=domain, bounds=bounds)
     model.margin = pyo.Objective(expr=model.net.outputs[0])
-    options = SolverOptions(time_limit=max(seconds, 0.01), integrality_tolerance=PARAMS.integrality)
+    options = SolverOptions(time_limit=max(seconds, 0.01), integrality_tolerance=INTEGRALITY)
     outcome = solve_model(model, solver, options)
     if outcome.status is SolveStatus.INTERRUPTED:  # by Ctrl-C, which the solver has heard
         raise KeyboardInterrupt
@@ -103,10 +103,9 @@ def least_margin(
         values = [pyo.value(model.net.inputs[j]) for j in range(network.input_dim)]
         point = np.clip(np.array(values), domain.lower, domain.upper)
     return LeastMargin(
-        units.outward(outcome.bound) - PARAMS.doubt * (units.unit + size),
+        units.outward(outcome.bound) - DOUBT * (units.unit + size),
         point,
-        f"solver ({outcome.solver} {outcome.version}, tolerance {PARAMS.integrality:g}, "
-        f"less {PARAMS.doubt:g})",
+        f"solver ({outcome.solver} {outcome.version}, tolerance {INTEGRALITY:g}, less {DOUBT:g})",
         bool(too_fine(units.problem, cell)),
         outcome.seconds,
     )
@@ -143,6 +142,6 @@ def proves_positive(
     network = Network([*classifier.network.layers, below])
     problem = classifier.metric.problem(network, x, radius, classifier.clip, LinfOutput())
     goal = 1.0 / radius
-    limit = PARAMS.share * seconds + MOMENT
+    limit = SHARE * seconds + MOMENT
     found = bound_until(problem, "bnb", goal * (1.0 - 2.0**-50), goal, limit)
     return found.upper * radius * (1.0 + 2.0**-50) < 1.0

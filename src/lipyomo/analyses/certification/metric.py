@@ -22,11 +22,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.certification.params import PARAMS
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.base.tolerances import close_enough
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
@@ -41,6 +40,9 @@ from lipyomo.problems.norms import (
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result, Status
 from lipyomo.search.objectives.reach import Reach
+
+STRETCH = EQUAL
+"""By how much a chart's unit ball is larger than the metric's: rounding may take half of it."""
 
 
 def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = None) -> Metric:
@@ -316,7 +318,7 @@ class Polyhedral(Metric):
 
     def attained(self, found: Result, radius: float) -> Result:
         """With the lower end of the ball and of directions as they are, without the stretch."""
-        room = 1.0 + 2.0 * PARAMS.stretch  # what the chart's ball is larger by, and rounding
+        room = 1.0 + 2.0 * STRETCH  # what the chart's ball is larger by, and rounding
         inside = False
         if found.witness is not None:
             reach = np.abs(np.atleast_2d(found.witness.point)).sum(axis=0)
@@ -336,15 +338,15 @@ class Polyhedral(Metric):
         """
         rows, d = self.rows, self.rows.shape[1]
         if len(rows) == d:
-            Z = np.asarray(np.linalg.inv(rows) * (1.0 + PARAMS.stretch), dtype=np.float64)
+            Z = np.asarray(np.linalg.inv(rows) * (1.0 + STRETCH), dtype=np.float64)
             # |Y s| <= 1 and Z u = s give u = (Y Z)^-1 Y s, and Y Z = (1 + stretch) I + rest
-            rest = np.abs(rows @ Z - (1.0 + PARAMS.stretch) * np.eye(d))
+            rest = np.abs(rows @ Z - (1.0 + STRETCH) * np.eye(d))
             rest += gamma(d + 2) * (np.abs(rows) @ np.abs(Z))
-            if rest.sum(axis=1).max() <= 0.5 * PARAMS.stretch:
+            if rest.sum(axis=1).max() <= 0.5 * STRETCH:
                 return Z, "linf"
             raise NormError(f"the rows of the metric {self.name} are nearly dependent")
         unit = LinearOutput(A=np.vstack([rows, -rows]), b=np.ones(2 * len(rows))).vertices(d)
-        return (1.0 + PARAMS.stretch) * _one_of_each_pair(unit).T, "l1"
+        return (1.0 + STRETCH) * _one_of_each_pair(unit).T, "l1"
 
 
 def _one_of_each_pair(points: FloatArray) -> FloatArray:

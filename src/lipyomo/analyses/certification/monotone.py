@@ -38,7 +38,6 @@ from lipyomo.analyses.certification.data import (
     data_point,
 )
 from lipyomo.analyses.certification.goal import bound_until, unless_interrupted
-from lipyomo.analyses.certification.params import PARAMS
 from lipyomo.analyses.certification.tables import read_inputs, with_names
 from lipyomo.analyses.questions.entries import tilted
 from lipyomo.analyses.quick import read_network
@@ -58,6 +57,9 @@ from lipyomo.problems.ranges import chosen_functional
 
 if TYPE_CHECKING:
     from lipyomo.formats.onnx.arrange import Fixed, Output
+
+SLOPE = 1e-5
+"""Slopes above minus this share of the largest one count as not negative."""
 
 
 class Trend(StrEnum):
@@ -156,7 +158,7 @@ def check_monotone(
     clip: Clip | None = None,
     method: str = "bnb",
     time_limit: float = 10.0,
-    tolerance: float = PARAMS.slope,
+    tolerance: float = SLOPE,
     workers: int | None = None,
     executor: Executor | None = None,
     dask: str | None = None,
@@ -239,7 +241,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
     clip: Clip | None = None
     method: str = "bnb"
     time_limit: float = 10.0
-    tolerance: float = PARAMS.slope
+    tolerance: float = SLOPE
     onnx: OnnxSource | None = None
 
     def __post_init__(self) -> None:
@@ -357,7 +359,7 @@ def least_slope(
     i: int,
     method: str = "bnb",
     time_limit: float = 10.0,
-    tolerance: float = PARAMS.slope,
+    tolerance: float = SLOPE,
     size: float | None = None,
 ) -> Slope:
     """The least slope of ``row . f`` in input i over a box.

@@ -30,12 +30,11 @@ from itertools import takewhile
 
 import numpy as np
 
-from lipyomo.analyses.certification.attack import Example, find_example, pulled
+from lipyomo.analyses.certification.attack import DOUBLINGS, Example, find_example, pulled
 from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.data import Row
 from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.analyses.certification.metric import Polyhedral
-from lipyomo.analyses.certification.params import PARAMS
 from lipyomo.base.arguments import duration, positive, whole_number
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
@@ -44,6 +43,11 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.problems.domains import Box
 from lipyomo.problems.run import PROVED
+
+PRECISION = 1e-3
+"""Relative width at which the bisection of a radius ends."""
+RADIUS_NODES = 32
+"""Nodes of a search for a radius that need not be closed: a narrower bracket against time."""
 
 METHODS = ("global", "margins", "crown", "exact", "bnb")
 
@@ -273,12 +277,12 @@ class _Decision:
 
         most, settings = radius, self.settings
         if most is None:
-            far = 2.0**PARAMS.doublings * settings.radius
+            far = 2.0**DOUBLINGS * settings.radius
             most = farthest(self.classifier, self.x, far)
             if self.example is None and far < most:  # the search is long without any
                 rng = np.random.default_rng(settings.seed)
                 self._take(find_example(self.classifier, self.x, self.label, far, rng))
-        few = PARAMS.radius_nodes if radius is None and not settings.close else None
+        few = RADIUS_NODES if radius is None and not settings.close else None
         certified = max(self.inner, min(self._safe(), most))
         found = smallest_perturbation(
             self.classifier, self.x, self.label, most, self.clock, certified, self.example, few
@@ -400,7 +404,7 @@ class _Decision:
         inner = max(inner, self._safe())
         if not names:
             return inner
-        high, most = self.settings.radius, 2.0**PARAMS.doublings * self.settings.radius
+        high, most = self.settings.radius, 2.0**DOUBLINGS * self.settings.radius
         while (
             self._within(high) and high <= most and (high <= inner or self._certify(high, names)[0])
         ):
@@ -408,7 +412,7 @@ class _Decision:
             high *= 2.0
         if self.example is not None:
             high = min(high, self.example.distance)
-        while high - inner > PARAMS.precision * high and not self.clock.expired:
+        while high - inner > PRECISION * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
             if self._certify(middle, names)[0]:
                 inner = middle

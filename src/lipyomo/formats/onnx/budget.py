@@ -20,9 +20,14 @@ import onnx
 from onnx import numpy_helper
 
 from lipyomo.base.errors import ImportRefused
+from lipyomo.base.numerics.params import PARAMS as PACE
 from lipyomo.base.system.memory import CACHED, machine_memory
 from lipyomo.formats.onnx.graph import Array, Node
-from lipyomo.formats.onnx.params import PARAMS
+
+MEMORY_SHARE = 0.5
+"""Of the machine's memory, that an import may take where no limit was given."""
+OPERATIONS = PACE.rate
+"""Multiplications in a node: a second of dense products, some ten of what nodes do."""
 
 Argument = TypeVar("Argument")
 
@@ -62,7 +67,7 @@ class Budget:
         What is being imported, for messages.
     """
 
-    memory: int = field(default_factory=lambda: int(PARAMS.memory_share * machine_memory()))
+    memory: int = field(default_factory=lambda: int(MEMORY_SHARE * machine_memory()))
     deadline: float = math.inf
     seconds: float = math.inf
     held: int = 0
@@ -95,9 +100,9 @@ class Budget:
             If there are too many of them.
         """
         self.poll()
-        if operations > PARAMS.operations:
+        if operations > OPERATIONS:
             raise self._refusal(
-                f"{what} takes {operations:.2g} operations; the limit is {PARAMS.operations:.2g}",
+                f"{what} takes {operations:.2g} operations; the limit is {OPERATIONS:.2g}",
                 "simplify the model first (for example with onnxsim)",
             )
 

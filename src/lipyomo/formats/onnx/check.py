@@ -29,12 +29,16 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output
 from lipyomo.formats.onnx.budget import NUMBER, budget
 from lipyomo.formats.onnx.lower import lower_graph
-from lipyomo.formats.onnx.params import PARAMS
 from lipyomo.formats.onnx.read import PathLike, inlined, read_model
 from lipyomo.formats.onnx.runtime import Runner, open_runtime
 from lipyomo.formats.onnx.select import select_graph
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.problem import LOOKS
+
+SAFETY = 64.0
+"""Factor on the first-order estimate of rounding: long sums, other orders of summation."""
+COMPLETE = 4.0
+"""Likewise, on estimates that leave nothing out."""
 
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""
@@ -91,12 +95,12 @@ def rounding_tolerance(
     found = network.preactivations(h)
     inner = [layer.activate(z) for layer, z in zip(network.hidden, found, strict=True)]
     tolerance = _sizes(network.head, inner[-1] if inner else h)
-    if not network.hidden or (PARAMS.safety * eps * tolerance >= asked).all():
-        return np.asarray(PARAMS.safety * eps * tolerance)
+    if not network.hidden or (SAFETY * eps * tolerance >= asked).all():
+        return np.asarray(SAFETY * eps * tolerance)
     sizes = [_sizes(*pair) for pair in zip(network.hidden, [h, *inner], strict=False)]
     slopes = []
     for layer, z, size in zip(network.hidden, found, sizes, strict=True):
-        slopes.append(_steepest(layer, z, PARAMS.safety * eps * size))
+        slopes.append(_steepest(layer, z, SAFETY * eps * size))
     coarse = max(1.0, SINGLE / eps)
     formulas = [_formula_sizes(*pair, coarse) for pair in zip(network.hidden, found, strict=True)]
     widest, entries = max(network.sizes), BATCH // NUMBER
@@ -108,7 +112,7 @@ def rounding_tolerance(
             budget().poll()
             part = slice(first, min(first + count, len(h)))
             _add_hidden_errors(network, tolerance, sizes, slopes, formulas, part, outputs)
-    return np.asarray(PARAMS.safety * eps * tolerance)
+    return np.asarray(SAFETY * eps * tolerance)
 
 
 def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
@@ -237,14 +241,12 @@ def check_against_runtime(
             remedy="please report this model",
         )
     difference = np.abs(expected - found)
-    cancelled = PARAMS.complete * runtime.eps * largest
+    cancelled = COMPLETE * runtime.eps * largest
     tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
     if not (difference <= tolerance).all():
         whole = inlined(proto)
         separate = lower_graph(select_graph(whole, output, fixed), separate=True)
-        by_node = rounding_tolerance(separate, chosen, runtime.eps) * (
-            PARAMS.complete / PARAMS.safety
-        )
+        by_node = rounding_tolerance(separate, chosen, runtime.eps) * (COMPLETE / SAFETY)
         tolerance = np.maximum(tolerance, by_node)
     _compare(found, expected, tolerance)
     return float(difference.max(initial=0.0))

@@ -6,7 +6,9 @@ import numpy as np
 
 from lipyomo.formats.onnx.budget import budget, expect, inner_operations, present
 from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, Array, Node, real_array
-from lipyomo.formats.onnx.params import PARAMS
+
+UNKNOWN = 8.0
+"""Outputs whose shapes depend on values (NonZero, ...) are at most so many times their inputs."""
 
 _RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -41,7 +43,7 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
             "the node repeats a part of the graph, which is not supported",
             "export the model without loops, or simplify it first (for example with onnxsim)",
         )
-    shapes, made = expect(node, arguments, PARAMS.unknown)
+    shapes, made = expect(node, arguments, UNKNOWN)
     budget().work(inner_operations(node, shapes, made))
     try:
         return evaluated(node, present(node, arguments))

@@ -17,7 +17,9 @@ from lipyomo.base.system.outputs import shown, why
 from lipyomo.formats.onnx.budget import budget
 from lipyomo.formats.onnx.foreign import foreign
 from lipyomo.formats.onnx.graph import branches, first_line
-from lipyomo.formats.onnx.params import PARAMS
+
+NODE_BYTES = 20_000
+"""Of a node while it is imported."""
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -173,7 +175,7 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         return total
 
     count = size(model.graph.node, ())
-    budget().charge(PARAMS.node_bytes * count, f"a graph of {count:.3g} nodes")
+    budget().charge(NODE_BYTES * count, f"a graph of {count:.3g} nodes")
     from onnx.inliner import inline_local_functions
 
     return inline_local_functions(model)

@@ -10,8 +10,10 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exactness import entries_are_exact, sums_are_exact
 from lipyomo.formats.onnx.affine import Affine, stack, widen
 from lipyomo.formats.onnx.budget import ENTRY, budget
-from lipyomo.formats.onnx.params import PARAMS
 from lipyomo.networks.activations import Activation
+
+UNIT_BYTES = 1500
+"""Of a unit until it is a row of a layer, and of an output until it is compared."""
 
 
 class Trace:
@@ -69,7 +71,7 @@ class Trace:
     ) -> sp.csr_array:
         """New units for some entries of `z`, as a matrix with a row for each entry of `z`."""
         budget().charge(
-            PARAMS.unit_bytes * (self.variables - self.inputs + entries.size), "the units so far"
+            UNIT_BYTES * (self.variables - self.inputs + entries.size), "the units so far"
         )
         if entries.size:
             whole = entries.size == z.size

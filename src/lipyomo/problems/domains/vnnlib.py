@@ -29,12 +29,15 @@ import numpy as np
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import DomainError
+from lipyomo.base.system.memory import KEPT
 from lipyomo.base.system.outputs import shown, why
 from lipyomo.problems.domains.base import Domain
 from lipyomo.problems.domains.box import Box
 from lipyomo.problems.domains.expressions import Words, expressions, wrong
-from lipyomo.problems.domains.params import PARAMS
 from lipyomo.problems.domains.polytope import Polytope
+
+PARTS = 10_000
+"""Of a disjunction that is multiplied out."""
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 _FIRST = re.compile(r"(?P<name>.*?)_(?P<place>\d+)")
@@ -108,13 +111,13 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     file = Path(path)
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rb") as stream:
-            data = stream.read(PARAMS.bytes + 1)
+            data = stream.read(KEPT + 1)
         text = data.decode("utf-8")
     except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = why(error) if isinstance(error, OSError) else "it is no text"
         raise DomainError(f"{shown(file)} cannot be read: {reason}") from None
-    if len(data) > PARAMS.bytes:
-        raise DomainError(f"{shown(file)} has more than {PARAMS.bytes >> 20} megabytes")
+    if len(data) > KEPT:
+        raise DomainError(f"{shown(file)} has more than {KEPT >> 20} megabytes")
     return _Reader(shown(file)).read(text)
 
 
@@ -196,7 +199,7 @@ class _Reader:
             if match is None:
                 raise self._wrong(tensor, "an input needs a shape of numbers, such as [1, 5]")
             shape = tuple(int(n) for n in match[1].replace(",", " ").split())
-            if prod(shape) < 1 or prod(shape) > PARAMS.bytes:
+            if prod(shape) < 1 or prod(shape) > KEPT:
                 raise self._wrong(tensor, f"the shape {shape} is no shape of an input")
             self._inputs[name] = (first, shape)
             first += prod(shape)
@@ -235,8 +238,8 @@ class _Reader:
             found = self._clauses(words)
             if len(found) == 1:
                 rows.extend(found[0])
-            elif len(found) * len(clauses) > PARAMS.parts:
-                raise self._wrong(words, f"the conditions have more than {PARAMS.parts} parts")
+            elif len(found) * len(clauses) > PARTS:
+                raise self._wrong(words, f"the conditions have more than {PARTS} parts")
             else:
                 clauses = [a + b for a, b in product(clauses, found)]
         return list(dict.fromkeys((*rows, *clause) for clause in clauses))

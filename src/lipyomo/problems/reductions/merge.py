@@ -24,13 +24,15 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix
 from lipyomo.base.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.networks.activations import Activation
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.reductions.fuse import fuse
-from lipyomo.problems.reductions.params import PARAMS
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.reductions.units import Counterparts
+
+LARGEST_SHARE = 1.0 / EQUAL
+"""Of one unit in another that it is merged with: a kink of 5e-324 would overflow."""
 
 Multiples: TypeAlias = tuple[IntArray, FloatArray]
 """Units (k,) and the multiples (k,) that they are of the first."""
@@ -341,7 +343,7 @@ def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float
     of_leader = ratio * (above - below) / (high - low)
     of_own = above - of_leader * high / ratio
     found = _as_float(of_leader), _as_float(of_own)
-    large = max(abs(of_leader), abs(of_own)) > PARAMS.largest_share
+    large = max(abs(of_leader), abs(of_own)) > LARGEST_SHARE
     return None if found[0] is None or found[1] is None or large else (found[0], found[1])
 
 

@@ -31,9 +31,13 @@ from lipyomo.networks.phases import OPEN, RIGHT, Phases, count_open, flat
 from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.reductions.params import PARAMS
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.reductions.units import Counterparts
+
+LEAST_UNITS = 200
+"""Networks with fewer units are small enough as they are."""
+PRESOLVED = 0.34
+"""Largest share of the weights that is left where a network whose weights round is worth having."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +136,10 @@ def open_units(network: Network, phases: Phases, widths: Sequence[int]) -> Count
 def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[int] | None:
     """Inputs and units layer by layer that `presolve` would leave; None where it does not pay."""
     widths = widths_under(network, functionals, phases)
-    if widths is None or sum(layer.units for layer in network.hidden) < PARAMS.least_units:
+    if widths is None or sum(layer.units for layer in network.hidden) < LEAST_UNITS:
         return None
     left = sum(a * b for a, b in pairwise(widths))
-    if left > PARAMS.presolved * sum(layer.units * layer.inputs for layer in network.hidden):
+    if left > PRESOLVED * sum(layer.units * layer.inputs for layer in network.hidden):
         return None
     return widths
 

@@ -18,10 +18,12 @@ from lipyomo.base.numerics.pace import dense_entries
 from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
-from lipyomo.problems.reductions.params import PARAMS
 from lipyomo.problems.reductions.presolve import multiplied_through, open_units, widths_under
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.reductions.units import Counterparts
+
+THINNED = 0.7
+"""Largest share of a pass's work that is left where units are multiplied through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thi
     if widths is not None:
         entries = sum(a * b for a, b in pairwise([*widths, len(rows)]))
         work = sum(dense_entries(layer.weight) for layer in found.network.layers)
-        if entries <= min(PARAMS.thinned * work, BATCH // 8):
+        if entries <= min(THINNED * work, BATCH // 8):
             small = multiplied_through(network, rows, phases)
             found = Reduction.to(small, open_units(network, phases, widths))
             functional = None if functional is None else np.ones(1)

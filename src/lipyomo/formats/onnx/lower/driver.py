@@ -31,10 +31,9 @@ from lipyomo.formats.onnx.graph import (
 )
 from lipyomo.formats.onnx.lower import affine_maps, conv, moves, reductions, resize, smooth, units
 from lipyomo.formats.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
-from lipyomo.formats.onnx.params import PARAMS
 from lipyomo.formats.onnx.refusal import refusal
 from lipyomo.formats.onnx.system import System
-from lipyomo.formats.onnx.trace import Trace
+from lipyomo.formats.onnx.trace import UNIT_BYTES, Trace
 from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 
@@ -198,7 +197,7 @@ def _lower_alone(
         _check_finite(node, arguments)
     _, made = expect(node, arguments)
     if graph.output_name in node.outputs:
-        budget().charge(PARAMS.unit_bytes * made, f"{made:,.0f} outputs")
+        budget().charge(UNIT_BYTES * made, f"{made:,.0f} outputs")
 
     def later() -> list[Node]:
         return graph.nodes[position + 1 :]

@@ -17,13 +17,17 @@ from lipyomo.formats.onnx.budget import budget
 from lipyomo.formats.onnx.fold import evaluated
 from lipyomo.formats.onnx.graph import REAL_TYPES, Array
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.formats.onnx.params import PARAMS
+
+MOVED_BYTES = 140
+"""Of an entry of a tensor that depends on the input, while it is moved (`Expand`)."""
+MOVES = 1000
+"""Multiplications that take as long as moving such an entry: half a microsecond."""
 
 
 def moved(call: Call, places: Sequence[int]) -> list[Value]:
     """The outputs of a node that moves entries of the arguments at some places."""
-    budget().charge(PARAMS.moved_bytes * call.made, f"moving {call.made:,.0f} entries")
-    budget().work(PARAMS.moves * call.made, f"moving {call.made:,.0f} entries")
+    budget().charge(MOVED_BYTES * call.made, f"moving {call.made:,.0f} entries")
+    budget().work(MOVES * call.made, f"moving {call.made:,.0f} entries")
     parts: dict[str, Affine] = {}
     feeds: dict[str, Array] = {}
     start = 0

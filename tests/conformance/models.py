@@ -6,8 +6,8 @@ import math
 
 import pyomo.environ as pyo
 
-from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
+from conformance import instances as known
+from conformance.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.status import SolveStatus
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pyomo.environ as pyo
 
-from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
+from conformance import instances as known
+from conformance.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.outcome import SolveOutcome
 from lipyomo.solvers.status import Progress, SolveStatus
 

@@ -2,7 +2,7 @@
 
 For an adapter of your own, put this into a test file and run pytest on it::
 
-    from lipyomo.solvers.contract import SolverContract
+    from conformance import SolverContract
 
     class TestMySolver(SolverContract):
         def make_solver(self):
@@ -14,11 +14,11 @@ it cannot do.
 
 from __future__ import annotations
 
-from lipyomo.solvers.contract.base import ContractBase
-from lipyomo.solvers.contract.control import ControlContract
-from lipyomo.solvers.contract.endings import StatusContract
-from lipyomo.solvers.contract.features import FeatureContract
-from lipyomo.solvers.contract.models import ModelContract
+from conformance.base import ContractBase
+from conformance.control import ControlContract
+from conformance.endings import StatusContract
+from conformance.features import FeatureContract
+from conformance.models import ModelContract
 
 __all__ = [
     "ContractBase",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
+from conformance import instances as known
+from conformance.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.status import SolveStatus
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from conformance import instances as known
+from conformance.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.base.errors import SolverError
-from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.status import SolveStatus
 
 
