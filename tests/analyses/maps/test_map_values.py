@@ -13,7 +13,7 @@ import lipyomo
 import networks
 import oracle
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, map_cells
-from lipyomo.analyses.maps import CellMap, Cells, cells_of, grid, refine_cells
+from lipyomo.analyses.maps import CellMap, Cells, MapSettings, cells_of, grid, refine_cells
 from lipyomo.analyses.maps.ends import Narrowing
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
@@ -372,3 +372,15 @@ def test_what_is_attained_hides_no_bound() -> None:
     cells.attain(np.array([0]), np.array([2.0]), np.array([[0.5]]))
     cells.close(np.array([0]), np.array([1.0]))
     assert (cells.ends.lower, cells.ends.upper) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "silu"])
+def test_batches_close_cells_within_a_gap(activation: str) -> None:
+    """Cells that batches bound by their cutoffs are not searched again for the last digit."""
+    network = smooth(0, (2, 16, 16, 1), activation)
+    told: list[str] = []
+    cells = grid(-2.0, 2.0, (8, 8))
+    settings = MapSettings(0.05, workers=1, progress=lambda now: told.append(now.message))
+    found = map_cells(LipschitzProblem(network, cells.hull), cells, settings)
+    assert not [message for message in told if message.startswith("search")]
+    assert set(found.status) == {"gap"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
+from lipyomo.base.numerics.rounding import gamma
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,8 @@ class Narrowing:
         """Bounds of boxes of cells (N,) at or below these close the boxes."""
         if self._enough is not None:
             return np.full(cell.shape, self._enough)
-        return np.asarray(self._lower[cell] / (1.0 - self._slack))
+        # a little less, so that rounding does not leave a cell open that is closed by its cutoff
+        return np.asarray(self._lower[cell] / (1.0 - self._slack) * (1.0 - gamma(0)))
 
     def leave(self, cell: IntArray, bounds: FloatArray) -> BoolArray:
         """Close boxes whose bounds (N,) are attained; True where that has to be looked at first."""
