@@ -205,3 +205,30 @@ def test_ends_next_to_kinks_are_followed_in_one_search() -> None:
     found = lipyomo.jacobian_ranges(LipschitzProblem(network, Box(-1, 1, 2)), time_limit=300)
     assert found.status is Status.EXACT
     assert found.nodes < 3000  # without that, 10,000 are not enough
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smooth_entries_are_derivatives_along_constant_fields(seed: int) -> None:
+    """Entries of one sign among them; by two searches that share no bound of the objective."""
+    network = smooth(seed, (2, 5, 2), "tanh")
+    box = Box(0.1, 0.6, 2)
+    found = lipyomo.jacobian_ranges(LipschitzProblem(network, box))
+    assert found.status == "exact"
+    for i, j in np.ndindex(2, 2):
+        field = np.zeros((2, 2)), np.eye(2)[j]
+        other = lipyomo.lie_derivative(network, field, box, np.eye(2)[i])
+        entry = found.entries[i][j]
+        assert entry.low[1] == pytest.approx(other.low[1], rel=2e-6, abs=1e-9)
+        assert entry.high[0] == pytest.approx(other.high[0], rel=2e-6, abs=1e-9)
+
+
+def test_smooth_entries_with_workers_are_those_of_one_process() -> None:
+    """What a task needs to know of all entries travels with it."""
+    problem = LipschitzProblem(smooth(0, (2, 6, 2), "silu"), Box(-1, 1, 2))
+    alone, together = (lipyomo.jacobian_ranges(problem, threads=n) for n in (1, 2))
+    assert alone.status == together.status == "exact"
+    for one, other in zip(
+        np.ravel([*alone.entries]).tolist(), np.ravel([*together.entries]).tolist(), strict=True
+    ):
+        assert one.low[1] == pytest.approx(other.low[1], rel=2e-6, abs=1e-9)
+        assert one.high[0] == pytest.approx(other.high[0], rel=2e-6, abs=1e-9)

@@ -27,6 +27,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.rounding import EQUAL, gamma
+from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.base.tolerances import CLOSED, EXACT_TOLERANCE
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.combined import affine_after, parallel
@@ -43,7 +44,12 @@ from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.objectives.params import PARAMS
+from lipyomo.search.spaces.boxes.context import box_bytes
+from lipyomo.search.spaces.boxes.entries import EntriesPipeline, EntriesQuestion
+from lipyomo.search.spaces.boxes.params import Params
+from lipyomo.search.start import searched
 
 End: TypeAlias = tuple[int, ...]
 """A negative (0) or an entry (1), its row, and its column."""
@@ -131,13 +137,16 @@ class EntrySearch:
     def run(self) -> None:
         """Search until all ends are known, or time is over, or Ctrl-C stops the clock."""
         rng = np.random.default_rng(self._settings.seed)
-        domain = self._problem.domain
+        domain, boxed = self._problem.domain, self._boxed
         for x in [domain.center, *domain.sample(rng, PARAMS.starts)]:
-            if self._clock.expired:
+            if self._clock.expired or (boxed and np.isfinite(self.attained).all()):
                 break
             self._look(x)
         self._tell(float((self.proved - self.attained).max()))
         try:
+            if boxed and np.isfinite(self.attained).all():
+                self._search_boxes()
+                return
             self._bound_in_boxes()
             self._search(rng)
         except ProblemError:  # terms as large as the slopes leave the range of float64 numbers
@@ -164,9 +173,38 @@ class EntrySearch:
         )
         excess, boxes = bound_entries(pieces, low, high, self._clock, look)
         self.nodes += boxes
-        room = excess * self._tolerance + self._lost
+        self._take(excess, self._tolerance)
+
+    @property
+    def _boxed(self) -> bool:
+        """Whether boxes of inputs are split: of smooth and mixed networks with few of them."""
+        small = self._problem.reduced.problem
+        fits = ARRAYS * box_bytes(small) <= LARGE
+        few = small.network.input_dim < Params().wide
+        return small.network.smooth and small.domain.is_bounded and few and fits
+
+    def _search_boxes(self) -> None:
+        """One search of all entries."""
+        small = self._problem.reduced
+        tolerance, enough = self._tolerance, CLOSED / EXACT_TOLERANCE
+        question = EntriesQuestion(small.problem, self._rows, tolerance, enough)
+
+        def look(x: FloatArray) -> FloatArray | None:
+            return self.attained if self._look(small.lift_point(x)) is not None else None
+
+        def hear(point: object, excess: float, nodes: int, message: str) -> None:
+            self._tell(max(excess, 0.0) * float(tolerance.max()), nodes, message)
+
+        pipeline = EntriesPipeline(question, self.attained, look, self._settings.seed)
+        found = searched(pipeline, self._settings, self._clock, hear)
+        self.nodes += found.counters.get(NODES, 0)
+        self._take(found.upper, tolerance)
+
+    def _take(self, excess: float, tolerance: FloatArray) -> None:
+        """Take that no entry exceeds by more tolerances what is attained of it."""
+        room = excess * tolerance + self._lost
         above = self.attained + room
-        above += gamma(4) * (np.abs(self.attained) + room)
+        above += gamma(4) * (np.abs(self.attained) + np.abs(room))
         self.proved = np.minimum(self.proved, above)
 
     @property
@@ -241,11 +279,14 @@ class EntrySearch:
     def _done(self) -> bool:
         return not self._open.any()
 
-    def _look(self, x: FloatArray) -> bool:
-        """Take what is attained at a point; True if some end is better than by its tolerance."""
+    def _look(self, x: FloatArray) -> bool | None:
+        """Take what is attained at a point; None if it does not count.
+
+        True if some end is better than by its tolerance.
+        """
         found = derivatives_at(self._problem, x, self._rows)
         if found is None:
-            return False
+            return None
         values = np.stack([-found[1], found[0]])
         better = values > self.attained
         gain = bool((values > self.attained + 0.1 * self._tolerance).any())
@@ -293,7 +334,7 @@ class EntrySearch:
         else:
             evaluations = default_evaluations(joint.reduced.problem) // 8
             found = search_incumbent(joint, rng, evaluations, self._clock)
-        return found is not None and self._look(found.point)
+        return found is not None and bool(self._look(found.point))
 
     def _round(self) -> bool:
         """One search; True if another one is to follow."""
@@ -336,7 +377,7 @@ class EntrySearch:
         self._drop(found.upper, M)
         if found.witness is None:
             return False
-        return self._look(found.witness.point) or best > C * (1.0 + slack)
+        return bool(self._look(found.witness.point)) or best > C * (1.0 + slack)
 
     def _tell(self, gap: float, nodes: int = 0, message: str = "") -> None:
         """Tell the caller the largest size that is attained, and what the widest gap adds to it."""

@@ -6,23 +6,19 @@ objective is ``c . f`` itself, collapsed backwards as a whole over affine bounds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.kinds import each_kind
-from lipyomo.search.engine.protocol import Incumbent, Recipe, Root, Tell
+from lipyomo.search.engine.protocol import Recipe, Root, Tell
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.points import best_start, challenged
-from lipyomo.search.spaces.boxes.bound import Bounded, gaps_of
-from lipyomo.search.spaces.boxes.boxes import Boxes, at_faces, joined
+from lipyomo.search.spaces.boxes.bound import Bounded, under
+from lipyomo.search.spaces.boxes.boxes import Boxes, at_faces
 from lipyomo.search.spaces.boxes.bundled import BundlePipeline, Task
 from lipyomo.search.spaces.boxes.collapse import Above
-from lipyomo.search.spaces.boxes.confine import confined
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
 from lipyomo.search.spaces.boxes.relax import Relaxation, relaxed
@@ -85,25 +81,15 @@ class SmoothPipeline(BundlePipeline):
         found = self._bounds_of(whole, self.cutoff(self._best.value)).boxes
         return Root(self.adopt(self.settle([found], self.cutoff(self._best.value))))
 
-    def improve(self, effort: float, seeds: Sequence[Boxes], clock: Clock) -> Incumbent | None:
-        """See `search.engine.protocol.Pipeline`: ascents from the middles of the best boxes."""
-        if seeds:
-            boxes = joined(seeds)
-            first = np.argsort(-boxes.bounds, kind="stable")[: self._question.params.starts]
-            middles = boxes.take(first).middle
-            found = best_start(self._question, self._rng, clock, middles)
-            self._best = max(self._best, found, key=lambda one: one.value)
-        return self._best
+    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
+        found = best_start(self._question, self._rng, clock, boxes.middle)
+        self._best = max(self._best, found, key=lambda one: one.value)
 
 
 def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     """Boxes with bounds of the value, and what these owe to each input and phase."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
-    above = collapsed(known)
-    cutoffs = np.full(len(boxes), cutoff)
-    top = confined(known, above, cutoffs)
-    boxes = replace(boxes, scores=gaps_of(known, above))
-    return Bounded.of(boxes, top, top.top, above.v, cutoffs)
+    return under(known, collapsed(known), np.full(len(boxes), cutoff))
 
 
 def collapsed(known: Relaxation) -> Above:

@@ -54,9 +54,8 @@ class SmoothNearestPipeline(SmoothPipeline):
             self._challenge(self._best.point)
         return self._from_all()
 
-    def improve(self, effort: float, seeds: object, clock: Clock) -> Incumbent | None:
-        """See `lipyomo.search.engine.protocol.Pipeline`: boxes show where the points are."""
-        return self._best
+    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
+        """Nothing to do: boxes show where the points are."""
 
     def _met(self, value: float) -> float:
         return met(value, self._nearest)

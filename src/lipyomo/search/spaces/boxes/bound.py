@@ -96,6 +96,13 @@ def bounded(
     return Bounded.of(boxes, top, rest.norm(top.top), above.v, cutoffs)
 
 
+def under(known: Relaxation, above: Above, cutoffs: FloatArray) -> Bounded:
+    """Boxes with the bounds and scores of an objective that lies below an affine function."""
+    top = confined(known, above, cutoffs)
+    boxes = replace(known.boxes, scores=gaps_of(known, above))
+    return Bounded.of(boxes, top, top.top, above.v, cutoffs)
+
+
 INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0
 """Shares of a box's width, irrational: its points there are on no kink, as its middle often is."""
 

@@ -55,6 +55,7 @@ class BundlePipeline(Pipeline[Boxes, Task]):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._best, self._floor = Incumbent(), -math.inf
+        self._effort, self._turn = 0.0, 1.0
 
     # -- what differs ------------------------------------------------------------------------------
 
@@ -73,6 +74,10 @@ class BundlePipeline(Pipeline[Boxes, Task]):
     @abstractmethod
     def _challenge(self, point: FloatArray) -> bool:
         """Whether what is proved to be attained at `point` is the best so far."""
+
+    @abstractmethod
+    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
+        """Ascend from the middles of boxes, and take what is found."""
 
     def _looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
         """After a look at boxes, and what was left of them: the best point, to be challenged still.
@@ -175,6 +180,19 @@ class BundlePipeline(Pipeline[Boxes, Task]):
                 left.append(node.take(~done) if done.any() else node)
         return Outcome(returned=tuple(left), closed=closed)
 
+    def improve(self, effort: float, seeds: Sequence[Boxes], clock: Clock) -> Incumbent | None:
+        """See `lipyomo.search.engine.protocol.Pipeline`.
+
+        Ascents begin at the middles of the best boxes, more rarely the longer the search lasts.
+        """
+        self._effort += effort
+        if self._effort >= self._turn and seeds:
+            self._turn = max(self._turn, self._effort) * self._context.params.pause
+            first = joined(seeds)
+            order = np.argsort(-first.bounds, kind="stable")[: self._context.params.again]
+            self._ascend_from(first.take(order), clock)
+        return self._best
+
     # -- checkpoints -------------------------------------------------------------------------------
 
     def encode(self, nodes: Sequence[Boxes]) -> Arrays:
@@ -184,6 +202,7 @@ class BundlePipeline(Pipeline[Boxes, Task]):
         return {f"boxes.{name}": array for name, array in whole.encode().items()} | {
             "sizes": np.array([len(node) for node in nodes], dtype=np.int64),
             "best": np.zeros((0, self._context.inputs)) if point is None else point[None],
+            "course": np.array([self._effort, self._turn, self._floor]),
         }
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
@@ -193,6 +212,7 @@ class BundlePipeline(Pipeline[Boxes, Task]):
         nodes = tuple(
             whole.take(slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)
         )
+        self._effort, self._turn, self._floor = arrays["course"].tolist()
         for point in arrays["best"]:
             self._challenge(point)
         return Outcome(nodes, best=self._best)

@@ -94,7 +94,9 @@ class Context:
     features: Features | None = None
 
     @classmethod
-    def of(cls, question: Question, featured: bool = False) -> Context:
+    def of(
+        cls, question: Question, featured: bool = False, targets: Targets | None = None
+    ) -> Context:
         """The context of a question.
 
         Parameters
@@ -102,6 +104,8 @@ class Context:
         question : Question
         featured : bool, optional
             Whether boxes may have ends for what the first layer sees, where that is less.
+        targets : Targets, optional
+            By default those of the problem's norms.
 
         Raises
         ------
@@ -134,7 +138,8 @@ class Context:
             stages[0] = replace(
                 stages[0], weight=found.weight, sizes=abs(found.weight), bias=found.bias, off=off
             )
-        return cls(question, targets_of(question.problem), tuple(stages), unit, found)
+        targets = targets or targets_of(question.problem)
+        return cls(question, targets, tuple(stages), unit, found)
 
     @property
     def params(self) -> Params:

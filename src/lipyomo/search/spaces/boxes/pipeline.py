@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray, keep_memory
 from lipyomo.base.clock import Clock
 from lipyomo.primal.regions.witness import make_witness
-from lipyomo.search.engine.protocol import Arrays, Incumbent, Outcome, Recipe, Root, Tell
+from lipyomo.search.engine.protocol import Incumbent, Outcome, Recipe, Root, Tell
 from lipyomo.search.spaces.boxes.ascent import ascended
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
 from lipyomo.search.spaces.boxes.boxes import Boxes, bundles, joined
@@ -45,7 +43,6 @@ class Pipeline(BundlePipeline):
         featured = self._context.features is not None
         self._plain = Context.of(question) if featured else self._context
         self._rng = np.random.default_rng(seed)
-        self._effort, self._turn = 0.0, 1.0
 
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -144,18 +141,8 @@ class Pipeline(BundlePipeline):
 
     # -- points ------------------------------------------------------------------------------------
 
-    def improve(self, effort: float, seeds: Sequence[Boxes], clock: Clock) -> Incumbent | None:
-        """See `lipyomo.search.engine.protocol.Pipeline`.
-
-        Ascents begin at the middles of the best boxes, more rarely the longer the search lasts.
-        """
-        self._effort += effort
-        if self._effort >= self._turn and seeds:
-            self._turn = max(self._turn, self._effort) * self._context.params.pause
-            first = joined(seeds)
-            order = np.argsort(-first.bounds, kind="stable")[: self._context.params.again]
-            self._look(first.take(order).middle, clock)
-        return self._best
+    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
+        self._look(boxes.middle, clock)
 
     def _look(self, points: FloatArray, clock: Clock) -> None:
         """Ascend from the best of some points, and take what is found."""
@@ -193,15 +180,3 @@ class Pipeline(BundlePipeline):
                 self._best = Incumbent(found.value, y)
                 return True
         return False
-
-    # -- checkpoints -------------------------------------------------------------------------------
-
-    def encode(self, nodes: Sequence[Boxes]) -> Arrays:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        course = np.array([self._effort, self._turn, self._floor])
-        return super().encode(nodes) | {"course": course}
-
-    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        self._effort, self._turn, self._floor = arrays["course"].tolist()
-        return super().decode(arrays)

@@ -58,6 +58,16 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
     return Slopes(values, functionals, directions, units)
 
 
+def along(
+    context: Context, points: FloatArray, functionals: FloatArray, directions: FloatArray
+) -> Slopes:
+    """``y . J(x) v`` at points (N, d), each with its own functional (N, n_L) and direction."""
+    units, t = _units(context, points), directions
+    for stage, (_, slope) in zip(context.stages, units, strict=True):
+        t = slope * (t @ stage.along.T)
+    return Slopes((t * functionals).sum(axis=1), functionals, directions, units)
+
+
 def jacobians(
     context: Context, points: FloatArray, rows: FloatArray, phases: Phases | None = None
 ) -> FloatArray:
