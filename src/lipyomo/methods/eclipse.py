@@ -6,7 +6,7 @@ import math
 
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
-from lipyomo.methods.support import domain_bounds, fall_back, product_bound, root_bounds
+from lipyomo.methods.support import deep_bounds, domain_bounds, fall_back, product_bound, root_bounds
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 
@@ -19,9 +19,16 @@ from lipyomo.problems.run import Run
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """Carry an ellipsoid of tangents from the inputs to the outputs."""
+    """Carry an ellipsoid of tangents from the inputs to the outputs.
+
+    Of deep networks only the signal of one layer at a time is kept, and majorants are carried from
+    the outputs to the inputs, too: the lower bound of both counts.
+    """
     product_bound(run)
     bounds = domain_bounds(run)
+    if (chain := deep_bounds(run, bounds)) is not None:
+        run.drop_upper(chain.run(clock=run.clock, closed_only=True).value)
+        return run.result()
     if not form_fits(run, bounds.phases):
         fall_back(run, bounds)
         return run.result(done=False)

@@ -27,6 +27,7 @@ from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.semidefinite.chain_root import ChainBounds, chain_bounds
 from lipyomo.relaxations.semidefinite.root import (
     RootBounds,
     root_cost,
@@ -200,7 +201,12 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
     """
     joint_first(cascade, clock)
     steps = 0
-    if form_fits(run, cascade.bounds.phases):
+    if (chain := deep_bounds(run, cascade.bounds, cascade)) is not None:
+        chain = chain.run(clock=clock, report=run.drop_upper)
+        cascade.tighten(chain.upper)
+        run.drop_upper(chain.value)
+        steps = chain.steps
+    elif form_fits(run, cascade.bounds.phases):
         try:
             root = root_bounds(run, cascade.bounds, cascade)
         except MethodError as error:
@@ -212,6 +218,23 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
     cascade.run(("joint",))
     run.drop_upper(cascade.value)
     return steps
+
+
+def deep_bounds(
+    run: Run, bounds: LayerBounds, cascade: Cascade | None = None
+) -> ChainBounds | None:
+    """Semidefinite bounds of the reduced problem layer by layer, not begun yet.
+
+    None where these serve no purpose, or are not much cheaper than `root_bounds`; parameters are
+    those of it.
+    """
+    small = switched(run, bounds)
+    try:
+        targets = semidefinite_targets(small)
+    except MethodError:
+        return None
+    known = np.full(targets.count, np.inf) if cascade is None else cascade.bounds_of(targets)
+    return chain_bounds(small, bounds.phases, targets, known)
 
 
 def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -> RootBounds:

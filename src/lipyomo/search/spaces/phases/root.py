@@ -14,6 +14,7 @@ from lipyomo.networks.phases import OPEN, flat
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pairs
 from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.relaxations.semidefinite.chain_root import chain_bounds
 from lipyomo.relaxations.semidefinite.root import RootBounds, root_cost, tighten_root
 from lipyomo.search.spaces.phases.bound import with_root
 from lipyomo.search.spaces.phases.context import Context
@@ -111,6 +112,12 @@ def _descended(
         cascade.run(("joint",))
         return _taken_over(context, node, cascade), None
     norm = context.problem.output_norm
+    chain = chain_bounds(cascade.problem, cascade.bounds.phases, cascade.targets, cascade.upper)
+    if chain is not None:  # quick, and a tree over so many units comes late
+        search()
+        chain = chain.run(context.cutoff(points.best.value), clock, report)
+        cascade.tighten(chain.upper)
+        node = _taken_over(context, node, cascade)
     root = RootBounds.of(
         context.system, context.targets, node.phases, node.proved, norm, bounder=context.bounder
     )

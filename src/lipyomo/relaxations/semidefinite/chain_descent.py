@@ -1,0 +1,170 @@
+"""Lowering the bound of a chain along its central path.
+
+The multipliers' scale is fixed by that of the outputs, and the inputs' scale is the best one at
+every trial, so that a trial only has to keep each Q_i definite.  Multipliers of units that are
+hardly seen have next to no influence, and would grow without end: the barrier holds each below some
+hundred times where it began.  Any iterate is an answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.relaxations.semidefinite.chain import Chain, Point
+from lipyomo.relaxations.semidefinite.chain_starts import start
+
+_FIRST = 0.01
+"""First weight of the barrier, as a share of what is central for the inputs alone."""
+_CAP = 10.0
+"""Times its start at which a multiplier costs as much as the barrier gives."""
+_AHEAD = 0.5
+"""Share of mu that a prediction takes off at most; less where the bound would rise."""
+_MOST = 200
+"""Steps: only numbers that do not converge take so many."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChainDescent:
+    """The way down; a value that can be taken up again.
+
+    Attributes
+    ----------
+    chain : Chain
+    point : Point or None
+        Where it is; None if no definite matrix was found.
+    best : Point or None
+        The least bound so far.
+    done : bool
+        Whether nothing more is to be gained.
+    tolerance : float
+        Done when mu times the order is less than this share of tau.
+    mu : float
+        Weight of the barrier.
+    prices : ndarray, shape (N,)
+        What a multiplier costs, as a share of mu.
+    near : float
+        Squared decrement, in mu, of points that count as central.
+    steps : int
+    seconds : float
+        What the longest step took.
+    """
+
+    chain: Chain
+    point: Point | None
+    best: Point | None
+    done: bool
+    tolerance: float = 1e-3
+    mu: float = 0.0
+    prices: FloatArray | None = None
+    near: float = 1.0
+    steps: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def begun(cls, chain: Chain, tolerance: float = 1e-3) -> ChainDescent:
+        """A descent before its first step, from closed forms."""
+        point = start(chain)
+        if point is None:
+            return cls(chain, None, None, done=True)
+        mu = _FIRST * 0.25 * point.value**2 / chain.inputs
+        return cls(chain, point, point, False, tolerance, mu, 1.0 / (_CAP * point.lam))
+
+    @property
+    def value(self) -> float:
+        """The least bound so far, in floating point."""
+        return np.inf if self.best is None else self.best.value
+
+    def lowered(
+        self, target: float = 0.0, stop: Callable[[ChainDescent], bool] | None = None
+    ) -> ChainDescent:
+        """Go on until the bound meets `target` or is optimal, or `stop` says so."""
+        now = self
+        while not now.done and now.value > target and not (stop is not None and stop(now)):
+            began = time.perf_counter()
+            now = now._stepped()
+            now = replace(now, seconds=max(now.seconds, time.perf_counter() - began))
+        return now
+
+    def _stepped(self) -> ChainDescent:
+        """A step of Newton's method, or to a smaller mu."""
+        assert self.point is not None
+        assert self.prices is not None
+        point, mu = self.point, self.mu
+        if self.steps >= _MOST:
+            return replace(self, done=True)
+        now = replace(self, steps=self.steps + 1)
+        first = 1 if self.chain.euclidean else self.chain.inputs
+        gradient, hessian = self.chain.derivatives(point)
+        y = np.concatenate([point.zeta[:first], point.lam])
+        gradient[first:] -= self.prices
+        cost = np.zeros(y.size)
+        cost[:first] = 1.0
+        hessian *= mu * y[:, None] * y
+        hessian[np.diag_indices_from(hessian)] *= 1.0 + 1e-14
+        try:
+            factor = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return replace(now, done=True)
+        slopes = y * (cost - mu * gradient)
+        step = -cho_solve(factor, slopes)
+        decrement = -float(slopes @ step)
+        if decrement < self.near * mu:
+            now = now._noted(point)
+            if mu * self.chain.order < self.tolerance * point.tau:
+                return replace(now, done=True)
+            return now._predicted(step, -mu * cho_solve(factor, y * gradient))
+        return now._searched(step, decrement)
+
+    def _noted(self, point: Point) -> ChainDescent:
+        """At another point."""
+        assert self.best is not None
+        best = point if point.value < self.best.value else self.best
+        return replace(self, point=point, best=best)
+
+    def _merit(self, point: Point) -> float:
+        """The barrier function."""
+        return point.tau - self.mu * (point.logdet - float(self.prices @ point.lam))
+
+    def _moved(self, step: FloatArray, mu: float) -> Point | None:
+        """The point after a relative step."""
+        assert self.point is not None
+        chain, point = self.chain, self.point
+        if chain.euclidean:
+            return chain.at(point.lam * (1.0 + step[1:]), mu, np.ones(chain.inputs))
+        zeta = point.zeta * (1.0 + step[: chain.inputs])
+        if not zeta.min() > 0.0:
+            return None
+        return chain.at(point.lam * (1.0 + step[chain.inputs :]), mu, zeta / zeta.sum())
+
+    def _predicted(self, centre: FloatArray, tangent: FloatArray) -> ChainDescent:
+        """A point near the path at a smaller mu."""
+        assert self.point is not None
+        share = _AHEAD
+        while share > 0.05:
+            mu = self.mu * (1.0 - share)
+            found = self._moved(centre + share * tangent, mu)
+            if found is not None and found.value < 1.05 * self.point.value:
+                return replace(self._noted(found), mu=mu)
+            share *= 0.75
+        mu = 0.5 * self.mu
+        found = self._moved(np.zeros(centre.size), mu)
+        return replace(self if found is None else self._noted(found), mu=mu)
+
+    def _searched(self, step: FloatArray, decrement: float) -> ChainDescent:
+        """A Newton step, halved until the barrier function falls enough."""
+        assert self.point is not None
+        before, length = self._merit(self.point), 1.0
+        while length > 1e-7:
+            found = self._moved(length * step, self.mu)
+            if found is not None and self._merit(found) < before - 0.1 * length * decrement:
+                return self._noted(found)
+            length *= 0.5
+        # rounding hides what is left to gain at this mu
+        near = max(self.near, 2.0 * decrement / self.mu)
+        return replace(self, near=near, done=near > 50.0)

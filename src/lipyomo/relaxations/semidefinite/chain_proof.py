@@ -1,0 +1,327 @@
+"""A proved bound from the multipliers of a chain, one verified Cholesky factorisation a layer.
+
+Majorants ``R_i`` of the Riccati matrices are carried from the outputs to the inputs (see
+`lipyomo.relaxations.semidefinite.chain`).  Each is a matrix of numbers as they stand, such that
+
+    [[R_{i-1} - F^T R_i F, -G^T],       Q = diag(lambda) - H R_i H,
+     [-G,                   Q  ]]       G = diag(lambda) A / 2 + H R_i F
+
+is positive definite for the exact weights: then ``y_{i-1}^T R_{i-1} y_{i-1}`` is at least
+``y_i^T R_i y_i`` and all ``lambda_k s_k (u_k - s_k)`` of the layer, which no tangent makes negative.
+So ``|M J v|^2 / 4 <= v^T R_0 v``, whose largest value over the ball is verified last.
+
+Each matrix is scaled by powers of two to a diagonal of about one, in which numbers do not round: the
+majorants of twenty layers may grow by fifteen orders of magnitude.  What rounding may have changed
+in a matrix is bounded in the Frobenius norm by sums of absolute terms, and taken from its diagonal
+before it is factorised (Rump, "Verification of positive definiteness", BIT 46, 2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, dense
+from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
+from lipyomo.networks.network import Layer
+from lipyomo.problems.affine.signal import UnitMap
+from lipyomo.relaxations.semidefinite.chain import Step, eliminated
+from lipyomo.relaxations.semidefinite.definite import (
+    cholesky_or_none,
+    cholesky_slack,
+    proved_shift,
+)
+
+_LEAST = 1e-13
+"""First share of a majorant's diagonal that is added to it; the factorisation may need more."""
+_GROWTH = 8.0
+_MOST = 1e-3
+"""Largest share: a matrix that needs more is not definite for all that is known."""
+_FLOOR = 1e-14
+"""Least entry of the diagonal that is added to, as a share of the largest."""
+_SMALL, _LARGE = 1e-140, 1e140
+"""Magnitudes of majorants within which products neither overflow nor vanish."""
+_STEEP = 1e20
+"""Magnitude of weights above which nothing is proved, for the same reason."""
+_VANISHED = 1e-100
+"""Room for what vanished in the products of a scaled matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layered:
+    """A network under phases as it was given: no layers are multiplied, no inputs rotated.
+
+    Attributes
+    ----------
+    layers : sequence of Layer
+        The hidden ones.
+    unit_maps : sequence of UnitMap
+        One a layer.
+    head, head_errors : ndarray, shape (m, n)
+        M, and what its entries may be off by.
+    euclidean : bool
+        The ball of directions: Euclidean, or the cube.
+    """
+
+    layers: Sequence[Layer]
+    unit_maps: Sequence[UnitMap]
+    head: FloatArray
+    head_errors: FloatArray
+    euclidean: bool
+
+
+def proved_bound(network: Layered, lam: FloatArray, shape: FloatArray | None) -> float:
+    """Proved upper bound of ``|M J v|`` over the ball; infinite if the multipliers prove nothing.
+
+    Parameters
+    ----------
+    network : Layered
+    lam : ndarray, shape (N,)
+        Multipliers of the open units of all layers.
+    shape : ndarray, shape (d,), or None
+        Proportions of the inputs' multipliers; None where all are equal.
+
+    Returns
+    -------
+    float
+    """
+    with np.errstate(all="ignore"):
+        found = _proved(network, lam, shape)
+    return found if np.isfinite(found) else np.inf
+
+
+def _proved(network: Layered, lam: FloatArray, shape: FloatArray | None) -> float:
+    counts = [each.units.size for each in network.unit_maps]
+    if not (lam.size == sum(counts) and np.isfinite(lam).all() and (lam > 0.0).all()):
+        return np.inf
+    ends = np.cumsum([0, *counts]).tolist()
+    majorant: FloatArray | None = _of_head(network.head, network.head_errors)
+    first = dense(network.layers[0].weight)
+    narrow = first.shape[0] < first.shape[1]
+    for i in reversed(range(len(counts))):
+        weight = dense(network.layers[i].weight)
+        if i == 0 and narrow:  # in its pre-activations, which are fewer than the inputs
+            weight = np.eye(len(weight))
+        if majorant is None:
+            return np.inf
+        step = Step.of(weight, network.unit_maps[i])
+        majorant = before(step, majorant, lam[ends[i] : ends[i + 1]])
+    if majorant is None:
+        return np.inf
+    root = np.ones(first.shape[1]) if shape is None else 1.0 / np.sqrt(shape)
+    tau = 1.0
+    if not network.euclidean:  # D = 1 / root^2 for these very roots
+        tau = float((1.0 / root**2).sum()) * (1.0 + gamma(root.size + 4))
+    elif root.max() != root.min():
+        return np.inf
+    else:
+        root = np.ones(root.size)
+    largest = _largest(majorant, first if narrow else None, root)
+    return 2.0 * float(np.sqrt(tau * largest)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+
+
+def _of_head(head: FloatArray, errors: FloatArray) -> FloatArray:
+    """A majorant of ``M^T M / 4`` for the exact M."""
+    sizes = np.abs(head)
+    found = 0.25 * (head.T @ head)
+    loose = gamma(len(head) + 4) * (sizes.T @ sizes)
+    loose += sizes.T @ errors + errors.T @ sizes + errors.T @ errors
+    # what is dominated by a diagonal is majorised by it
+    spread = np.maximum(loose, loose.T).sum(axis=1) * (1.0 + gamma(2 * len(loose) + 8))
+    found = _symmetric(found)
+    diagonal = found.diagonal() + spread
+    found[np.diag_indices_from(found)] = diagonal * (1.0 + 4.0 * UNIT_ROUNDOFF)
+    return found
+
+
+def before(step: Step, majorant: FloatArray, lam: FloatArray) -> FloatArray | None:
+    """A proved majorant before a layer, from that behind it; None if there is no proof.
+
+    Parameters
+    ----------
+    step : Step
+        Of exact weights; its slopes times weights, and changes of slope, may be rounded once.
+    majorant : ndarray, shape (n, n)
+        Symmetric: these very numbers.
+    lam : ndarray, shape (o,)
+        Positive: these very numbers.
+
+    Returns
+    -------
+    ndarray, shape (p, p), or None
+    """
+    if not (_inside(majorant.diagonal().max()) and _within(step, lam)):
+        return None
+    passed, seen = _behind(step, majorant)
+    if step.count:
+        found = eliminated(step, majorant, lam)
+        if found is None:
+            return None
+        near = _symmetric(found[2])
+    else:
+        near = _symmetric(passed)
+    top = float(near.diagonal().max())
+    if not _inside(top):
+        return None
+    extra = np.maximum(near.diagonal(), _FLOOR * top)
+    joint = _Joint.of(step, majorant, lam, passed, seen, near, extra)
+    share = _LEAST
+    while share < _MOST:
+        tried = near.copy()
+        tried[np.diag_indices_from(tried)] += share * extra
+        if joint.is_definite(tried):
+            return tried
+        share *= _GROWTH
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """The matrix of a layer but for the majorant before it, in lower triangles.
+
+    Attributes
+    ----------
+    passed : ndarray, shape (p, p)
+        ``F^T R_i F``.
+    mixed : ndarray, shape (o, p)
+        G.
+    quadratic : ndarray, shape (o, o)
+        Q.
+    scale : ndarray, shape (p + o,)
+        Powers of two that make the diagonal about one.
+    distance : float
+        How far the exact scaled matrix can be from what is computed, in the Frobenius norm.
+    """
+
+    passed: FloatArray
+    mixed: FloatArray
+    quadratic: FloatArray
+    scale: FloatArray
+    distance: float
+
+    @classmethod
+    def of(
+        cls,
+        step: Step,
+        majorant: FloatArray,
+        lam: FloatArray,
+        passed: FloatArray,
+        seen: FloatArray,
+        near: FloatArray,
+        extra: FloatArray,
+    ) -> _Joint:
+        """With bounds of its rounding, for majorants from `near` to ``near + diag(extra)``."""
+        change, p = step.change, near.shape[0]
+        terms = 2 * step.width + 16
+        halves = 0.5 * lam[:, None] * step.open_rows
+        mixed = halves + change[:, None] * seen
+        inner = change[:, None] * majorant[np.ix_(step.units, step.units)] * change
+        quadratic = -inner
+        quadratic[np.diag_indices_from(quadratic)] += lam
+        sizes_passed, sizes_seen = _behind(step, np.abs(majorant), sizes=True)
+        sizes = np.empty((p + step.count, p + step.count))
+        sizes[:p, :p] = gamma(terms) * sizes_passed + gamma(0) * np.abs(near)
+        sizes[:p, :p][np.diag_indices(p)] += gamma(0) * extra
+        sizes[p:, :p] = gamma(terms) * (np.abs(change)[:, None] * sizes_seen)
+        sizes[p:, :p] += gamma(0) * np.abs(halves)
+        sizes[:p, p:] = sizes[p:, :p].T
+        sizes[p:, p:] = gamma(8) * (np.abs(inner) + np.diag(lam))
+        scale = _powers(np.concatenate([extra, np.maximum(quadratic.diagonal(), 0.0)]))
+        sizes *= scale
+        sizes *= scale[:, None]
+        distance = float(np.linalg.norm(sizes)) * (1.0 + gamma(sizes.size)) + _VANISHED
+        return cls(passed, mixed, quadratic, scale, distance)
+
+    def is_definite(self, majorant: FloatArray) -> bool:
+        """Whether the exact matrix is proved positive definite with this majorant before the layer."""
+        p, size = len(majorant), len(self.scale)
+        matrix = np.zeros((size, size))
+        matrix[:p, :p] = majorant - self.passed
+        matrix[p:, :p] = -self.mixed
+        matrix[p:, p:] = self.quadratic
+        matrix *= self.scale
+        matrix *= self.scale[:, None]
+        diagonal = matrix.diagonal()
+        if not (np.isfinite(matrix).all() and diagonal.min() > 0.0):
+            return False
+        trace = float(diagonal.sum())
+        needed = self.distance + cholesky_slack(trace, size) + gamma(0) * float(diagonal.max())
+        matrix[np.diag_indices(size)] -= needed * (1.0 + gamma(0))
+        return np.isfinite(needed) and cholesky_or_none(matrix.T, overwrite=True) is not None
+
+
+def _behind(
+    step: Step, majorant: FloatArray, sizes: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """``F^T R F`` and the rows of ``R F`` that open units are in; in magnitudes if asked."""
+    rows = np.abs(step.passed_rows) if sizes else step.passed_rows
+    inputs = rows.shape[1]
+    if not step.passed.size:
+        return np.zeros((inputs, inputs)), np.zeros((step.count, inputs))
+    through = majorant[:, step.passed] @ rows
+    return rows.T @ through[step.passed], through[step.units]
+
+
+def _largest(majorant: FloatArray, weight: FloatArray | None, root: FloatArray) -> float:
+    """Proved bound of the largest eigenvalue of ``diag(root) W^T R W diag(root)``; W is I if None.
+
+    With ``R <= L L^T`` that is the square of the norm of ``L^T W diag(root)``.
+    """
+    n = len(majorant)
+    diagonal = majorant.diagonal()
+    extra = np.maximum(diagonal, _FLOOR * diagonal.max())
+    units = _powers(extra)
+    scaled = units[:, None] * majorant * units
+    loose = gamma(n + 8) * 4.0 * n  # |L| |L^T| has rows of lengths one or two
+    shifted = scaled.copy()
+    shifted[np.diag_indices(n)] += loose
+    if not np.isfinite(shifted).all():
+        return np.inf
+    lower = cholesky_or_none(shifted)
+    if lower is None or not np.isfinite(lower).all():
+        return np.inf
+    errors = gamma(n + 8) * float(np.linalg.norm(np.abs(lower) @ np.abs(lower.T)))
+    if not errors + gamma(0) * float(shifted.diagonal().max()) < loose:
+        return np.inf
+    lower = lower / units[:, None]
+    if weight is None:
+        reached, sizes = lower.T * root, np.abs(lower.T) * root
+    else:
+        columns = weight * root
+        reached, sizes = lower.T @ columns, np.abs(lower.T) @ np.abs(columns)
+    off = gamma(n + 8) * float(np.linalg.norm(sizes))
+    gram = _symmetric(reached @ reached.T)
+    if not np.isfinite(gram).all():
+        return np.inf
+    lost = gamma(root.size + 8) * float(np.linalg.norm(np.abs(reached) @ np.abs(reached.T)))
+    top = float(np.linalg.eigvalsh(gram)[-1])
+    gap = -gram
+    gap[np.diag_indices_from(gap)] += top
+    shift = proved_shift(gap, lost + gamma(0) * (abs(top) + float(gram.diagonal().max())))
+    length = np.sqrt(max(top + shift, 0.0)) * (1.0 + gamma(0)) + off + _VANISHED
+    return float(length * length) * (1.0 + gamma(0))
+
+
+def _inside(size: float) -> bool:
+    """Whether products of numbers of this size neither overflow nor vanish."""
+    return bool(_SMALL < size < _LARGE)
+
+
+def _within(step: Step, lam: FloatArray) -> bool:
+    """Whether a layer's numbers are far from overflow, and its multipliers from vanishing."""
+    parts = (step.open_rows, step.passed_rows, step.change)
+    sizes = [float(np.abs(part).max(initial=0.0)) for part in parts]
+    return max(sizes) < _STEEP and (lam.size == 0 or bool(_inside(lam.min()) and _inside(lam.max())))
+
+
+def _powers(sizes: FloatArray) -> FloatArray:
+    """Powers of two about ``1 / sqrt(size)``; one where the size is zero."""
+    exponents = np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1]
+    return np.asarray(np.ldexp(1.0, -(exponents // 2)))
+
+
+def _symmetric(matrix: FloatArray) -> FloatArray:
+    """The symmetric matrix with this lower triangle."""
+    return np.asarray(np.tril(matrix) + np.tril(matrix, -1).T)

@@ -1,0 +1,261 @@
+"""Proved bounds of deep networks, layer by layer: where that is much cheaper than one matrix.
+
+The chain is made from the layers and the phases, and no map of a unit in the inputs is ever formed.
+Targets are lowered one after the other, the one with the largest bound first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, dense
+from lipyomo.base.clock import Clock
+from lipyomo.base.numerics.exactness import product_is_exact
+from lipyomo.base.numerics.pace import pace, seconds_of
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.system.memory import LARGE
+from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.networks.phases import Phases, count_open
+from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.targets import ALL, Targets
+from lipyomo.relaxations.semidefinite.chain import Chain
+from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
+from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
+from lipyomo.relaxations.semidefinite.params import PARAMS
+from lipyomo.relaxations.semidefinite.root import root_cost
+
+_CHEAPER = 4.0
+"""Times that a step must be cheaper than with one matrix: that one knows products of pairs, and its
+multipliers serve the tree."""
+_LONG = 1.0
+"""Seconds that one matrix is predicted to take at least: below, nothing is worth a choice."""
+_LAYERS = 3
+"""Layers with open units from which on a network is deep."""
+_PROOFS = 0.1
+"""Share of the time that proofs on the way down take at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChainBounds:
+    """Proved bounds of all targets: a value, which `run` lowers.
+
+    Attributes
+    ----------
+    layered : Layered
+        The network under its phases; its head belongs to no target yet.
+    targets : Targets
+    heads, errors : ndarray, shape (k, n)
+        The functionals pulled back to the last hidden layer, and what rounding may have changed.
+    upper : ndarray, shape (T,)
+    step_cost, proof_cost : float
+        Seconds of one quiet core that a Newton step and a proof are predicted to take.
+    descents : mapping of int to ChainDescent
+        Of targets that were lowered.
+    finished : frozenset of int
+        Those of which nothing more is to be gained.
+    stopped : bool
+        Whether there was no time for another step.
+    """
+
+    layered: Layered
+    targets: Targets
+    heads: FloatArray
+    errors: FloatArray
+    upper: FloatArray
+    step_cost: float
+    proof_cost: float
+    descents: Mapping[int, ChainDescent] = field(default_factory=dict)
+    finished: frozenset[int] = frozenset()
+    stopped: bool = False
+
+    @classmethod
+    def of(
+        cls, problem: LipschitzProblem, phases: Phases, targets: Targets, known: FloatArray
+    ) -> ChainBounds | None:
+        """Bounds that are not begun yet; None where chains do not serve.
+
+        They serve Euclidean balls and cubes of inputs, and functionals or Euclidean balls of them,
+        without directions.
+
+        Parameters
+        ----------
+        problem : LipschitzProblem
+            With units of two slopes, and without frozen inputs.
+        phases : tuple of ndarray
+        targets : Targets
+        known : ndarray, shape (T,)
+            Bounds that are known already.
+        """
+        network = problem.network
+        whole = targets.rows[0] == ALL
+        if problem.directions is not None or targets.input_norm == "l1" or not network.hidden:
+            return None
+        if whole and problem.output_norm.dual_ball != "round":
+            return None
+        if not count_open(phases) or 8.0 * sum(_entries(problem)) > LARGE:
+            return None
+        unit_maps = unit_maps_of(network.hidden, phases, network.input_dim)
+        head, functionals = network.head.weight, targets.functionals
+        heads = np.asarray(functionals @ head)
+        errors = np.zeros(heads.shape)
+        if not product_is_exact(functionals, head):
+            errors = gamma(network.output_dim) * np.asarray(np.abs(functionals) @ abs(head))
+        if not heads.any():
+            return None
+        euclidean = targets.input_norm == "l2"
+        layered = Layered(network.hidden, unit_maps, heads, errors, euclidean)
+        step, proof = _costs(unit_maps, network.sizes, len(heads) if whole else 1, euclidean)
+        return cls(layered, targets, heads, errors, known.copy(), step, proof)
+
+    @property
+    def value(self) -> float:
+        """Upper bound of all targets."""
+        return float(self.upper.max(initial=0.0))
+
+    @property
+    def steps(self) -> int:
+        """Steps so far."""
+        return sum(descent.steps for descent in self.descents.values())
+
+    @property
+    def done(self) -> bool:
+        """Whether the largest bound is as low as it gets."""
+        return int(np.argmax(self.upper)) in self.finished
+
+    def run(
+        self,
+        cutoff: float = 0.0,
+        clock: Clock | None = None,
+        report: Callable[[float], object] | None = None,
+        closed_only: bool = False,
+    ) -> ChainBounds:
+        """Lower the bounds until the largest one is minimal, or below `cutoff`, or time is up.
+
+        Parameters
+        ----------
+        cutoff : float, optional
+            Bounds at or below it need not be lowered.
+        clock : Clock, optional
+            What does not fit into its time is left out.
+        report : callable, optional
+            Called with `value` whenever it has dropped.
+        closed_only : bool, optional
+            Whether the bounds in closed form are all that is wanted.
+        """
+        clock, report = clock or Clock(), report or (lambda value: None)
+        now = self
+        while not now.done and now.value > cutoff:
+            now = now._lowered(int(np.argmax(now.upper)), cutoff, clock, report, closed_only)
+            if now.stopped:
+                break
+        return now
+
+    def _lowered(
+        self,
+        target: int,
+        cutoff: float,
+        clock: Clock,
+        report: Callable[[float], object],
+        closed_only: bool,
+    ) -> ChainBounds:
+        """With the bound of one target lowered until another one has the largest."""
+        row = int(self.targets.rows[target])
+        rows = slice(None) if row == ALL else slice(row, row + 1)
+        layered = replace(self.layered, head=self.heads[rows], head_errors=self.errors[rows])
+        descent = self.descents.get(target)
+        if descent is None:
+            if not clock.fits(self.step_cost + self.proof_cost):
+                return replace(self, stopped=True)
+            if not layered.head.any():
+                return replace(self, finished=self.finished | {target})
+            chain = Chain.of(layered.layers, layered.unit_maps, layered.head, layered.euclidean)
+            descent = ChainDescent.begun(chain)
+        others = float(np.delete(self.upper, target).max(initial=0.0))
+        aim = max(cutoff, others) * (1.0 - EXACT_TOLERANCE)
+        now, proved, took = self, np.inf, self.proof_cost * pace()
+        while descent.best is not None:
+            if descent.value < proved:
+                began = time.perf_counter()
+                shape = None if layered.euclidean else descent.best.zeta
+                found = proved_bound(layered, descent.best.lam, shape)
+                took = time.perf_counter() - began
+                proved = min(proved, found)
+                upper = now.upper.copy()
+                upper[target] = min(upper[target], proved)
+                before, now = now.value, replace(now, upper=upper)
+                if now.value < before:
+                    report(now.value)
+            if descent.done or closed_only or descent.value <= aim:
+                break
+            if now._late(descent, took, clock):
+                now = replace(now, stopped=True)
+                break
+            enough = partial(_enough, now, took, time.perf_counter(), clock)
+            descent = descent.lowered(aim, enough)
+        stuck = descent.done or closed_only or now.upper[target] > aim >= descent.value
+        finished = now.finished | {target} if stuck or descent.best is None else now.finished
+        return replace(now, descents={**now.descents, target: descent}, finished=finished)
+
+    def _late(self, descent: ChainDescent, proof: float, clock: Clock) -> bool:
+        """Whether there is no time for a step and a proof; the clock is told."""
+        step = descent.seconds or self.step_cost * pace()
+        late = clock.left <= 1.5 * step + 1.5 * proof
+        if late:
+            clock.curtail()
+        return late
+
+
+def _enough(
+    bounds: ChainBounds, proof: float, began: float, clock: Clock, descent: ChainDescent
+) -> bool:
+    """Whether a descent is to pause: for a proof on the way, or since time is over."""
+    spent = time.perf_counter() - began
+    return bounds._late(descent, proof, clock) or _PROOFS * spent > proof
+
+
+def _entries(problem: LipschitzProblem) -> list[float]:
+    """Entries of the dense weights, and of all that a step forms."""
+    sizes = [float(size) for size in problem.network.sizes]
+    units = sum(sizes[1:-1]) + min(sizes[0], sizes[1])
+    weights = [a * b for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    return [*weights, 6.0 * units**2]
+
+
+def _costs(
+    unit_maps: list[UnitMap], sizes: tuple[int, ...], outputs: int, euclidean: bool
+) -> tuple[float, float]:
+    """Seconds that a Newton step with its trials, and a proof, are predicted to take."""
+    inputs = float(min(sizes[0], sizes[1]) if euclidean else sizes[0])
+    before, columns, step, proof, units = inputs, inputs, 0.0, 0.0, 0.0
+    for unit_map, width in zip(unit_maps, sizes[1:-1], strict=True):
+        n, p, o = float(width), before, float(unit_map.units.size)
+        passed = float(np.count_nonzero(unit_map.slope))
+        trial = o**3 / 3.0 + o * o * p + o * p * p + 2.0 * passed * p * (passed + p + o)
+        step += 2.0 * trial + 4.0 * o**3 + 8.0 * p * p * (o + n) + 2.0 * (2.0 * o + n) * p * columns
+        proof += 3.0 * trial + (p + o) ** 3
+        columns, before, units = columns + 2.0 * o, n, units + o
+    free = units + (1.0 if euclidean else inputs)
+    step += free**3 / 3.0 + 12.0 * inputs**3
+    return seconds_of(step), seconds_of(proof + 4.0 * sizes[0] * sizes[1] ** 2)
+
+
+def chain_bounds(
+    problem: LipschitzProblem, phases: Phases, targets: Targets, known: FloatArray
+) -> ChainBounds | None:
+    """`ChainBounds.of` where they are much cheaper than those by one matrix, else None."""
+    layers = [count_open((phase,)) for phase in phases]
+    if sum(count > 0 for count in layers) < _LAYERS:
+        return None
+    one = root_cost(targets, problem.tangent_network.input_dim, sum(layers), layers)
+    if one.fits and one.full < _LONG:
+        return None
+    found = ChainBounds.of(problem, phases, targets, known)
+    if found is None or (one.fits and _CHEAPER * found.step_cost > one.step):
+        return None
+    return found

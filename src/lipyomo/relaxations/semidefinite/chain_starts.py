@@ -1,0 +1,138 @@
+"""Multipliers of a chain in closed form: forwards with ellipsoids, backwards with majorants.
+
+Forwards is the layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024; see
+`lipyomo.relaxations.semidefinite.ellipsoids`) on the signal of one layer at a time.  Backwards a diagonal
+``D >= H^T P H`` is chosen layer by layer, ``lambda = D / share``: as row sums weighted by the sizes
+that pre-activations have, so that units that are hardly seen get their due.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.relaxations.semidefinite.chain import Chain, Point, Step, eliminated
+from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75)
+"""Shares that are tried, a layer each: with five of them 20 layers begin twice as high."""
+
+_DEAD = 1e-7
+"""Least size of a unit that counts, as a share of the largest: rows of dead units are as good as
+zero, and multipliers in proportion to their inverses would have no centre."""
+
+
+def proportions(chain: Chain) -> FloatArray:
+    """Proportions of zeta to begin with: ones, or for a cube the lengths of the columns."""
+    if chain.euclidean:
+        return np.ones(chain.inputs)
+    first = chain.steps[0]
+    squares = np.square(first.open_rows).sum(axis=0) + np.square(first.passed_rows).sum(axis=0)
+    sizes = np.sqrt(squares)
+    sizes = np.maximum(sizes, _DEAD * sizes.max(initial=0.0)) if sizes.any() else sizes + 1.0
+    return sizes / sizes.sum()
+
+
+def forwards(chain: Chain, share: float = 0.5) -> FloatArray | None:
+    """Multipliers (N,) from the inputs to the outputs; None where numbers overflow.
+
+    Parameters
+    ----------
+    chain : Chain
+    share : float, optional
+        Of the largest multipliers that keep the matrix definite.
+    """
+    signal = np.diag(1.0 / proportions(chain))
+    found = []
+    for step in chain.steps:
+        seen = step.open_rows @ signal
+        block = seen @ step.open_rows.T
+        sums = np.abs(block).sum(axis=1)
+        if not 0.0 < sums.max() < OVERFLOW:
+            return None
+        shape = 1.0 / np.maximum(sums, _DEAD**2 * sums.max())
+        root = np.sqrt(shape)
+        scaled = root[:, None] * block * root
+        top = float(np.linalg.eigvalsh(scaled)[-1])
+        shape, scaled, root = shape / top, scaled / top, root / np.sqrt(top)
+        forward, passed = step.all_passed(), 2.0 * np.sqrt(share) * root
+        joint = 0.5 * (forward @ seen.T) * passed
+        joint[step.units, np.arange(step.count)] += step.change / passed
+        rest = np.eye(step.count) - share * scaled
+        signal = joint @ np.linalg.solve(rest, joint.T) + forward @ signal @ forward.T
+        signal = 0.5 * (signal + signal.T)
+        found.append(4.0 * share * shape)
+    lam = np.concatenate(found)
+    end = float(np.linalg.eigvalsh(chain.head @ signal @ chain.head.T)[-1])
+    return lam * (0.25 * end) if 0.0 < end < OVERFLOW else None
+
+
+def backwards(chain: Chain, sizes: list[FloatArray] | None = None) -> FloatArray | None:
+    """Multipliers (N,) from the outputs to the inputs; None where numbers overflow.
+
+    Parameters
+    ----------
+    chain : Chain
+    sizes : list of ndarray, shapes (p_i, p_i), optional
+        Covariances of the signals before each layer; by default those of half-open units.
+    """
+    before = _half_open(chain) if sizes is None else sizes
+    inner = 0.25 * (chain.head.T @ chain.head)
+    found = []
+    for step, signal in zip(reversed(chain.steps), reversed(before), strict=True):
+        lengths = np.sqrt(np.maximum(((step.open_rows @ signal) * step.open_rows).sum(axis=1), 0.0))
+        lengths = np.maximum(lengths, _DEAD * lengths.max(initial=0.0))
+        if not lengths.max() > 0.0:
+            lengths = np.ones(step.count)
+        block = step.change[:, None] * inner[np.ix_(step.units, step.units)] * step.change
+        rows = np.abs(block) @ lengths
+        if not 0.0 < rows.max() < OVERFLOW:
+            return None
+        shape = np.maximum(rows, 1e-12 * rows.max()) / lengths
+        root = 1.0 / np.sqrt(shape)
+        shape = shape * max(float(np.linalg.eigvalsh(root[:, None] * block * root)[-1]), 1e-9)
+        tried = [_tried(step, inner, shape / share, signal) for share in SHARES]
+        best = min(tried, key=lambda each: each[0])
+        if not np.isfinite(best[0]):
+            return None
+        found.append(best[1])
+        inner = 0.5 * (best[2] + best[2].T)
+    return np.concatenate(found[::-1])
+
+
+def _tried(
+    step: Step, inner: FloatArray, lam: FloatArray, signal: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """The mean of the form before a layer, multipliers, and that form."""
+    found = eliminated(step, inner, lam)
+    if found is None:
+        return np.inf, lam, inner
+    return float((found[2] * signal).sum()), lam, found[2]
+
+
+def _half_open(chain: Chain) -> list[FloatArray]:
+    """Covariances before each layer with all open units halfway, scaled to traces of one a unit."""
+    found = [np.eye(chain.inputs)]
+    for step in chain.steps[:-1]:
+        forward = step.forward(0.5 * step.open_rows)
+        after = forward @ found[-1] @ forward.T
+        size = np.trace(after) / len(after)
+        found.append(after / size if size > 0.0 else np.eye(len(after)))
+    return found
+
+
+def start(chain: Chain) -> Point | None:
+    """The best point in closed form; None if numbers overflow everywhere."""
+    shape = proportions(chain)
+
+    def at(lam: FloatArray | None) -> Point | None:
+        if lam is None:
+            return None
+        return chain.at(lam, None, shape)
+
+    points = [at(forwards(chain)), at(backwards(chain))]
+    best = min((p for p in points if p is not None), key=lambda p: p.value, default=None)
+    if best is not None:
+        again = at(backwards(chain, chain.sizes(best)))
+        best = again if again is not None and again.value < best.value else best
+    return best
