@@ -6,7 +6,13 @@ import math
 
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
-from lipyomo.methods.support import deep_bounds, domain_bounds, fall_back, product_bound, root_bounds
+from lipyomo.methods.support import (
+    deep_bounds,
+    domain_bounds,
+    fall_back,
+    product_bound,
+    root_bounds,
+)
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 

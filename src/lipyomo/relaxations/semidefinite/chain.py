@@ -17,8 +17,9 @@ from the outputs to the inputs, it is ``y_i^T P_i y_i`` with P_L = M^T M / 4 and
 
 as long as every Q_i is positive definite.  So ``|M J v| <= 2 sqrt(v^T P_0 v)``, and with
 ``D(zeta) >= P_0`` the constant is at most ``2 sqrt(tau)``: tau is zeta for a Euclidean ball and its
-sum for the cube.  This is the relaxation of `lipyomo.relaxations.semidefinite.kernel` (Fazlyab et al., LipSDP,
-2019) with the outputs' multiplier one, at O(depth width^3) instead of O((depth width)^3).
+sum for the cube.  This is the relaxation of `lipyomo.relaxations.semidefinite.kernel` (Fazlyab et
+al., LipSDP, 2019) with the outputs' multiplier one, at O(depth width^3) instead of O((depth
+width)^3).
 
 One sweep back from the inputs gives the covariances of all signals under the inverse of the whole
 matrix, and with them the gradient and the exact Hessian of its log-determinant.
@@ -29,13 +30,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 
-from lipyomo.problems.affine.signal import UnitMap
 from lipyomo.base.arrays import FloatArray, IntArray, dense
 from lipyomo.networks.network import Layer
+from lipyomo.problems.affine.signal import UnitMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,36 +212,17 @@ class Chain:
     def spans(self) -> tuple[slice, ...]:
         """Where the open units of each layer are among all."""
         ends = np.cumsum([0, *(step.count for step in self.steps)]).tolist()
-        return tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(a, b) for a, b in pairwise(ends))
 
     @property
     def units(self) -> int:
         """Open units N."""
-        return self.spans[-1].stop
+        return int(self.spans[-1].stop)
 
     @property
     def order(self) -> int:
         """Order of the matrix that need not be formed."""
         return self.inputs + self.units
-
-    @property
-    def evaluation_cost(self) -> float:
-        """About how many operations a recursion takes."""
-        cost = 4.0 * self.inputs**3
-        for step in self.steps:
-            n, p, o, c = step.width, step.open_rows.shape[1], step.count, step.passed.size
-            cost += o**3 / 3.0 + o * o * p + o * p * p + 2.0 * c * p * (c + p + o) + n * o
-        return cost
-
-    @property
-    def newton_cost(self) -> float:
-        """About how many operations gradient and Hessian take, and a solution with the latter."""
-        cost, columns = 2.0 * float(self.units + self.inputs) ** 3 / 6.0, float(self.inputs)
-        for step in self.steps:
-            n, p, o = step.width, step.open_rows.shape[1], step.count
-            cost += 4.0 * o**3 + 8.0 * p * p * (o + n) + 2.0 * (2.0 * o + n) * p * columns
-            columns += 2.0 * o
-        return cost
 
     def at(self, lam: FloatArray, mu: float | None, shape: FloatArray) -> Point | None:
         """The recursion at some multipliers.
@@ -270,7 +253,7 @@ class Chain:
             factors.append((lower, scaled))
             logdet += 2.0 * float(np.log(lower.diagonal()).sum())
         root = 1.0 / np.sqrt(shape)
-        values = np.linalg.eigvalsh(root[:, None] * inner * root)
+        values = np.asarray(np.linalg.eigvalsh(root[:, None] * inner * root), dtype=np.float64)
         top = max(float(values[-1]), np.finfo(np.float64).tiny)
         tau = best_scale(values, top, top / len(values) if mu is None else mu)
         zeta = tau * shape
@@ -290,6 +273,17 @@ class Chain:
             forward = step.forward(solved(lower, scaled))
             noise = step.spread(step.spread(inverse(lower)).T)
             found.append(forward @ found[-1] @ forward.T + noise)
+        return found
+
+    def slopes(self, point: Point) -> FloatArray:
+        """Derivatives (N,) of the log-determinant by lambda alone, without a Hessian."""
+        found, before = np.empty(self.units), inverse(point.slack)
+        for step, span, (lower, scaled) in zip(self.steps, self.spans, point.factors, strict=True):
+            passed, noise = solved(lower, scaled), inverse(lower)
+            left = passed - step.open_rows
+            found[span] = ((passed @ before) * left).sum(axis=1) + noise.diagonal()
+            forward = step.forward(passed)
+            before = forward @ before @ forward.T + step.spread(step.spread(noise).T)
         return found
 
     def derivatives(self, point: Point) -> tuple[FloatArray, FloatArray]:
@@ -386,7 +380,7 @@ def best_scale(values: FloatArray, top: float, mu: float) -> float:
     found = top + mu
     for _ in range(60):
         gaps = 1.0 / (found - values)
-        change = (mu * gaps.sum() - 1.0) / (mu * (gaps * gaps).sum())
+        change = (mu * float(gaps.sum()) - 1.0) / (mu * float((gaps * gaps).sum()))
         nearer = found + change
         if not nearer > top:
             nearer = 0.5 * (found + top)
@@ -405,7 +399,7 @@ def cholesky(matrix: FloatArray) -> FloatArray | None:
 def inverse(lower: FloatArray) -> FloatArray:
     """The inverse of a matrix, from its lower Cholesky factor."""
     half = np.asarray(dpotri(lower, lower=1)[0])
-    return np.tril(half) + np.tril(half, -1).T
+    return np.asarray(np.tril(half) + np.tril(half, -1).T)
 
 
 def solved(lower: FloatArray, scaled: FloatArray) -> FloatArray:

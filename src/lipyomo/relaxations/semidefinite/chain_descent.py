@@ -2,15 +2,18 @@
 
 The multipliers' scale is fixed by that of the outputs, and the inputs' scale is the best one at
 every trial, so that a trial only has to keep each Q_i definite.  Multipliers of units that are
-hardly seen have next to no influence, and would grow without end: the barrier holds each below some
-hundred times where it began.  Any iterate is an answer.
+hardly seen have next to no influence, and would grow without end: they have a price, which holds
+each below some ten times where it began.  Any iterate is an answer.
+
+Closed forms are far from central, and a hundred of Newton's steps, each cut short, would lead
+there: a quasi-Newton method in the multipliers' logarithms does so at a fifth of the cost.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -18,13 +21,19 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.chain import Chain, Point
 from lipyomo.relaxations.semidefinite.chain_starts import start
+from lipyomo.relaxations.semidefinite.quasi_newton import Memory
 
-_FIRST = 0.01
-"""First weight of the barrier, as a share of what is central for the inputs alone."""
+_FIRST = 0.03
+"""First weight of the barrier, as a share of what is central for the inputs alone: with .1 bounds
+fall later, with .01 Newton's steps are cut short."""
 _CAP = 10.0
 """Times its start at which a multiplier costs as much as the barrier gives."""
-_AHEAD = 0.5
+_AHEAD = 0.8
 """Share of mu that a prediction takes off at most; less where the bound would rise."""
+_TURN = 10
+"""Quasi-Newton steps by whose gain together it is decided whether more of them pay."""
+_GAIN = 0.3
+"""Times mu that each of these is to gain."""
 _MOST = 200
 """Steps: only numbers that do not converge take so many."""
 
@@ -48,11 +57,16 @@ class ChainDescent:
         Weight of the barrier.
     prices : ndarray, shape (N,)
         What a multiplier costs, as a share of mu.
+    memory : Memory or None
+        Of the quasi-Newton steps; None once Newton's have begun.
+    merits : tuple of float
+        The barrier function at the last points of those.
     near : float
         Squared decrement, in mu, of points that count as central.
-    steps : int
+    steps, newton : int
+        All, and those by Newton's method.
     seconds : float
-        What the longest step took.
+        What the longest step of its kind took; zero before the first.
     """
 
     chain: Chain
@@ -61,9 +75,12 @@ class ChainDescent:
     done: bool
     tolerance: float = 1e-3
     mu: float = 0.0
-    prices: FloatArray | None = None
+    prices: FloatArray = field(default_factory=lambda: np.zeros(0))
+    memory: Memory | None = None
+    merits: tuple[float, ...] = ()
     near: float = 1.0
     steps: int = 0
+    newton: int = 0
     seconds: float = 0.0
 
     @classmethod
@@ -73,7 +90,8 @@ class ChainDescent:
         if point is None:
             return cls(chain, None, None, done=True)
         mu = _FIRST * 0.25 * point.value**2 / chain.inputs
-        return cls(chain, point, point, False, tolerance, mu, 1.0 / (_CAP * point.lam))
+        prices = 1.0 / (_CAP * point.lam)
+        return cls(chain, point, point, False, tolerance, mu, prices, Memory())
 
     @property
     def value(self) -> float:
@@ -87,18 +105,41 @@ class ChainDescent:
         now = self
         while not now.done and now.value > target and not (stop is not None and stop(now)):
             began = time.perf_counter()
-            now = now._stepped()
-            now = replace(now, seconds=max(now.seconds, time.perf_counter() - began))
+            then = now._stepped() if now.memory is None else now._approached(now.memory)
+            took = max(now.seconds, time.perf_counter() - began)
+            same = (then.memory is None) == (now.memory is None)
+            now = replace(then, seconds=took if same else 0.0)
         return now
+
+    def _approached(self, memory: Memory) -> ChainDescent:
+        """A quasi-Newton step in the logarithms of the multipliers; proportions of zeta stay."""
+        assert self.point is not None
+        point, mu = self.point, self.mu
+        slopes = -mu * point.lam * (self.chain.slopes(point) - self.prices)
+        memory = memory.at(slopes)
+        direction, length = memory.direction(slopes)
+        decrement, before, least = -float(slopes @ direction), self._merit(point), 1e-2 * length
+        shape = point.zeta / point.tau
+        while length > least:
+            found = self.chain.at(point.lam * np.exp(length * direction), mu, shape)
+            if found is not None and self._merit(found) <= before - 0.1 * length * decrement:
+                break
+            length *= 0.5
+        else:
+            return replace(self, memory=None)
+        merits = (*self.merits, before)[-_TURN:]
+        little = len(merits) == _TURN and merits[0] - self._merit(found) < _TURN * _GAIN * mu
+        then = self._noted(found)
+        moved = None if little else memory.moved(length * direction, slopes)
+        return replace(then, memory=moved, merits=merits, steps=self.steps + 1)
 
     def _stepped(self) -> ChainDescent:
         """A step of Newton's method, or to a smaller mu."""
         assert self.point is not None
-        assert self.prices is not None
         point, mu = self.point, self.mu
-        if self.steps >= _MOST:
+        if self.newton >= _MOST:
             return replace(self, done=True)
-        now = replace(self, steps=self.steps + 1)
+        now = replace(self, steps=self.steps + 1, newton=self.newton + 1)
         first = 1 if self.chain.euclidean else self.chain.inputs
         gradient, hessian = self.chain.derivatives(point)
         y = np.concatenate([point.zeta[:first], point.lam])

@@ -7,10 +7,10 @@ Majorants ``R_i`` of the Riccati matrices are carried from the outputs to the in
      [-G,                   Q  ]]       G = diag(lambda) A / 2 + H R_i F
 
 is positive definite for the exact weights: then ``y_{i-1}^T R_{i-1} y_{i-1}`` is at least
-``y_i^T R_i y_i`` and all ``lambda_k s_k (u_k - s_k)`` of the layer, which no tangent makes negative.
+``y_i^T R_i y_i`` and all ``lambda_k s_k (u_k - s_k)`` of the layer, none of which is negative.
 So ``|M J v|^2 / 4 <= v^T R_0 v``, whose largest value over the ball is verified last.
 
-Each matrix is scaled by powers of two to a diagonal of about one, in which numbers do not round: the
+Each matrix is scaled by powers of two, which round nothing, to a diagonal of about one: the
 majorants of twenty layers may grow by fifteen orders of magnitude.  What rounding may have changed
 in a matrix is bounded in the Frobenius norm by sums of absolute terms, and taken from its diagonal
 before it is factorised (Rump, "Verification of positive definiteness", BIT 46, 2006).
@@ -152,7 +152,7 @@ def before(step: Step, majorant: FloatArray, lam: FloatArray) -> FloatArray | No
     -------
     ndarray, shape (p, p), or None
     """
-    if not (_inside(majorant.diagonal().max()) and _within(step, lam)):
+    if not (_inside(float(majorant.diagonal().max())) and _within(step, lam)):
         return None
     passed, seen = _behind(step, majorant)
     if step.count:
@@ -235,7 +235,7 @@ class _Joint:
         return cls(passed, mixed, quadratic, scale, distance)
 
     def is_definite(self, majorant: FloatArray) -> bool:
-        """Whether the exact matrix is proved positive definite with this majorant before the layer."""
+        """Whether the exact matrix is proved definite with this majorant before the layer."""
         p, size = len(majorant), len(self.scale)
         matrix = np.zeros((size, size))
         matrix[:p, :p] = majorant - self.passed
@@ -252,9 +252,7 @@ class _Joint:
         return np.isfinite(needed) and cholesky_or_none(matrix.T, overwrite=True) is not None
 
 
-def _behind(
-    step: Step, majorant: FloatArray, sizes: bool = False
-) -> tuple[FloatArray, FloatArray]:
+def _behind(step: Step, majorant: FloatArray, sizes: bool = False) -> tuple[FloatArray, FloatArray]:
     """``F^T R F`` and the rows of ``R F`` that open units are in; in magnitudes if asked."""
     rows = np.abs(step.passed_rows) if sizes else step.passed_rows
     inputs = rows.shape[1]
@@ -313,7 +311,8 @@ def _within(step: Step, lam: FloatArray) -> bool:
     """Whether a layer's numbers are far from overflow, and its multipliers from vanishing."""
     parts = (step.open_rows, step.passed_rows, step.change)
     sizes = [float(np.abs(part).max(initial=0.0)) for part in parts]
-    return max(sizes) < _STEEP and (lam.size == 0 or bool(_inside(lam.min()) and _inside(lam.max())))
+    ends = (float(lam.min()), float(lam.max())) if lam.size else ()
+    return max(sizes) < _STEEP and all(_inside(end) for end in ends)
 
 
 def _powers(sizes: FloatArray) -> FloatArray:

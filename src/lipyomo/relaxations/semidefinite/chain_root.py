@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, dense
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.exactness import product_is_exact
 from lipyomo.base.numerics.pace import pace, seconds_of
@@ -27,7 +28,6 @@ from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
-from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import root_cost
 
 _CHEAPER = 4.0
@@ -223,7 +223,7 @@ def _entries(problem: LipschitzProblem) -> list[float]:
     """Entries of the dense weights, and of all that a step forms."""
     sizes = [float(size) for size in problem.network.sizes]
     units = sum(sizes[1:-1]) + min(sizes[0], sizes[1])
-    weights = [a * b for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    weights = [a * b for a, b in pairwise(sizes)]
     return [*weights, 6.0 * units**2]
 
 

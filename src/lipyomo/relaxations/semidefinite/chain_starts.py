@@ -1,9 +1,9 @@
 """Multipliers of a chain in closed form: forwards with ellipsoids, backwards with majorants.
 
 Forwards is the layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024; see
-`lipyomo.relaxations.semidefinite.ellipsoids`) on the signal of one layer at a time.  Backwards a diagonal
-``D >= H^T P H`` is chosen layer by layer, ``lambda = D / share``: as row sums weighted by the sizes
-that pre-activations have, so that units that are hardly seen get their due.
+`lipyomo.relaxations.semidefinite.ellipsoids`) on the signal of one layer at a time.  Backwards a
+diagonal ``D >= H^T P H`` is chosen layer by layer, ``lambda = D / share``: as row sums weighted by
+the sizes that pre-activations have, so that units that are hardly seen get their due.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def proportions(chain: Chain) -> FloatArray:
     squares = np.square(first.open_rows).sum(axis=0) + np.square(first.passed_rows).sum(axis=0)
     sizes = np.sqrt(squares)
     sizes = np.maximum(sizes, _DEAD * sizes.max(initial=0.0)) if sizes.any() else sizes + 1.0
-    return sizes / sizes.sum()
+    return np.asarray(sizes / sizes.sum())
 
 
 def forwards(chain: Chain, share: float = 0.5) -> FloatArray | None:

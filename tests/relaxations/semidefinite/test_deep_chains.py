@@ -1,0 +1,260 @@
+"""Bounds layer by layer: they hold for the exact weights, and are those of one matrix."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pytest
+from flint import fmpq, fmpq_mat
+
+from lipyomo import AllSpace, Box, LipschitzProblem, Network, solve
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.networks.layer import Layer
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, open_phases
+from lipyomo.problems.affine.signal import unit_maps_of
+from lipyomo.problems.reductions.presolve import presolve
+from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.relaxations.semidefinite.chain import Chain
+from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
+from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
+from lipyomo.relaxations.semidefinite.chain_root import ChainBounds, chain_bounds
+from lipyomo.relaxations.semidefinite.chain_starts import start
+from lipyomo.relaxations.semidefinite.root import RootBounds, semidefinite_targets
+from networks import mixed_network, random_network
+
+Norm = Literal["l2", "linf"]
+SIZES = [(3, 5, 4, 4, 2), (6, 3, 4, 2), (2, 4, 4, 4, 4, 3)]
+
+
+def layered_of(network: Network, phases: Phases, norm: Norm) -> Layered:
+    """A network under phases, with the Euclidean ball of its outputs."""
+    head = network.head.dense_weight
+    unit_maps = unit_maps_of(network.hidden, phases, network.input_dim)
+    return Layered(network.hidden, unit_maps, head, np.zeros(head.shape), norm == "l2")
+
+
+def chain_of(layered: Layered) -> Chain:
+    return Chain.of(layered.layers, layered.unit_maps, layered.head, layered.euclidean)
+
+
+def some_decided(network: Network, seed: int) -> Phases:
+    """A third of the units with a kink decided at random; each layer keeps an open one."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for phases in open_phases(network):
+        at = rng.random(phases.size) < 1 / 3
+        sides = np.where(rng.random(phases.size) < 0.5, LEFT, RIGHT)
+        found.append(np.where(at & (phases == OPEN), sides, phases).astype(np.int8))
+    return tuple(found)
+
+
+def exact_matrix(values: FloatArray) -> fmpq_mat:
+    return fmpq_mat([[rational(v) for v in row] for row in values.tolist()])
+
+
+def diagonal(values: list[fmpq]) -> fmpq_mat:
+    n = len(values)
+    return fmpq_mat([[values[i] if i == j else fmpq(0) for j in range(n)] for i in range(n)])
+
+
+def rational(value: float) -> fmpq:
+    return fmpq(*float(value).as_integer_ratio())
+
+
+def is_definite(matrix: fmpq_mat) -> bool:
+    """By the signs of the leading minors."""
+    rows = matrix.tolist()
+    minors = (fmpq_mat([row[:k] for row in rows[:k]]).det() for k in range(1, len(rows) + 1))
+    return all(minor > 0 for minor in minors)
+
+
+def exact_riccati(network: Network, phases: Phases, lam: FloatArray) -> fmpq_mat | None:
+    """P_0 in rational numbers; None where a Q is not positive definite."""
+    head = exact_matrix(network.head.dense_weight)
+    inner, stop = head.transpose() * head * fmpq(1, 4), len(lam)
+    for layer, phase in zip(network.hidden[::-1], phases[::-1], strict=True):
+        weight = exact_matrix(layer.dense_weight)
+        units = np.flatnonzero(phase == OPEN).tolist()
+        slopes = np.where(phase == RIGHT, layer.right, layer.left)
+        passed = diagonal([rational(v) for v in slopes]) * weight
+        weights = [rational(v) for v in lam[stop - len(units) : stop]]
+        stop -= len(units)
+        found = passed.transpose() * inner * passed
+        if units:
+            change = [rational(layer.right[k]) - rational(layer.left[k]) for k in units]
+            rows = passed.ncols()
+            columns = [
+                [change[j] if units[j] == i else fmpq(0) for j in range(len(units))]
+                for i in range(layer.units)
+            ]
+            spread = fmpq_mat(columns)
+            own = fmpq_mat([[weight[k, j] for j in range(rows)] for k in units])
+            quadratic = diagonal(weights) - spread.transpose() * inner * spread
+            if not is_definite(quadratic):
+                return None
+            mixed = diagonal(weights) * own * fmpq(1, 2) + spread.transpose() * inner * passed
+            found += mixed.transpose() * quadratic.inv() * mixed
+        inner = found
+    return inner
+
+
+def check_exactly(
+    network: Network, phases: Phases, norm: Norm, lam: FloatArray, shape: FloatArray | None
+) -> float:
+    """A proved bound, and the check that it is one of these multipliers' in rational numbers."""
+    bound = proved_bound(layered_of(network, phases, norm), lam, shape)
+    inner = exact_riccati(network, phases, lam)
+    if inner is None:
+        assert bound == np.inf
+        return bound
+    if bound < np.inf:
+        square = rational(bound) * rational(bound) / 4
+        d = network.input_dim
+        if shape is None:
+            assert is_definite(diagonal([square] * d) - inner)
+        else:
+            # D is in proportion to numbers next to those of the shape
+            total = sum((rational(v) for v in shape), fmpq(0))
+            zeta = [square * rational(v) / total * fmpq(10**12 + 1, 10**12) for v in shape]
+            assert is_definite(diagonal(zeta) - inner)
+    return bound
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("seed", range(4))
+def test_proved_bounds_hold_in_rational_arithmetic(
+    seed: int, sizes: tuple[int, ...], norm: Norm
+) -> None:
+    network = (random_network if seed % 2 else mixed_network)(seed, sizes)
+    phases = some_decided(network, seed) if seed >= 2 else open_phases(network)
+    chain = chain_of(layered_of(network, phases, norm))
+    point = start(chain)
+    assert point is not None
+    rng = np.random.default_rng(seed)
+    descent = ChainDescent.begun(chain).lowered()
+    assert descent.best is not None
+    for lam in (point.lam, descent.best.lam, point.lam * rng.uniform(0.1, 3.0, point.lam.size)):
+        at = chain.at(
+            lam,
+            None,
+            np.ones(chain.inputs) if norm == "l2" else descent.best.zeta / descent.best.zeta.sum(),
+        )
+        shape = None if norm == "l2" else descent.best.zeta
+        bound = check_exactly(network, phases, norm, lam, shape)
+        if at is not None:
+            assert at.value * (1 - 1e-9) <= bound <= at.value * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-39, 1e-12, 3e7])
+def test_proved_bounds_hold_for_rows_of_all_sizes(scale: float) -> None:
+    network = random_network(3, (3, 5, 4, 2))
+    first, second, head = network.layers
+    rows = first.dense_weight.copy()
+    rows[1] *= scale
+    columns = second.dense_weight.copy()
+    columns[:, 1] /= scale if scale > 1e-20 else 1.0
+    other = Network(
+        [Layer(rows, first.bias, 0.0, 1.0), Layer(columns, second.bias, 0.0, 1.0), head]
+    )
+    point = start(chain_of(layered_of(other, open_phases(other), "l2")))
+    assert point is not None
+    bound = check_exactly(other, open_phases(other), "l2", point.lam, None)
+    assert bound <= point.value * (1 + 1e-5)
+
+
+def test_multipliers_that_are_none_prove_nothing() -> None:
+    network = random_network(0, (3, 5, 4, 2))
+    layered = layered_of(network, open_phases(network), "l2")
+    point = start(chain_of(layered))
+    assert point is not None
+    for lam in (0.0 * point.lam, -point.lam, 1e-6 * point.lam, point.lam[:-1], point.lam * np.nan):
+        assert proved_bound(layered, lam, None) == np.inf
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_jacobian_exceeds_the_bound(seed: int, sizes: tuple[int, ...], norm: Norm) -> None:
+    """Of all phases of a small network: each is that of some network with other biases."""
+    network = mixed_network(seed + 10, sizes)
+    layered = layered_of(network, open_phases(network), norm)
+    descent = ChainDescent.begun(chain_of(layered), tolerance=1e-6).lowered()
+    assert descent.best is not None
+    bound = proved_bound(layered, descent.best.lam, None if norm == "l2" else descent.best.zeta)
+    rng = np.random.default_rng(seed)
+    most = 0.0
+    for _ in range(400):
+        pattern = tuple(rng.random(layer.units) < 0.5 for layer in network.hidden)
+        jacobian = network.jacobian(pattern)
+        if norm == "l2":
+            most = max(most, float(np.linalg.norm(jacobian, 2)))
+        else:
+            corners = np.where(rng.random((64, sizes[0])) < 0.5, -1.0, 1.0)
+            most = max(most, float(np.linalg.norm(corners @ jacobian.T, axis=1).max()))
+    assert 0.0 < most <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("norms", [("l2", "l2"), ("l2", "linf"), ("linf", "l2"), ("linf", "linf")])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_both_ways_have_the_same_optimum(norms: tuple[Norm, Norm], bounded: bool) -> None:
+    network = random_network(5, (4, 7, 6, 6, 5, 3), slope=0.1)
+    domain = Box(-0.5, 0.5, 4) if bounded else AllSpace(4)
+    problem = LipschitzProblem(network, domain, *norms)
+    phases = preactivation_bounds(network, domain).phases
+    targets = semidefinite_targets(problem)
+    known = np.full(targets.count, np.inf)
+    chain = ChainBounds.of(problem, phases, targets, known)
+    assert chain is not None
+    left = presolve(network, targets.functionals, AllSpace(4), phases)
+    root = RootBounds.of(left.system, targets, left.phases, norm=problem.output_norm)
+    reports: list[float] = []
+    lowered = chain.run(report=reports.append)
+    assert lowered.done
+    assert lowered.value == reports[-1]
+    assert reports == sorted(reports, reverse=True)
+    assert lowered.value == pytest.approx(root.run().value, rel=5e-3)
+
+
+def test_where_chains_do_not_serve_there_are_none() -> None:
+    network = random_network(0, (4, 6, 6, 6, 3))
+    everywhere, phases = AllSpace(4), open_phases(network)
+
+    def of(problem: LipschitzProblem) -> ChainBounds | None:
+        targets = semidefinite_targets(problem)
+        return ChainBounds.of(problem, phases, targets, np.full(targets.count, np.inf))
+
+    assert of(LipschitzProblem(network, everywhere, "l2", "l2")) is not None
+    assert of(LipschitzProblem(network, everywhere, "l1", "l2")) is None
+    along = LipschitzProblem(network, everywhere, "l2", "l2", directions=np.eye(4)[:, :2])
+    assert of(along) is None
+    problem = LipschitzProblem(network, everywhere, "l2", "l2")
+    targets = semidefinite_targets(problem)  # and they are not chosen where networks are small
+    assert chain_bounds(problem, phases, targets, np.full(targets.count, np.inf)) is None
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_deep_networks_end_far_below_the_product_of_norms(norm: Norm) -> None:
+    """Twenty random layers of 48 units: one matrix ends above it, by orders of magnitude."""
+    problem = LipschitzProblem(random_network(0, (*(48,) * 21, 3)), AllSpace(48), norm, norm)
+    naive = solve(problem, "naive").upper
+    quick, long = (solve(problem, name, time_limit=6.0).upper for name in ("eclipse", "sdp"))
+    lower = solve(problem, "local_search", time_limit=1.0).lower
+    assert 0.0 < lower < long < 0.9 * quick
+    assert quick < 0.01 * naive
+
+
+def test_a_limit_is_kept_and_the_bound_holds() -> None:
+    problem = LipschitzProblem(random_network(1, (*(64,) * 21, 3)), AllSpace(64), "l2", "l2")
+    targets = semidefinite_targets(problem)
+    chain = chain_bounds(
+        problem, open_phases(problem.network), targets, np.full(targets.count, np.inf)
+    )
+    assert chain is not None
+    clock = Clock(1.0)
+    ended = chain.run(clock=clock)
+    assert clock.seconds < 5.0
+    assert ended.stopped
+    assert ended.value < np.inf
