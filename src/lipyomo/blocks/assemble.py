@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
+from pyomo.core.base.block import BlockData, declare_custom_block
 from pyomo.core.expr import LinearExpression
 
+from lipyomo.blocks.labels import Labels, NamedVar
 from lipyomo.blocks.ranges import set_bounds
 from lipyomo.blocks.written import regrow
 from lipyomo.solvers.rows import Forms, MatrixRows
@@ -25,15 +27,10 @@ def linear(coefs: list[float], variables: list[Any]) -> Any:
     return LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
 
 
-def keys_of(shape: tuple[int, ...]) -> list[Any]:
-    """The keys of an array: numbers for a vector, else tuples of them, row by row."""
-    return list(range(shape[0])) if len(shape) == 1 else list(np.ndindex(*shape))
-
-
-def index_of(keys: Iterable[Any], dimen: int = 1) -> Any:
+def index_of(keys: Iterable[Any]) -> Any:
     """Keys as an index; an empty one says its dimension, which transformations ask for."""
     index = list(keys)
-    return index if index else pyo.Set(initialize=[], dimen=dimen)
+    return index if index else pyo.Set(initialize=[], dimen=1)
 
 
 def declared(
@@ -41,7 +38,6 @@ def declared(
     name: str,
     kind: Any,
     keys: Iterable[Any] | None = None,
-    dimen: int = 1,
     **options: Any,
 ) -> Any:
     """Declare ``block.name``, a `kind` of component over `keys` (None: without index).
@@ -54,7 +50,7 @@ def declared(
     component = owner._take_back(block, name)
     index = None if keys is None else list(keys)
     if component is None:
-        component = kind(**options) if index is None else kind(index_of(index, dimen), **options)
+        component = kind(**options) if index is None else kind(index_of(index), **options)
     elif index is not None:
         regrow(component, index)
     block.add_component(name, component)
@@ -68,33 +64,58 @@ def add_variables(
     lower: npt.ArrayLike | None = None,
     upper: npt.ArrayLike | None = None,
     binary: bool = False,
-    dimen: int = 1,
 ) -> list[Any]:
     """Declare ``block.name`` over `keys` and return its variables in that order.
 
-    Variables that were there before a rebuild are used again, with new bounds.
+    Variables that were there before a rebuild are used again, with new bounds.  Without keys
+    nothing is declared.
 
     Parameters
     ----------
     block : BlockData
     name : str
-    keys : iterable
-        Integers or tuples.
+    keys : iterable or Labels
     lower, upper : array_like, optional
         One bound a key; infinite ones are left out.
     binary : bool, optional
-    dimen : int, optional
-        Length of a key, which an empty iterable does not show.
     """
     index = list(keys)
+    if not index:
+        return []
+    named = isinstance(keys, Labels)
     domain = pyo.Binary if binary else pyo.Reals
-    variable = declared(block, name, pyo.Var, index, dimen, domain=domain)
+    variable = declared(block, name, NamedVar if named else pyo.Var, index, domain=domain)
+    if isinstance(keys, Labels):
+        variable.labels = (keys,)
     found = [variable[key] for key in index]
     if lower is not None and upper is not None:
         lows, highs = (np.asarray(side, dtype=np.float64) for side in (lower, upper))
         for item, low, high in zip(found, lows.tolist(), highs.tolist(), strict=True):
             set_bounds(item, low, high)
     return found
+
+
+@declare_custom_block(name="LayerBlock")
+class LayerData(BlockData):
+    """What a block holds of one layer; variables of units that are not there are read as none."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _OF_UNITS:
+            return super().__getattr__(name)
+        found = pyo.Var([])
+        found.construct()
+        return found
+
+
+_OF_UNITS = (
+    *("preactivation", "output", "switch", "segment"),
+    *("arriving", "switched", "low", "high", "on", "off"),
+)
+
+
+def add_layers(block: Any, count: int) -> None:
+    """Declare ``block.layer[i]``."""
+    declared(block, "layer", LayerBlock, range(count))  # type: ignore[name-defined]  # noqa: F821
 
 
 def add_value(block: Any, low: float = -np.inf, high: float = np.inf) -> Any:
@@ -117,7 +138,7 @@ def add_sizes(
     The rows are ``block.{name}_above[key, side]``.
     """
     sizes = add_variables(block, name, keys, np.zeros(len(keys)), upper)
-    rows = Rows(block, f"{name}_above", [(key, side) for key in keys for side in (1, -1)], dimen=2)
+    rows = Rows(block, f"{name}_above", [(key, side) for key in keys for side in (1, -1)])
     middles = np.broadcast_to(centre, len(keys)).tolist()
     for key, size, variable, middle in zip(keys, sizes, variables, middles, strict=True):
         rows.at_least((key, 1), [1.0, -1.0], [size, variable], -middle)
@@ -133,15 +154,17 @@ def add_equalities(
     forms: Forms,
     keep: npt.ArrayLike | None = None,
 ) -> None:
-    """Declare ``targets[k] == forms[k]`` (for the forms in `keep`) as ``block.name``."""
+    """Declare ``targets[k] == forms[k]`` (for the forms in `keep`) as ``block.name``, if any."""
     index = list(keys)
+    if not index:
+        return
     rows = MatrixRows(index_of(index), targets, forms, keep)
     block.add_component(name, rows)
     rows.fill(index)
 
 
 class Rows:
-    """Rows of one named constraint, added one by one.
+    """Rows of one named constraint, added one by one; without keys there is no constraint.
 
     Parameters
     ----------
@@ -149,13 +172,13 @@ class Rows:
     name : str
     keys : iterable
         All keys that will be used.
-    dimen : int, optional
-        Length of a key, which an empty iterable does not show.
     """
 
-    def __init__(self, block: Any, name: str, keys: Iterable[Any], dimen: int = 1) -> None:
-        self._constraint = pyo.Constraint(index_of(keys, dimen))
-        block.add_component(name, self._constraint)
+    def __init__(self, block: Any, name: str, keys: Iterable[Any]) -> None:
+        index = list(keys)
+        self._constraint = pyo.Constraint(index_of(index))
+        if index:
+            block.add_component(name, self._constraint)
 
     def at_most(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
         """``coefs . variables <= bound``."""

@@ -15,11 +15,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
-from pyomo.core.base.block import declare_custom_block
+from pyomo.core.base.block import CustomBlock, declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.base.arguments import brief, deprecated, instance
@@ -53,6 +55,8 @@ class FormulationBlockData(BlockData):
     """What the block stands for where variables are asked for."""
     _STATE: ClassVar[tuple[str, ...]] = ()
     """Attributes that a failed build puts back."""
+    _FORMER_ORDER: ClassVar[tuple[str, ...]] = ()
+    """Arguments in the order in which the version before took them without names."""
     _formulate: ClassVar[Callable[..., None]]
     """``build_formulation`` as the subclass has written it."""
 
@@ -127,6 +131,58 @@ class FormulationBlockData(BlockData):
         return {"network": options["network_block"]} | {
             name: given for name, given in options.items() if name != "network_block"
         }
+
+    def _named(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by name; those that need their names by now are warned of.
+
+        Raises
+        ------
+        ProblemError
+            If there are more than the version before took.
+        """
+        kinds = inspect.signature(self._formulate).parameters.values()
+        order = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD][1:]
+        former = self._FORMER_ORDER
+        if self._are_former(arguments, options) or len(arguments) > len(order):
+            if len(arguments) > len(former):
+                raise ProblemError(
+                    f"{len(arguments)} arguments were given without names.  Remedy: "
+                    f"({', '.join(order)}), and names for all others"
+                )
+            first = next(n for n, (a, b) in enumerate(zip_longest(former, order)) if a != b)
+            names = [f"{name}=" for name in former[first : len(arguments)]]
+            deprecated(f"an argument in place {first + 1}", f"its name, {', '.join(names)}")
+            order = list(former)
+        twice = [name for name in order[: len(arguments)] if name in options]
+        if twice:
+            raise ProblemError(f"{twice[0]}= was given twice")
+        return dict(zip(order, arguments, strict=False)) | options
+
+    def _are_former(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+        """Whether the second argument is what the version before took there, and no inputs.
+
+        Raises
+        ------
+        ProblemError
+            If it may be either.
+        """
+        name = self._FORMER_ORDER[1]
+        if len(arguments) != 2 or name not in ("functional", "direction"):
+            return False
+        network, second = arguments
+        if isinstance(network, BlockData) or "inputs" in options:
+            return True
+        items = list(second) if isinstance(second, list | tuple | np.ndarray) else [second]
+        if all(isinstance(item, int | float | np.number) for item in items):
+            raise ProblemError(
+                f"{brief(second)} may be inputs or a {name}.  Remedy: inputs=... or {name}=..."
+            )
+        return False
+
+    @staticmethod
+    def _is_subject(given: Any) -> bool:
+        """Whether the first argument of a constructor is what a block is about, and no index."""
+        return isinstance(given, Network | BlockData | str | os.PathLike)
 
     def _doubts(self) -> Iterable[str]:
         """What to warn of when the block is solved."""
@@ -321,7 +377,7 @@ def formulation_block(name: str) -> Callable[[type], type]:
 
         @functools.wraps(write)
         def build(self: Any, *arguments: Any, **options: Any) -> None:
-            given = signature.bind(self, *arguments, **self._modern(options))
+            given = signature.bind(self, **self._modern(self._named(arguments, options)))
             given.apply_defaults()
             recipe = dict(given.arguments)
             del recipe["self"]
@@ -341,12 +397,54 @@ def formulation_block(name: str) -> Callable[[type], type]:
                 f"{self.name}[key].build_formulation(...)"
             )
 
-        getattr(module, name).build_formulation = build
+        component = getattr(module, name)
+        component.build_formulation = build
+        _take_arguments(component, data, set(signature.parameters) | {"network_block"})
         getattr(module, "Indexed" + name).build_formulation = of_each
         found: type = data
         return found
 
     return declare
+
+
+def _take_arguments(component: Any, data: Any, names: set[str]) -> None:
+    """Let a component be built where it is constructed, beside the ways of Pyomo's own blocks."""
+
+    def builds(arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+        return data._is_subject(arguments[0]) if arguments else bool(names & set(options))
+
+    def new(cls: Any, *arguments: Any, **options: Any) -> Any:
+        index = () if builds(arguments, options) else arguments
+        return CustomBlock.__new__(cls, *index)
+
+    def initialise(self: Any, *arguments: Any, **options: Any) -> None:
+        if not builds(arguments, options):
+            wrong = sorted(names & set(options))
+            if wrong:
+                raise ProblemError(
+                    f"{wrong[0]}= was given with an index.  Remedy: rule=, a function of the block "
+                    "and its key that calls build_formulation"
+                )
+            CustomBlock.__init__(self, *arguments, **options)
+            return
+        if "rule" in options:
+            raise ProblemError(
+                "rule= was given with what a block is built of.  Remedy: one of both"
+            )
+        own = {name: options.pop(name) for name in ("name", "doc") if name in options}
+
+        def build(block: Any) -> None:
+            block.parent_component()._rule = None
+            try:
+                block.build_formulation(*arguments, **options)
+            except BaseException:
+                if block.parent_block() is not None:
+                    block.parent_block().del_component(block)
+                raise
+
+        CustomBlock.__init__(self, rule=build, **own)
+
+    component.__new__, component.__init__ = new, initialise
 
 
 def network_given(given: Any) -> Any:

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 
+from lipyomo.base.arguments import brief
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import ProblemError
-from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of
+from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables
 from lipyomo.blocks.directions import directions_of
-from lipyomo.blocks.forward import built_block
-from lipyomo.blocks.inputs import InputBounds
-from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, ReluNetworkBlockData
+from lipyomo.blocks.forward import NetworkOptions, built_block
+from lipyomo.blocks.labels import Labels
+from lipyomo.blocks.relu import ReluNetworkBlock, ReluNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
-from lipyomo.blocks.units import UnitFormulation
 from lipyomo.networks.network import Layer, Network
-from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear import DerivativeBounds
 from lipyomo.relaxations.linear.derivative import DerivativeRelaxation
 from lipyomo.solvers.rows import Forms
@@ -64,15 +62,7 @@ class ChainLimits:
 
 
 def network_block_of(
-    block: Any,
-    network: Any,
-    inputs: Any,
-    domain: Domain | None,
-    bounds: BoundChoice,
-    scaling: Any,
-    formulation: UnitFormulation,
-    input_bounds: InputBounds,
-    values: bool = True,
+    block: Any, network: Any, inputs: Any, options: NetworkOptions, values: bool = True
 ) -> Any:
     """The block whose switches a derivative shares: a built one, or ``block.net``, made here.
 
@@ -81,29 +71,28 @@ def network_block_of(
     block : FormulationBlockData
         That is being built.
     network : Network or ReluNetworkBlock
-    inputs, domain, bounds, scaling, formulation, input_bounds, values
+    inputs, values
         As in `ReluNetworkBlock`.
+    options : NetworkOptions
 
     Raises
     ------
     ProblemError
         If a block is given that is not built, or one together with what belongs to a network.
     """
-    own = {"inputs": inputs, "domain": domain, "input_bounds": input_bounds, "scaling": scaling}
     if isinstance(network, Network):
-        own |= {"network": network, "bounds": bounds, "formulation": formulation}
-        base = block._make_part("net", ReluNetworkBlock, values=values, **own)
+        given = vars(options) | {"network": network, "inputs": inputs, "values": values}
+        base = block._make_part("net", ReluNetworkBlock, **given)
     else:
-        own["formulation"] = None if formulation == "bigm" else formulation
-        base = built_block(network, ReluNetworkBlockData, **own)
+        base = built_block(network, ReluNetworkBlockData, inputs, options)
     block._rely_on_block(base)
     return base
 
 
 def along_of(block: Any, network_block: Any, wrt: Any) -> BoolArray:
     """Along which inputs of a network block directions count; that the others stay is relied on."""
-    moving = network_block.region.moving
-    counted = directions_of(block, network_block.network, moving, wrt)
+    moving, labels = network_block.region.moving, network_block.labels[0]
+    counted = directions_of(block, network_block.network, labels, moving, wrt)
     block._rely_on_unmoving(network_block.region.sources, counted, wrt)
     return counted
 
@@ -116,6 +105,7 @@ def add_chain(
     limits: ChainLimits,
     backwards: bool,
     along: Network | None = None,
+    labels: Labels | None = None,
 ) -> None:
     """The pass of a derivative through a network, from `forms` to the variables ``block.name``.
 
@@ -132,9 +122,11 @@ def add_chain(
         From outputs to inputs.
     along : Network, optional
         The network as a function of other directions than its inputs.
+    labels : Labels, optional
+        Keys of the ends; by default those of the inputs, or outputs, of the network block.
     """
     network, phases = network_block.network, network_block.layer_bounds.phases
-    declared(block, "layer", pyo.Block, range(len(network.hidden)))
+    add_layers(block, len(network.hidden))
     along = network if along is None else along
     order, weights = list(range(len(network.hidden))), [layer.weight for layer in along.layers]
     if backwards:
@@ -144,9 +136,9 @@ def add_chain(
         layer, switches = network.hidden[i], network_block.switches(i)
         passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
         forms = passed.map(weight)
-    keys = keys_of(along.input_shape if backwards else network.output_shape)
-    ends = add_variables(block, name, keys, limits.end_lower, limits.end_upper)
-    add_equalities(block, f"{name}_affine", keys, ends, forms)
+    labels = network_block.labels[0 if backwards else 1] if labels is None else labels
+    ends = add_variables(block, name, labels, limits.end_lower, limits.end_upper)
+    add_equalities(block, f"{name}_affine", labels, ends, forms)
 
 
 def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
@@ -154,33 +146,45 @@ def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
     return "interval" if relaxation == "interval" else "linear"
 
 
-def functional_points(functional: Any, m: int) -> FloatArray | None:
-    """A fixed functional (output index or numbers) as an array (m,); None if it has variables.
+def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, int | None]:
+    """A fixed functional as numbers, with its output if it is one; None for variables.
+
+    Parameters
+    ----------
+    functional : key of an output, its number, m numbers, or something that is not checked here
+    labels : Labels
+        Of the outputs.
 
     Raises
     ------
     ProblemError
-        If the index is out of range, the length is wrong, or a number is not finite.
+        If there is no such output, the length is wrong, or a number is not finite.
     """
-    if isinstance(functional, bool | np.bool_ | str):
+    m = len(labels)
+    one = isinstance(functional, int | np.integer | str) or (
+        isinstance(functional, tuple) and len(functional) != m
+    )
+    if one and not isinstance(functional, bool):
+        place = labels.place(functional)
+        if place is None:
+            raise ProblemError(
+                f"functional={functional!r}: there is no such output.  Remedy: one of "
+                f"{brief(labels.keys)}, {m} numbers, or {m} variables"
+            )
+        return np.asarray(np.eye(m)[place]), place
+    if isinstance(functional, bool | np.bool_):
         raise ProblemError(
-            f"functional={functional!r} is none.  Remedy: the index of an output, {m} numbers, or "
+            f"functional={functional!r} is none.  Remedy: the key of an output, {m} numbers, or "
             f"{m} variables"
         )
-    if isinstance(functional, int | np.integer):
-        if not 0 <= functional < m:
-            raise ProblemError(f"output {functional} is out of range: there are 0 to {m - 1}")
-        return np.asarray(np.eye(m)[int(functional)])
-    if isinstance(functional, Sequence | np.ndarray) and all(
+    if not isinstance(functional, Sequence | np.ndarray) or not all(
         isinstance(item, int | float | np.number) and not isinstance(item, bool)
         for item in functional
     ):
-        values = np.asarray(functional, dtype=np.float64)
-        if values.shape != (m,):
-            raise ProblemError(
-                f"the functional has {values.size} entries, the network has {m} outputs"
-            )
-        if not np.isfinite(values).all():
-            raise ProblemError(f"functional={functional!r} holds NaN or infinite entries")
-        return values
-    return None
+        return None, None
+    values = np.asarray(functional, dtype=np.float64)
+    if values.shape != (m,):
+        raise ProblemError(f"the functional has {values.size} entries, the network has {m} outputs")
+    if not np.isfinite(values).all():
+        raise ProblemError(f"functional={functional!r} holds NaN or infinite entries")
+    return values, None

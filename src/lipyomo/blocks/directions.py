@@ -12,7 +12,7 @@ from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.arrays import BoolArray
 from lipyomo.base.errors import ProblemError
-from lipyomo.blocks.assemble import keys_of
+from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import ends_of, is_variable
 from lipyomo.networks.naming import Names
 from lipyomo.networks.network import Network
@@ -50,7 +50,9 @@ class Unmoving:
         return f"'{self.source}' can move now, and no direction along it is counted"
 
 
-def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any) -> BoolArray:
+def directions_of(
+    block: Any, network: Network, labels: Labels, moving: Sequence[bool], wrt: Any
+) -> BoolArray:
     """Along which inputs directions count, with a warning where some do not.
 
     Parameters
@@ -58,6 +60,8 @@ def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any
     block : FormulationBlockData
         For messages.
     network : Network
+    labels : Labels
+        Of its inputs.
     moving : sequence of bool, length d
         Which inputs can move.  At a single point, where none can, all of them count.
     wrt : iterable of keys or positions, or None
@@ -73,9 +77,9 @@ def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any
     FixedInputWarning
         If inputs are left out that were not asked to be.
     """
-    keys = keys_of(network.input_shape)
+    keys = labels.keys
     if wrt is not None:
-        return _named(wrt, keys, network.input_names)
+        return _named(wrt, labels, network.input_names)
     found = np.array(moving, dtype=bool)
     if not found.any() or found.all():
         return np.ones(len(keys), dtype=bool)
@@ -90,18 +94,18 @@ def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any
     return found
 
 
-def _named(wrt: Any, keys: list[Any], names: Names | None) -> BoolArray:
+def _named(wrt: Any, labels: Labels, names: Names | None) -> BoolArray:
     """The inputs that were asked for."""
-    places = {name: j for j, name in enumerate(names or ())}
-    places |= {key: j for j, key in enumerate(keys)}
-    found = np.zeros(len(keys), dtype=bool)
+    own = {name: j for j, name in enumerate(names or ())}
+    found = np.zeros(len(labels), dtype=bool)
     if isinstance(wrt, str) or not isinstance(wrt, Iterable):
         raise ProblemError(f"wrt={wrt!r} is no list of inputs.  Remedy: their indices, like [0, 2]")
     for key in wrt:
-        position = isinstance(key, int | np.integer) and 0 <= key < len(keys)
-        if key not in places and not position:
+        place = labels.place(key)
+        place = own.get(key) if place is None else place
+        if place is None:
             raise ProblemError(f"wrt: there is no input {key!r}")
-        found[places.get(key, key)] = True
+        found[place] = True
     if not found.any():
         raise ProblemError("wrt names no input.  Remedy: at least one, or leave it out")
     return found

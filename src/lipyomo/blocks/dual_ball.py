@@ -50,13 +50,18 @@ class DualBallBlockData(FormulationBlockData):
     """
 
     _RESULT = "functional"
+    _FORMER_ORDER = ("size", "norm", "half")
     functional: Any
     plus: Any
     minus: Any
     weight: Any
 
+    @staticmethod
+    def _is_subject(given: Any) -> bool:
+        return isinstance(given, int | np.integer)
+
     def build_formulation(
-        self, size: int, norm: str | OutputNorm = "linf", half: bool = False
+        self, size: int, norm: str | OutputNorm = "linf", *, half: bool = False
     ) -> None:
         """Write the constraints.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
@@ -10,13 +11,16 @@ import pyomo.environ as pyo
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import ProblemError
-from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of, linear
+from lipyomo.blocks.assemble import add_equalities, add_variables, declared, linear
 from lipyomo.blocks.base import FormulationBlockData
-from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
+from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, items_of, variables_of
+from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.switch import Triplets
+from lipyomo.blocks.units import UnitFormulation
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.interval import interval_range
@@ -28,11 +32,32 @@ NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
 Kind = TypeVar("Kind", bound="ForwardBlockData")
 
 
+@dataclass(frozen=True)
+class NetworkOptions:
+    """What all blocks of a network take to say where it is and how its values are written.
+
+    Attributes
+    ----------
+    domain : Domain, optional
+    input_bounds : mapping or sequence of pairs, optional
+    scaling : Scaling, optional
+    bounds : str, bounds or pairs of arrays
+    formulation : str
+        Of undecided units.
+    """
+
+    domain: Domain | None = None
+    input_bounds: InputBounds = None
+    scaling: Scaling | Any = None
+    bounds: Any = "ascent"
+    formulation: UnitFormulation = "bigm"
+
+
 class ForwardBlockData(FormulationBlockData):
     """Base of the blocks of a network's value, ``outputs = f(inputs)``."""
 
     _RESULT = "outputs"
-    _STATE: ClassVar[tuple[str, ...]] = ("network", "region")
+    _STATE: ClassVar[tuple[str, ...]] = ("network", "region", "labels")
     NAMES: ClassVar[str] = "ReluNetworkBlock or SmoothNetworkBlock"
     """Public names of the class, for messages."""
     inputs: Any
@@ -43,8 +68,9 @@ class ForwardBlockData(FormulationBlockData):
         super().__init__(component)
         self.region: Region | None = None
         self.network: Network | None = None
+        self.labels: tuple[Labels, Labels] | None = None
 
-    def _taken(self, network: Any, inputs: Any, scaling: Any) -> tuple[Network, Any]:
+    def _taken(self, network: Any, inputs: Any, options: NetworkOptions) -> tuple[Network, Any]:
         """The network, in the model's units, and what goes into it.
 
         Raises
@@ -57,16 +83,19 @@ class ForwardBlockData(FormulationBlockData):
             inputs = inputs_of(twin) if inputs is None else inputs
             assert twin.network is not None
             network = twin.network
-        found: Scaling | None = scaling_of(scaling)
+        found = scaling_of(options.scaling)
         return (network if found is None else found.apply(network)), inputs
 
     def _attach(
-        self, network: Network, inputs: Any, domain: Domain | None, input_bounds: InputBounds
+        self, network: Network, inputs: Any, outputs: Any, options: NetworkOptions
     ) -> list[Any]:
         """Declare the inputs and what holds them; returns their variables."""
-        check_domain(domain, network.input_dim)
         shape = network.input_shape
-        variables, self.region = attach_inputs(self, inputs, domain, input_bounds, shape)
+        variables, self.region, labels = attach_inputs(
+            self, inputs, options.domain, options.input_bounds, shape
+        )
+        given = None if outputs is None else items_of(outputs, "outputs")[0]
+        self.labels = labels, Labels.of(given, network.output_shape)
         self.network = network
         return variables
 
@@ -132,20 +161,28 @@ class ForwardBlockData(FormulationBlockData):
             found.add(k, factor, variable)
         return Forms(found.matrix(layer.units), np.zeros(layer.units), found.columns)
 
-    def _add_outputs(self, network: Network, before: Forms) -> None:
-        """Declare ``outputs`` and tie them to the last hidden layer."""
-        head, keys = network.head, keys_of(network.output_shape)
+    def _add_outputs(self, network: Network, before: Forms, given: Any) -> None:
+        """Declare ``outputs``, new or given ones, and tie them to the last hidden layer."""
+        assert self.labels is not None
+        head, labels = network.head, self.labels[1]
         forms = before.map(head.weight, head.bias)
+        if given is not None:
+            _, outputs = variables_of(self, "outputs", given, "outputs", network.output_dim)
+            refer(self, "outputs", outputs, labels)
+            add_equalities(self, "output_affine", labels, outputs, forms)
+            return
         lows = highs = forms.constant
         if forms.columns:
             box = box_of(forms.columns, finite=False)
             lows, highs = interval_range(Layer(forms.matrix, lows), box.lower, box.upper)
-        outputs = add_variables(self, "outputs", keys, lows, highs)
-        add_equalities(self, "output_affine", keys, outputs, forms)
+        outputs = add_variables(self, "outputs", labels, lows, highs)
+        add_equalities(self, "output_affine", labels, outputs, forms)
 
 
-def built_block(block: Any, kind: type[Kind], **own: Any) -> Kind:
-    """A block that was given as a network, where nothing (None) of its `own` was given as well.
+def built_block(
+    block: Any, kind: type[Kind], inputs: Any = None, options: NetworkOptions | None = None
+) -> Kind:
+    """A block that was given as a network, where nothing that it has was given as well.
 
     Raises
     ------
@@ -158,13 +195,24 @@ def built_block(block: Any, kind: type[Kind], **own: Any) -> Kind:
             f"'{name}' was given as a network.  Remedy: a {kind.NAMES} whose build_formulation "
             "was called, a Network, or the path of an ONNX file"
         )
-    given = [name for name, value in own.items() if value is not None]
-    if given:
+    plain, options = NetworkOptions(), NetworkOptions() if options is None else options
+    given = [name for name in _OF_BLOCKS if not _same(getattr(options, name), getattr(plain, name))]
+    if inputs is not None or given:
+        name = "inputs" if inputs is not None else given[0]
         raise ProblemError(
-            f"{given[0]}= has no meaning with a built block, which has its own.  "
+            f"{name}= has no meaning with a built block, which has its own.  "
             "Remedy: leave it out, or pass the network"
         )
     return block
+
+
+def _same(given: Any, plain: Any) -> bool:
+    """Whether an option is as it is by itself; arrays are compared with nothing else."""
+    return given is None if plain is None else bool(given == plain)
+
+
+_OF_BLOCKS = ("domain", "input_bounds", "scaling", "formulation")
+"""Options that a built block has already; its bounds are as good as any that were asked for."""
 
 
 def need_two_slopes(network: Network, what: str) -> None:

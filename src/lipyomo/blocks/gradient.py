@@ -17,17 +17,18 @@ import numpy.typing as npt
 from lipyomo.base.arguments import brief
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import declared, keys_of
+from lipyomo.blocks.assemble import declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
     add_chain,
     derivative_relaxation,
-    functional_points,
+    functional_of,
     network_block_of,
 )
-from lipyomo.blocks.forward import NetworkSource
+from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
+from lipyomo.blocks.labels import Labels, joined
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
@@ -43,15 +44,19 @@ if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
 
 
+class NoGradient(ProblemError, AttributeError):
+    """The gradient of one output was asked of a block that holds all of them."""
+
+
 @formulation_block("GradientBlock")
 class GradientBlockData(FormulationBlockData):
     """The gradient of ``y . f`` in the inputs, or the whole Jacobian.
 
     After `build_formulation` with a functional the block holds ``gradient[j]`` and, in
     ``layer[i]``, what arrives at the units (``arriving``) and what passes them (``switched``).
-    ``gradient[j]`` has the indices of the network block's ``inputs``, whatever the functional is.
+    ``gradient[j]`` has the keys of the network block's ``inputs``, whatever the functional is.
     For the whole Jacobian it holds ``row[k]``, one such block an output.  With one output or all,
-    ``jacobian[k, j]`` stands for the entries, with the indices of ``outputs`` and ``inputs``;
+    ``jacobian[k, j]`` stands for the entries, with the keys of ``outputs`` and ``inputs``;
     ``jacobian[k, j].lb`` and ``.ub`` are their bounds.  A functional of numbers or variables is no
     row of the Jacobian: there is ``gradient[j]`` only.
 
@@ -80,6 +85,10 @@ class GradientBlockData(FormulationBlockData):
     """
 
     _RESULT = "gradient"
+    _FORMER_ORDER = (
+        *("network", "functional", "limits", "inputs", "domain"),
+        *("bounds", "scaling", "formulation", "input_bounds", "directions"),
+    )
     gradient: Any
     jacobian: Any
     row: Any
@@ -89,14 +98,15 @@ class GradientBlockData(FormulationBlockData):
     def build_formulation(
         self,
         network: NetworkSource,
+        inputs: Any = None,
+        *,
         functional: Any = None,
         limits: ChainLimits | OutputNorm | FloatArray | None = None,
-        inputs: Any = None,
         domain: Domain | None = None,
+        input_bounds: InputBounds = None,
         bounds: BoundChoice = "ascent",
         scaling: Scaling | Any = None,
         formulation: UnitFormulation = "bigm",
-        input_bounds: InputBounds = None,
         directions: npt.ArrayLike | Matrix | None = None,
     ) -> None:
         """Write the constraints.
@@ -105,14 +115,14 @@ class GradientBlockData(FormulationBlockData):
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
             A built block shares its switches; for a network the block makes ``net`` of its own.
-        functional : int, sequence of m numbers, or m variables, optional
+        inputs, domain, input_bounds, bounds, scaling, formulation
+            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
+        functional : key of an output, sequence of m numbers, or m variables, optional
             An output, a fixed functional, or one that is itself part of the model.  Left out: the
             only output, or the whole Jacobian if there are several.
         limits : ChainLimits, OutputNorm or ndarray (k, m), optional
             For variable functionals: the dual ball, or the points in whose hull they lie, to
             bound adjoints with.  The default is the box of their bounds.
-        inputs, domain, bounds, scaling, formulation, input_bounds
-            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
         directions : array_like, shape (d, k), optional
             T: ``gradient[j]`` is the derivative in direction j, a column of it.
 
@@ -123,10 +133,9 @@ class GradientBlockData(FormulationBlockData):
         BoundsMissing
             If a variable functional has no bounds.
         """
-        base = network_block_of(
-            self, network, inputs, domain, bounds, scaling, formulation, input_bounds
-        )
-        net = base.network
+        options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
+        base = network_block_of(self, network, inputs, options)
+        net, labels = base.network, base.labels
         m = net.output_dim
         if limits is not None and not isinstance(limits, ChainLimits | OutputNorm | np.ndarray):
             raise ProblemError(f"limits={brief(limits)} are no ChainLimits, norm or points")
@@ -137,8 +146,8 @@ class GradientBlockData(FormulationBlockData):
             return
         T = parse_directions(net.input_dim, directions)
         along = net if T is None else net.with_directions(T)
-        row = 0 if functional is None else functional
-        fixed = functional_points(row, m)
+        row = labels[1].keys[0] if functional is None else functional
+        fixed, place = functional_of(row, labels[1])
         if isinstance(limits, ChainLimits):
             limits.check(net.hidden, along.input_dim)
         elif limits is not None and fixed is not None:
@@ -147,7 +156,7 @@ class GradientBlockData(FormulationBlockData):
             forms = Forms.numbers(fixed)
             points: Any = fixed
         else:
-            _, variables = variables_of(self, "functional", functional, "functional", m)
+            _, variables = variables_of(self, "functional", functional, "functional", m, labels[1])
             forms = Forms.of(variables)
             points = limits
             if limits is None:
@@ -157,37 +166,46 @@ class GradientBlockData(FormulationBlockData):
             known = base.layer_bounds
             relaxation = derivative_relaxation(known.relaxation)
             limits = ChainLimits.of(adjoint_bounds(along, known, points, relaxation))
-        add_chain(self, "gradient", base, forms, limits, backwards=True, along=along)
-        if isinstance(row, int | np.integer):
-            self._refer_to({keys_of(net.output_shape)[row]: self})
+        ends = labels[0] if T is None else Labels.of(None, along.input_shape)
+        add_chain(self, "gradient", base, forms, limits, True, along, ends)
+        if place is not None:
+            self._refer_to({labels[1].keys[place]: self}, labels[1], ends)
 
     def _build_rows(self, network_block: Any, directions: Any) -> None:
         """One gradient block an output."""
-        keys = keys_of(network_block.network.output_shape)
-        declared(self, "row", GradientBlock, keys)
-        for k, key in enumerate(keys):
+        outputs = network_block.labels[1]
+        declared(self, "row", GradientBlock, outputs)
+        for key in outputs:
             way = {"network": network_block, "directions": directions}
-            self._own(self.row[key], functional=k, **way)
-        self._refer_to({key: self.row[key] for key in keys})
+            self._own(self.row[key], functional=key, **way)
+        rows = {key: self.row[key] for key in outputs}
+        (ends,) = rows[outputs.keys[0]].gradient.labels
+        self._refer_to(rows, outputs, ends)
 
-    def _refer_to(self, rows: dict[Any, Any]) -> None:
+    def _refer_to(self, rows: dict[Any, Any], outputs: Labels, inputs: Labels) -> None:
         """Declare ``jacobian[k, j]``, the gradients of some outputs under one name."""
         entries = {
-            (*_tuple(k), *_tuple(j)): variable
+            joined(k, j): variable
             for k, row in rows.items()
             for j, variable in row.gradient.items()
         }
-        refer(self, "jacobian", list(entries.values()), list(entries))
+        refer(self, "jacobian", list(entries.values()), list(entries), outputs, inputs)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "gradient" and self.component("row") is not None:
+                raise NoGradient(
+                    f"block '{self.name}' holds a whole Jacobian, and no gradient of one output.  "
+                    f"Remedy: {self.name}.jacobian[k, j], or functional=k when it is built"
+                )
+            return super().__getattr__(name)
 
 
 if TYPE_CHECKING:
 
     class GradientBlock(Members[GradientBlockData], GradientBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
-
-
-def _tuple(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
 
 
 def _corners(variables: list[Any]) -> FloatArray | OutputNorm:

@@ -13,10 +13,11 @@ from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import DomainError, ProblemError
-from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, keys_of, linear
+from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, linear
 from lipyomo.blocks.assumptions import range_of_expression
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.directions import can_move
+from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.problems.domains import Box, Domain
@@ -48,9 +49,9 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
         )
     if isinstance(given, FormulationBlockData):
         given = given._result()
+    keys: list[Any]
     if isinstance(given, IndexedComponent_slice):
-        found = list(given)
-        keys: list[Any] = list(range(len(found)))
+        found, keys = list(given), [_unwrapped(key) for key in given.wildcard_keys()]
     elif hasattr(given, "is_indexed") and hasattr(given, "index_set"):
         if given.is_indexed() and len(given) > 1 and not _has_order(given.index_set()):
             raise ProblemError(
@@ -79,6 +80,11 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
     return keys, found
 
 
+def _unwrapped(key: tuple[Any, ...]) -> Any:
+    """What stands in the place of a slice's wildcards, as Pyomo writes keys."""
+    return key[0] if len(key) == 1 else key
+
+
 def _has_order(index: Any) -> bool:
     """Whether an index set has an order; products of ordered sets have one, whatever Pyomo says."""
     return bool(index.isordered()) or all(part.isordered() for part in index.subsets())
@@ -98,6 +104,17 @@ def _flat(given: Any) -> Iterator[Any]:
             yield from _flat(item)
 
 
+def holds_variables(given: Any) -> bool:
+    """Whether something is, or begins with, a variable, an expression or a block, and no index."""
+    if isinstance(given, IndexedComponent_slice | FormulationBlockData):
+        return True
+    if hasattr(given, "ctype"):
+        return given.ctype in (pyo.Var, pyo.Expression)
+    if isinstance(given, list | tuple):
+        return bool(given) and holds_variables(given[0])
+    return _is_pyomo(given)
+
+
 def _is_number(item: Any) -> bool:
     return isinstance(item, int | float | np.number) and not isinstance(item, bool)
 
@@ -107,7 +124,29 @@ def _is_pyomo(item: Any) -> bool:
     return hasattr(item, "is_expression_type") and hasattr(item, "is_potentially_variable")
 
 
-def variables_of(block: Any, name: str, given: Any, what: str, size: int | None = None) -> Any:
+def in_order(given: Any, what: str, labels: Labels | None) -> tuple[list[Any], list[Any]]:
+    """What was given with its keys, in the order of `labels` where it has the same keys.
+
+    Raises
+    ------
+    ProblemError
+        As `items_of`.
+    """
+    keys, found = items_of(given, what)
+    if labels is None or keys == labels.keys or set(keys) != set(labels.keys):
+        return keys, found
+    by_key = dict(zip(keys, found, strict=True))
+    return list(labels), [by_key[key] for key in labels]
+
+
+def variables_of(
+    block: Any,
+    name: str,
+    given: Any,
+    what: str,
+    size: int | None = None,
+    labels: Labels | None = None,
+) -> tuple[list[Any], list[Any]]:
     """Keys and variables of what was given; expressions and numbers get a variable each.
 
     Those are declared as ``block.{name}_linked`` and tied by ``block.{name}_link``.  That their
@@ -123,7 +162,7 @@ def variables_of(block: Any, name: str, given: Any, what: str, size: int | None 
     ProblemError
         If the number differs from `size`, or an item is neither variable, expression nor number.
     """
-    keys, found = items_of(given, what)
+    keys, found = in_order(given, what, labels)
     if size is not None and len(found) != size:
         raise ProblemError(f"{len(found)} {_plural(what)} were given, the network has {size}")
     places = [j for j, item in enumerate(found) if not is_variable(item)]
@@ -223,7 +262,7 @@ class Region:
             return Box(lower, upper)  # flat, or the ball's centre is outside: the rows hold anyway
 
 
-def parse_input_bounds(given: Any, keys: list[Any], size: int) -> Box:
+def parse_input_bounds(given: Any, labels: Labels) -> Box:
     """Bounds of the inputs as a box; infinite where nothing was said.
 
     Raises
@@ -231,16 +270,17 @@ def parse_input_bounds(given: Any, keys: list[Any], size: int) -> Box:
     ProblemError
         If a key is unknown, or the numbers do not fit.
     """
+    size = len(labels)
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     if given is None:
         return Box(lower, upper)
     if isinstance(given, Mapping):
-        places = {key: j for j, key in enumerate(keys)}
         pairs = []
         for key, pair in given.items():
-            if key not in places and not (isinstance(key, int) and 0 <= key < size):
+            place = labels.place(key)
+            if place is None:
                 raise ProblemError(f"input_bounds: there is no input {key!r}")
-            pairs.append((places.get(key, key), pair))
+            pairs.append((place, pair))
     else:
         try:
             rows: list[Any] = list(given)
@@ -298,7 +338,7 @@ def attach_inputs(
     domain: Domain | None,
     input_bounds: InputBounds,
     shape: tuple[int, ...],
-) -> tuple[list[Any], Region]:
+) -> tuple[list[Any], Region, Labels]:
     """Declare ``block.inputs`` and the constraints that hold them in their region.
 
     What the variables' own bounds imply takes no row, and is relied on.
@@ -307,31 +347,34 @@ def attach_inputs(
     -------
     variables : list of VarData, as many as `shape` holds
     region : Region
+    labels : Labels
+        The keys of ``block.inputs``.
     """
-    index = keys_of(shape)
-    size = len(index)
+    labels = Labels.of(None, shape)
+    size = len(labels)
     check_domain(domain, size)
     if given is None:
-        box = parse_input_bounds(input_bounds, index, size)
+        box = parse_input_bounds(input_bounds, labels)
         region = Region(np.full(size, -np.inf), np.full(size, np.inf), box, domain, [])
-        region.area([f"inputs[{j}]" for j in index])
+        region.area([f"inputs[{j}]" for j in labels])
         lower, upper = region.box
-        variables = add_variables(block, "inputs", index, lower, upper)
+        variables = add_variables(block, "inputs", labels, lower, upper)
         block._narrow(variables)
         own = box_of(variables, finite=False)
         region = Region(own.lower, own.upper, box, domain, variables)
     else:
         keys, variables = variables_of(block, "inputs", given, "inputs", size)
         sources = items_of(given, "inputs")[1]
-        box = parse_input_bounds(input_bounds, keys, size)
+        labels = Labels.of(keys, shape)
+        box = parse_input_bounds(input_bounds, labels)
         own = box_of(variables, finite=False)
         region = Region(own.lower, own.upper, box, domain, sources)
         region.area([variable.name for variable in variables])
-        refer(block, "inputs", variables, index)
+        refer(block, "inputs", variables, labels)
     _hold(block, variables, region)
     if domain is not None:
         _add_domain_rows(block, variables, domain)
-    return variables, region
+    return variables, region, labels
 
 
 def _hold(block: FormulationBlockData, variables: list[Any], region: Region) -> None:

@@ -27,7 +27,7 @@ from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, along_of, derivative_relaxation, network_block_of
 from lipyomo.blocks.directions import along, can_move
 from lipyomo.blocks.dual_ball import DualBallBlock
-from lipyomo.blocks.forward import NetworkSource
+from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.norm import NormBlock
@@ -85,6 +85,10 @@ class LipschitzBlockData(FormulationBlockData):
     norm: Any
 
     _STATE = ("encoding", "_sources", "_counted")
+    _FORMER_ORDER = (
+        *("network", "inputs", "domain", "input_norm", "output_norm", "encoding", "bounds"),
+        *("limits", "input_bounds", "scaling", "formulation", "wrt", "directions"),
+    )
     encoding: Encoding
     _sources: list[Any]
     _counted: BoolArray
@@ -93,15 +97,16 @@ class LipschitzBlockData(FormulationBlockData):
         self,
         network: NetworkSource,
         inputs: Any = None,
+        *,
         domain: Domain | None = None,
+        input_bounds: InputBounds = None,
+        bounds: BoundChoice = "ascent",
+        scaling: Scaling | Any = None,
+        formulation: UnitFormulation = "bigm",
         input_norm: InputNorm = "linf",
         output_norm: str | OutputNorm = "linf",
         encoding: Encoding | Literal["auto"] = "auto",
-        bounds: BoundChoice = "ascent",
         limits: ChainLimits | None = None,
-        input_bounds: InputBounds = None,
-        scaling: Scaling | Any = None,
-        formulation: UnitFormulation = "bigm",
         wrt: Iterable[Any] | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
     ) -> None:
@@ -111,7 +116,7 @@ class LipschitzBlockData(FormulationBlockData):
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
             A built block shares its switches.
-        inputs, domain, bounds, input_bounds, scaling, formulation
+        inputs, domain, input_bounds, bounds, scaling, formulation
             As in `ReluNetworkBlock`; an error if a block is given, which has its own.
         input_norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
@@ -148,9 +153,8 @@ class LipschitzBlockData(FormulationBlockData):
         norm = output_norm_of(output_norm)
         if limits is not None and not isinstance(limits, ChainLimits):
             raise ProblemError(f"limits={limits!r} are no ChainLimits")
-        base = network_block_of(
-            self, network, inputs, domain, bounds, scaling, formulation, input_bounds, values=False
-        )
+        options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
+        base = network_block_of(self, network, inputs, options, values=False)
         net, known = base.network, base.layer_bounds
         norm.check(net.output_dim)
         self._sources = base.region.sources

@@ -117,7 +117,7 @@ def local_start(model: Any, blocks: Sequence[Any], columns: list[Any]) -> Compon
             for k, variable in switch_of(part).items():
                 values[variable] = float(z[k] > 0.0)
         outputs = block.network.forward(x).tolist()
-        values.update(zip(block.outputs.values(), outputs, strict=True))
+        values.update(zip(outputs_of(block), outputs, strict=True))
     return values
 
 
@@ -147,7 +147,7 @@ def _ascent_of(model: Any, blocks: Sequence[Any]) -> _Ascent | None:
                 highs.append(own[1])
             lows[place], highs[place] = max(lows[place], low), min(highs[place], high)
             places.append(place)
-        weights = [sign * weight.pop(v, 0.0) for v in block.outputs.values()]
+        weights = [sign * weight.pop(v, 0.0) for v in outputs_of(block)]
         parts.append((block, np.array(places, dtype=np.intp), np.array(weights)))
     direct = np.array([sign * weight.pop(variable, 0.0) for variable in inputs])
     lower, upper = np.array(lows, dtype=float), np.array(highs, dtype=float)
@@ -162,10 +162,15 @@ def inputs_of(block: Any) -> list[Any]:
     return [v if v.is_variable_type() else v.expr for v in block.inputs.values()]
 
 
+def outputs_of(block: Any) -> list[Any]:
+    """The variables behind the outputs of a network block."""
+    return [v if v.is_variable_type() else v.expr for v in block.outputs.values()]
+
+
 def _variables_of(block: Any) -> Iterator[Any]:
     """All variables of a network block."""
     yield from inputs_of(block)
-    yield from block.outputs.values()
+    yield from outputs_of(block)
     for part in block.layer.values():
         for name in ("preactivation", "output", "switch"):
             yield from getattr(part, name).values()

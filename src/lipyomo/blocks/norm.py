@@ -25,7 +25,8 @@ from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.inputs import variables_of
+from lipyomo.blocks.inputs import holds_variables, variables_of
+from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.problems.norms import OutputNorm, output_norm_of
@@ -66,16 +67,22 @@ class NormBlockData(FormulationBlockData):
     4.0
     """
 
+    _FORMER_ORDER = ("inputs", "norm", "sense", "one_sided")
     value: Any
     inputs: Any
     magnitude: Any
     sign: Any
     choice: Any
 
+    @staticmethod
+    def _is_subject(given: Any) -> bool:
+        return holds_variables(given)
+
     def build_formulation(
         self,
         inputs: Any,
         norm: str | OutputNorm = "linf",
+        *,
         sense: Sense = "both",
         one_sided: bool = False,
     ) -> None:
@@ -104,12 +111,12 @@ class NormBlockData(FormulationBlockData):
         one_of(sense, ("max", "min", "both"), "sense of a norm", NormError)
         one_of(one_sided, (True, False), "value of one_sided", ProblemError)
         chosen = output_norm_of(norm)
-        _, variables = variables_of(self, "inputs", inputs, "inputs of a norm")
+        keys, variables = variables_of(self, "inputs", inputs, "inputs of a norm")
         if not variables:
             raise ProblemError("a norm needs at least one input")
         chosen.check(len(variables))
         self._rely_on_bounds(variables)
-        refer(self, "inputs", variables)
+        refer(self, "inputs", variables, Labels.of(keys, (len(keys),)))
         add_value(self)
         if chosen.dual_ball == "cube":
             self._build_sum(variables, sense, one_sided)
@@ -144,7 +151,7 @@ class NormBlockData(FormulationBlockData):
         if sense != "min":
             sign = add_variables(self, "sign", mixed, binary=True)
             sides = [(k, side) for k in mixed for side in (1, -1)]
-            below = Rows(self, "magnitude_below", sides, dimen=2)
+            below = Rows(self, "magnitude_below", sides)
             for k, g, p, a in zip(mixed, inner, magnitude, sign, strict=True):
                 down, up = -2.0 * float(low[k]), 2.0 * float(high[k])
                 below.at_most((k, 1), [1.0, -1.0, down], [p, g, a], down)

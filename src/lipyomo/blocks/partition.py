@@ -41,12 +41,10 @@ def tie_partition(block: Any, units: OpenUnits) -> None:
     ends = {(k, n): _range(*plans[k][0][n]) for k, n in pairs}
     lows = [min(ends[pair][0], 0.0) for pair in pairs]
     highs = [max(ends[pair][1], 0.0) for pair in pairs]
-    found = add_variables(block, "share", pairs, lows, highs, dimen=2)
+    found = add_variables(block, "share", pairs, lows, highs)
     share = dict(zip(pairs, found, strict=True))
     names = ("share_low", "share_high", "rest_low", "rest_high")
-    share_low, share_high, rest_low, rest_high = (
-        Rows(block, name, pairs, dimen=2) for name in names
-    )
+    share_low, share_high, rest_low, rest_high = (Rows(block, name, pairs) for name in names)
     on = dict(zip(units.keys, switch, strict=True))
     for k, n in pairs:
         (coefs, variables), (low, high) = plans[k][0][n], ends[k, n]

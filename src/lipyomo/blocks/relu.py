@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import Rows, add_variables, declared
+from lipyomo.blocks.assemble import Rows, add_layers, add_variables
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
-from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, need_two_slopes
+from lipyomo.blocks.forward import ForwardBlockData, NetworkOptions, NetworkSource, need_two_slopes
 from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.local_start import local_start
 from lipyomo.blocks.ranges import need_finite
@@ -57,8 +56,9 @@ class ReluNetworkBlockData(ForwardBlockData):
     """A network's value: ``outputs = f(inputs)``.
 
     After `build_formulation` the block holds ``inputs[j]`` (new variables, or expressions that
-    stand for the given ones and can be fixed like them), ``outputs[k]`` (of a network that takes or
-    gives images, ``inputs[c, i, j]`` and ``outputs[c, i, j]``) and, in ``layer[i]`` for
+    stand for the given ones and can be fixed like them) and ``outputs[k]``, under the keys of the
+    given variables where these are names, else under the indices of the network's tensors
+    (``inputs[c, i, j]`` for an image), and, in ``layer[i]`` for
     the i-th hidden layer, ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope),
     ``output[k]`` (the last two for undecided units only) and the expression ``activation[k]`` for
     every unit.
@@ -85,6 +85,10 @@ class ReluNetworkBlockData(ForwardBlockData):
     """
 
     _STATE = (*ForwardBlockData._STATE, "layer_bounds", "formulation")
+    _FORMER_ORDER = (
+        *("network", "inputs", "domain", "bounds", "scaling"),
+        *("values", "formulation", "groups", "input_bounds"),
+    )
     NAMES = "ReluNetworkBlock"
 
     def __init__(self, component: Any) -> None:
@@ -96,13 +100,15 @@ class ReluNetworkBlockData(ForwardBlockData):
         self,
         network: NetworkSource,
         inputs: Any = None,
+        *,
+        outputs: Any = None,
         domain: Domain | None = None,
+        input_bounds: InputBounds = None,
         bounds: BoundChoice = "ascent",
         scaling: Scaling | Any = None,
         values: bool = True,
         formulation: UnitFormulation = "bigm",
         groups: int = 2,
-        input_bounds: InputBounds = None,
     ) -> None:
         """Write the constraints.
 
@@ -115,9 +121,15 @@ class ReluNetworkBlockData(ForwardBlockData):
             What goes into the network, d of them in order: variables, expressions, Params or
             numbers; new variables are made if left out.  Expressions and Params get a variable each
             that is tied to them.
+        outputs : as `inputs`, optional
+            What the network's outputs are equal to, m of them in order; new variables are made if
+            left out.
         domain : Domain, optional
             Where the inputs may be, besides their own bounds: a box, an l1 ball or a polytope,
             which become constraints.
+        input_bounds : mapping or sequence of pairs, optional
+            Further bounds of the inputs in the model's units, which become constraints: (lower,
+            upper) by position or by the index of `inputs`; None stands for no bound.
         bounds : {'ascent', 'linear', 'interval', 'lp', 'auto'}, LayerBounds or pairs of arrays
             How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.  By
             default linear bounds, sharpened by dual ascent where that takes a moment only.
@@ -130,9 +142,6 @@ class ReluNetworkBlockData(ForwardBlockData):
             How an undecided unit is written; see `lipyomo.blocks.units`.
         groups : int, optional
             Groups of a unit's inputs in the formulation ``partition``; at least 1.
-        input_bounds : mapping or sequence of pairs, optional
-            Further bounds of the inputs in the model's units, which become constraints: (lower,
-            upper) by position or by the index of `inputs`; None stands for no bound.
 
         Raises
         ------
@@ -149,19 +158,20 @@ class ReluNetworkBlockData(ForwardBlockData):
         one_of(values, (True, False), "value of values", ProblemError)
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, RELAXATIONS, "bounds", ProblemError)
-        net, inputs = self._taken(network, inputs, scaling)
+        options = NetworkOptions(domain, input_bounds, scaling)
+        net, inputs = self._taken(network, inputs, options)
         need_two_slopes(net, "ReluNetworkBlock, like the blocks of derivatives,")
-        variables = self._attach(net, inputs, domain, input_bounds)
+        variables = self._attach(net, inputs, outputs, options)
         self.formulation = formulation
-        values = values or formulation != "bigm"
+        values = values or formulation != "bigm" or outputs is not None
         self.layer_bounds = self._bounded(net, variables, bounds, formulation not in WITHOUT_SWITCH)
-        declared(self, "layer", pyo.Block, range(len(net.hidden)))
+        add_layers(self, len(net.hidden))
         forms = Forms.of(variables)
         for i, layer in enumerate(net.hidden):
             last = i == len(net.hidden) - 1
             forms = self._add_layer(i, layer, forms, values or not last, groups)
         if values:
-            self._add_outputs(net, forms)
+            self._add_outputs(net, forms, outputs)
 
     def _bounded(
         self, network: Network, variables: list[Any], bounds: BoundChoice, finite: bool
@@ -208,7 +218,7 @@ class ReluNetworkBlockData(ForwardBlockData):
         if not values:
             switch = add_variables(block, "switch", free, binary=True)
             sides = [(k, side) for k in free for side in (0, 1)]
-            rows = Rows(block, "conditional", sides, dimen=2)
+            rows = Rows(block, "conditional", sides)
             for k, a in zip(free, switch, strict=True):
                 lo, hi = float(low[k]), float(high[k])
                 rows.at_most((k, 1), [1.0, -hi], [z[k], a], 0.0)

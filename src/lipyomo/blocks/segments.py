@@ -114,10 +114,10 @@ def add_bands(
     several = [k for k in keys if len(segments[k]) > 1]
     pairs = [(k, j) for k in several for j in range(len(segments[k]))]
     flat = [segments[k][j] for k, j in pairs]
-    chosen = add_variables(block, "segment", pairs, binary=True, dimen=2)
+    chosen = add_variables(block, "segment", pairs, binary=True)
     ends = np.array([(min(s.low, 0.0), max(s.high, 0.0)) for s in flat]).reshape(-1, 2)
-    parts = add_variables(block, "part", pairs, ends[:, 0], ends[:, 1], dimen=2)
-    from_, to = (Rows(block, name, pairs, dimen=2) for name in ("part_from", "part_to"))
+    parts = add_variables(block, "part", pairs, ends[:, 0], ends[:, 1])
+    from_, to = (Rows(block, name, pairs) for name in ("part_from", "part_to"))
     for pair, part, b, segment in zip(pairs, parts, chosen, flat, strict=True):
         from_.at_least(pair, [1.0, -segment.low], [part, b], 0.0)
         to.at_most(pair, [1.0, -segment.high], [part, b], 0.0)

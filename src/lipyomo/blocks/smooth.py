@@ -19,11 +19,11 @@ import pyomo.environ as pyo
 from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import add_variables, declared, index_of
+from lipyomo.blocks.assemble import add_layers, add_variables
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import expression_of
 from lipyomo.blocks.formulations import UNIT_TIES
-from lipyomo.blocks.forward import ForwardBlockData, NetworkSource
+from lipyomo.blocks.forward import ForwardBlockData, NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.relu import given_bounds
@@ -85,6 +85,10 @@ class SmoothNetworkBlockData(ForwardBlockData):
     """
 
     _STATE = (*ForwardBlockData._STATE, "ranges", "formulation", "segments")
+    _FORMER_ORDER = (
+        *("network", "inputs", "domain", "bounds", "scaling"),
+        *("segments", "formulation", "groups", "input_bounds"),
+    )
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
@@ -96,13 +100,15 @@ class SmoothNetworkBlockData(ForwardBlockData):
         self,
         network: NetworkSource,
         inputs: Any = None,
+        *,
+        outputs: Any = None,
         domain: Domain | None = None,
+        input_bounds: InputBounds = None,
         bounds: SmoothBounds = "linear",
         scaling: Scaling | Any = None,
         segments: int | None = None,
         formulation: UnitFormulation | None = None,
         groups: int = 2,
-        input_bounds: InputBounds = None,
     ) -> None:
         """Write the constraints.
 
@@ -111,7 +117,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         network : Network, path of an ONNX file, or built block of a network
             Of a built block its network, scaling included, at the same inputs unless others are
             given.
-        inputs, domain, scaling, input_bounds
+        inputs, outputs, domain, input_bounds, scaling
             As for a `ReluNetworkBlock`.
         bounds : {'linear', 'interval'} or pairs of arrays
             How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
@@ -142,8 +148,9 @@ class SmoothNetworkBlockData(ForwardBlockData):
         whole_number(groups, "groups", ProblemError, 1)
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
-        net, inputs = self._taken(network, inputs, scaling)
-        variables = self._attach(net, inputs, domain, input_bounds)
+        options = NetworkOptions(domain, input_bounds, scaling)
+        net, inputs = self._taken(network, inputs, options)
+        variables = self._attach(net, inputs, outputs, options)
         self.formulation, self.segments = formulation, segments
         if isinstance(bounds, str):
             area = self._area(variables)
@@ -153,11 +160,11 @@ class SmoothNetworkBlockData(ForwardBlockData):
             self.ranges = tuple(zip(found.lower, found.upper, strict=True))
         else:
             self.ranges = tuple(zip(*given_bounds(net, bounds), strict=True))
-        declared(self, "layer", pyo.Block, range(len(net.hidden)))
+        add_layers(self, len(net.hidden))
         forms = Forms.of(variables)
         for i, layer in enumerate(net.hidden):
             forms = self._add_layer(i, layer, forms, groups)
-        self._add_outputs(net, forms)
+        self._add_outputs(net, forms, outputs)
 
     def _add_layer(self, i: int, layer: Layer, before: Forms, groups: int) -> Forms:
         """One hidden layer; returns its outputs as forms in the new variables."""
@@ -202,7 +209,9 @@ class SmoothNetworkBlockData(ForwardBlockData):
             add_bands(block, z, y, found)
             return
         kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
-        rows = pyo.Constraint(index_of(sorted(kinds)))
+        if not kinds:
+            return
+        rows = pyo.Constraint(sorted(kinds))
         block.add_component("curve", rows)
         for k in sorted(kinds):
             ends = float(low[k]), float(high[k])

@@ -152,7 +152,7 @@ def _own_ends(
         for end in ("low", "high")
     )
     sides = [(k, side) for k in keys for side in (0, 1)]
-    below, above = (Rows(block, f"{name}_{where}", sides, dimen=2) for where in ("below", "above"))
+    below, above = (Rows(block, f"{name}_{where}", sides) for where in ("below", "above"))
     return dict(zip(keys, zip(low, high, strict=True), strict=True)), below, above
 
 

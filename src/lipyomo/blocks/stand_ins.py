@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import wraps
 from operator import attrgetter
 from typing import Any
@@ -10,6 +11,7 @@ from pyomo.core.base.expression import ExpressionData, IndexedExpression
 from pyomo.core.base.var import VarData
 
 from lipyomo.blocks.assemble import declared
+from lipyomo.blocks.labels import ByName, Labels
 
 
 def _method(name: str) -> Any:
@@ -51,18 +53,30 @@ class StandInData(ExpressionData):
         self.expr.set_value(value)
 
 
-class StandIns(IndexedExpression):
+class StandIns(ByName, IndexedExpression):
     """Indexed `StandInData`."""
 
     _ComponentDataClass = StandInData
 
 
-def refer(block: Any, name: str, variables: list[Any], keys: list[Any] | None = None) -> None:
+def refer(
+    block: Any, name: str, variables: list[Any], keys: Iterable[Any], *labels: Labels
+) -> None:
     """Declare ``block.name[j]``, expressions that stand for existing variables.
 
     (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
+
+    Parameters
+    ----------
+    block : BlockData
+    name : str
+    variables : list of VarData
+    keys : iterable or Labels
+    *labels : Labels
+        Of the parts of a key, where `keys` are not all there is to say.
     """
-    index = list(range(len(variables))) if keys is None else keys
+    index = list(keys)
     expressions = declared(block, name, StandIns, index)
+    expressions.labels = (keys,) if isinstance(keys, Labels) else labels
     for key, variable in zip(index, variables, strict=True):
         expressions[key] = variable

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from lipyomo.base.arrays import BoolArray, Matrix
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
-from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, keys_of
+from lipyomo.blocks.assemble import Rows, add_sizes, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
@@ -29,8 +29,9 @@ from lipyomo.blocks.derivative import (
     network_block_of,
 )
 from lipyomo.blocks.directions import along
-from lipyomo.blocks.forward import NetworkSource
+from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
+from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
@@ -70,6 +71,10 @@ class TangentBlockData(FormulationBlockData):
     """
 
     _RESULT = "derivative"
+    _FORMER_ORDER = (
+        *("network", "direction", "norm", "limits", "inputs", "domain", "bounds"),
+        *("scaling", "formulation", "input_bounds", "wrt", "directions"),
+    )
     direction: Any
     derivative: Any
     layer: Any
@@ -78,15 +83,16 @@ class TangentBlockData(FormulationBlockData):
     def build_formulation(
         self,
         network: NetworkSource,
+        inputs: Any = None,
+        *,
         direction: Any = None,
         norm: InputNorm = "linf",
         limits: ChainLimits | None = None,
-        inputs: Any = None,
         domain: Domain | None = None,
+        input_bounds: InputBounds = None,
         bounds: BoundChoice = "ascent",
         scaling: Scaling | Any = None,
         formulation: UnitFormulation = "bigm",
-        input_bounds: InputBounds = None,
         wrt: Iterable[Any] | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
     ) -> None:
@@ -96,14 +102,14 @@ class TangentBlockData(FormulationBlockData):
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
             A built block shares its switches; for a network the block makes ``net`` of its own.
+        inputs, domain, input_bounds, bounds, scaling, formulation
+            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
         direction : Var or sequence of d variables, optional
             The direction; left out, one is made that runs over the unit ball of `norm`.
         norm : {'linf', 'l1'}, optional
             The unit ball of a direction that is made here.
         limits : ChainLimits, optional
             Bounds along the pass.
-        inputs, domain, bounds, scaling, formulation, input_bounds
-            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
         wrt : iterable of keys of the inputs, optional
             Inputs along which a direction that is made here may go: by default those that can move.
         directions : array_like, shape (d, k), optional
@@ -126,30 +132,30 @@ class TangentBlockData(FormulationBlockData):
                 f"directions in the unit ball of {norm!r} are not linear.  Remedy: linf or l1, or "
                 "give the direction"
             )
-        base = network_block_of(
-            self, network, inputs, domain, bounds, scaling, formulation, input_bounds
-        )
+        options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
+        base = network_block_of(self, network, inputs, options)
         net, known = base.network, base.layer_bounds
         if limits is not None:
             if not isinstance(limits, ChainLimits):
                 raise ProblemError(f"limits={limits!r} are no ChainLimits")
             limits.check(net.hidden, net.output_dim)
-        keys, scale = keys_of(net.input_shape), 1.0
+        labels, scale = base.labels[0], 1.0
         T = parse_directions(net.input_dim, directions)
         if T is not None:
             if direction is not None or wrt is not None:
                 raise ProblemError("give only one of direction, directions and wrt")
             net = net.with_directions(T)
-            v = self._add_ball(keys_of(net.input_shape), np.ones(net.input_dim, dtype=bool), norm)
+            columns = Labels.of(None, net.input_shape)
+            v = self._add_ball(columns, np.ones(net.input_dim, dtype=bool), norm)
         elif direction is None:
             counted = along_of(self, base, wrt)
-            v = self._add_ball(keys, counted, norm)
+            v = self._add_ball(labels, counted, norm)
             net = along(net, counted)
         elif wrt is not None:
             raise ProblemError("wrt= has no meaning with a direction.  Remedy: leave one out")
         else:
-            _, v = variables_of(self, "direction", direction, "direction", net.input_dim)
-            refer(self, "direction", v, keys)
+            _, v = variables_of(self, "direction", direction, "direction", len(labels), labels)
+            refer(self, "direction", v, labels)
             box = box_of(v)
             self._rely_on_bounds(v)
             scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
@@ -159,7 +165,7 @@ class TangentBlockData(FormulationBlockData):
             limits = ChainLimits.of(tangent_bounds(net, known, norm, relaxation), scale)
         add_chain(self, "derivative", base, Forms.of(v), limits, backwards=False, along=net)
 
-    def _add_ball(self, keys: list[Any], counted: BoolArray, norm: InputNorm) -> list[Any]:
+    def _add_ball(self, keys: Labels, counted: BoolArray, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball, zero where it may not go."""
         ends = counted.astype(float)
         v = add_variables(self, "direction", keys, -ends, ends)

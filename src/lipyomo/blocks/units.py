@@ -21,7 +21,7 @@ import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.blocks.assemble import Rows, add_variables, declared, index_of, linear
+from lipyomo.blocks.assemble import Rows, add_variables, declared, linear
 from lipyomo.networks.network import Layer
 
 UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]
@@ -64,9 +64,12 @@ def tie_bigm(block: Any, units: OpenUnits) -> None:
     """A switch and at most four rows a unit."""
     free = units.keys
     switch = add_variables(block, "switch", free, binary=True)
-    names = ("right_line", "right_tie", "left_line", "left_tie")
-    right_line, right_tie, left_line, left_tie = (Rows(block, name, free) for name in names)
     left, right = units.layer.left.tolist(), units.layer.right.tolist()
+    names = ("right_line", "right_tie", "left_tie")
+    right_line, right_tie, left_tie = (Rows(block, name, free) for name in names)
+    # A ReLU has the left line as a bound of its variable.
+    written = [k for k in free if left[k] != 0.0 or right[k] < left[k]]
+    left_line = Rows(block, "left_line", written)
     lows, highs = units.lower.tolist(), units.upper.tolist()
     for k, out, a in zip(free, units.y, switch, strict=True):
         delta = right[k] - left[k]
@@ -78,7 +81,6 @@ def tie_bigm(block: Any, units: OpenUnits) -> None:
         right_tie.at_most(k, [*right_coefs, big[0]], [*right_vars, a], big[0])
         left_tie.at_most(k, [*left_coefs, big[1]], [*left_vars, a], 0.0)
         if len(left_vars) > 1 or sign < 0:
-            # A ReLU has this row as a bound of its variable.
             left_line.at_least(k, left_coefs, left_vars, 0.0)
 
 
@@ -92,7 +94,7 @@ def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float
 def tie_sides(block: Any, units: OpenUnits) -> None:
     """``z = p - n`` and ``y = right p - left n`` with p = side[k, 1] and n = side[k, 0]."""
     keys = [(k, side) for k in units.keys for side in (0, 1)]
-    add_variables(block, "side", keys, np.zeros(len(keys)), np.full(len(keys), np.inf), dimen=2)
+    add_variables(block, "side", keys, np.zeros(len(keys)), np.full(len(keys), np.inf))
     split, joined = Rows(block, "split", units.keys), Rows(block, "joined", units.keys)
     for k, out in zip(units.keys, units.y, strict=True):
         left, right = units.slopes(k)
@@ -113,7 +115,9 @@ def tie_sos1(block: Any, units: OpenUnits) -> None:
 def tie_complementarity(block: Any, units: OpenUnits) -> None:
     """Sides whose product is at most zero."""
     tie_sides(block, units)
-    exclusive = pyo.Constraint(index_of(units.keys))
+    if not units.keys:
+        return
+    exclusive = pyo.Constraint(units.keys)
     block.add_component("exclusive", exclusive)
     for k in units.keys:
         exclusive[k] = block.side[k, 0] * block.side[k, 1] <= 0.0
@@ -121,9 +125,11 @@ def tie_complementarity(block: Any, units: OpenUnits) -> None:
 
 def tie_gdp(block: Any, units: OpenUnits) -> None:
     """Two disjuncts a unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
+    if not units.keys:
+        return
     for name in ("on", "off"):
         declared(block, name, Disjunct, units.keys)
-    sides = Disjunction(index_of(units.keys))
+    sides = Disjunction(units.keys)
     block.add_component("sides", sides)
     for k, out in zip(units.keys, units.y, strict=True):
         z, slopes = units.z[k], units.slopes(k)

@@ -35,18 +35,18 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
 from lipyomo.base.tolerances import EXACT_TOLERANCE
-from lipyomo.blocks.assemble import Rows, add_value, add_variables, declared, keys_of
+from lipyomo.blocks.assemble import Rows, add_layers, add_value, add_variables, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.directions import directions_of
-from lipyomo.blocks.forward import NetworkSource, built_block, need_two_slopes
+from lipyomo.blocks.forward import NetworkOptions, NetworkSource, built_block, need_two_slopes
 from lipyomo.blocks.inputs import (
     InputBounds,
     Region,
     attach_inputs,
-    check_domain,
-    items_of,
+    in_order,
     variables_of,
 )
+from lipyomo.blocks.labels import Labels, NamedExpression
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import ReluNetworkBlockData
@@ -102,6 +102,10 @@ class UpperLipschitzBlockData(FormulationBlockData):
     chain: Any
 
     _STATE = ("network",)
+    _FORMER_ORDER = (
+        *("network", "inputs", "radius", "domain", "input_norm", "output_norm"),
+        *("scaling", "input_bounds", "distance_to_kink", "wrt"),
+    )
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
@@ -111,12 +115,13 @@ class UpperLipschitzBlockData(FormulationBlockData):
         self,
         network: NetworkSource,
         inputs: Any = None,
+        *,
         radius: Any = 0.0,
         domain: Domain | None = None,
+        input_bounds: InputBounds = None,
+        scaling: Scaling | Any = None,
         input_norm: InputNorm = "linf",
         output_norm: Any = "linf",
-        scaling: Scaling | Any = None,
-        input_bounds: InputBounds = None,
         distance_to_kink: float = EXACT_TOLERANCE,
         wrt: Iterable[Any] | None = None,
     ) -> None:
@@ -171,22 +176,23 @@ class UpperLipschitzBlockData(FormulationBlockData):
             scaling = scaling_of(scaling)
             net = network if scaling is None else scaling.apply(network)
         else:
-            own = {"inputs": inputs, "domain": domain, "scaling": scaling}
-            base = built_block(network, ReluNetworkBlockData, **own, input_bounds=input_bounds)
+            options = NetworkOptions(domain, input_bounds, scaling)
+            base = built_block(network, ReluNetworkBlockData, inputs, options)
             net = base.network
             self._rely_on_block(base)
         need_two_slopes(net, "UpperLipschitzBlock")
         vertices = _few_vertices(norm, net.output_dim)
-        check_domain(domain, net.input_dim)
         self.network = net
         if base is None:
-            centre, region = attach_inputs(self, inputs, domain, input_bounds, net.input_shape)
+            centre, region, labels = attach_inputs(
+                self, inputs, domain, input_bounds, net.input_shape
+            )
         else:
-            centre, region = inputs_of(base), base.region
-            refer(self, "inputs", centre, keys_of(net.input_shape))
-        box, counted = self._box(net, centre, region, radius, wrt)
+            centre, region, labels = inputs_of(base), base.region, base.labels[0]
+            refer(self, "inputs", centre, labels)
+        box, counted = self._box(net, centre, region, labels, radius, wrt)
         known = preactivation_bounds(net, Box(box.least, box.most))
-        declared(self, "layer", pyo.Block, range(len(net.hidden)))
+        add_layers(self, len(net.hidden))
         certain = []
         for i, layer in enumerate(net.hidden):
             box, found = through_units(self.layer[i], layer, box, known.phases[i], margin)
@@ -209,13 +215,19 @@ class UpperLipschitzBlockData(FormulationBlockData):
         return dict(super()._modern(options))
 
     def _box(
-        self, network: Network, centre: list[Any], region: Region, radius: Any, wrt: Any
+        self,
+        network: Network,
+        centre: list[Any],
+        region: Region,
+        labels: Labels,
+        radius: Any,
+        wrt: Any,
     ) -> tuple[Span, BoolArray]:
         """The box around the inputs, with numbers that hold wherever it is; what can move in it."""
         d = len(centre)
         lower, upper = region.box
         need_finite(centre, lower, upper)
-        _, given = items_of(radius, "radius")
+        _, given = in_order(radius, "radius", labels)
         if len(given) not in (1, d):
             raise ProblemError(f"{len(given)} radii for {d} inputs")
         _, radii = variables_of(self, "radius", given, "radius")
@@ -225,13 +237,12 @@ class UpperLipschitzBlockData(FormulationBlockData):
         self._rely_on_bounds(radii)
         each = len(given) > 1
         moving = (sizes.upper > 0).tolist() if each else region.moving
-        counted = directions_of(self, network, moving, wrt)
+        counted = directions_of(self, network, labels, moving, wrt)
         if not each:
             self._rely_on_unmoving(region.sources, counted, wrt)
-        keys = keys_of(network.input_shape)
-        declared(self, "radius", pyo.Expression, keys)
+        declared(self, "radius", NamedExpression, labels).labels = (labels,)
         wide = counted | each
-        for j, key in enumerate(keys):
+        for j, key in enumerate(labels):
             self.radius[key] = radii[j % len(radii)] if wide[j] else 0.0
         eye = sp.eye_array(d)
         places = np.arange(d) % len(radii)
@@ -254,7 +265,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         counted: BoolArray,
     ) -> float:
         """The bound of the gradient of one functional; returns the most that it can be."""
-        declared(block, "layer", pyo.Block, range(len(certain)))
+        add_layers(block, len(certain))
         now = Span.numbers(np.asarray(vertex, dtype=np.float64))
         for i in reversed(range(len(certain))):
             now = now.map(network.layers[i + 1].weight.T)
