@@ -141,7 +141,7 @@ class FormulationBlockData(BlockData):
             If there are more than the version before took.
         """
         kinds = inspect.signature(self._formulate).parameters.values()
-        order = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD][1:]
+        order = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD]
         former = self._FORMER_ORDER
         if self._are_former(arguments, options) or len(arguments) > len(order):
             if len(arguments) > len(former):
