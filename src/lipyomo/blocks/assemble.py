@@ -102,7 +102,8 @@ class LayerData(BlockData):
     def __getattr__(self, name: str) -> Any:
         if name not in _OF_UNITS:
             return super().__getattr__(name)
-        found = pyo.Var([])
+        found = pyo.Var(pyo.Set(initialize=[], dimen=2 if name == "segment" else 1))
+        found.index_set().construct()
         found.construct()
         return found
 

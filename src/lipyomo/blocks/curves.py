@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyomo.environ as pyo
+from pyomo.core.expr import SumExpression
 
 from lipyomo.base.errors import ProblemError
 from lipyomo.networks.activations import (
@@ -66,6 +67,40 @@ def expression_of(activation: Activation, z: Any, ends: Range) -> Any:
             "piecewise-linear relaxation"
         )
     return found
+
+
+def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
+    """The derivative of an activation as an expression.
+
+    Parameters
+    ----------
+    activation : Activation
+    z : VarData or expression
+    ends : (float, float)
+        Certified bounds of `z`, which may be infinite.
+
+    Raises
+    ------
+    ProblemError
+        If it has no such expression, or jumps within the bounds.
+    """
+    make = _SLOPES.get(type(activation))
+    found = None if make is None else make(activation, z, ends)
+    if found is None:
+        raise ProblemError(
+            f"the derivative of {activation.name} on [{ends[0]:g}, {ends[1]:g}] is no expression: "
+            "it jumps there, or Pyomo has no such function.  Remedy: narrower bounds of the "
+            "inputs, or a NetworkGreyBox"
+        )
+    return found
+
+
+def combination(coefs: list[float], items: list[Any], constant: float = 0.0) -> Any:
+    """``coefs . items + constant`` of numbers and expressions."""
+    numbers = [(c, item) for c, item in zip(coefs, items, strict=True) if c != 0.0]
+    fixed = constant + sum(c * item for c, item in numbers if isinstance(item, float))
+    terms = [c * item for c, item in numbers if not isinstance(item, float)]
+    return SumExpression([*terms, fixed]) if terms else fixed
 
 
 def _positive(z: Any, ends: Range) -> Any:
@@ -136,4 +171,70 @@ _TABLE: Mapping[type[Activation], Callable[[Any, Any, Range], Any]] = {
     Selu: lambda unit, z, ends: unit.gamma * _bent(z, ends, unit.alpha, 1.0),
     Softsign: lambda _, z, ends: _softsign(z, ends),
     HardSwish: lambda _, z, ends: _hard_swish(z, ends),
+}
+
+
+def _bell(z: Any, ends: Range, factor: float = 1.0) -> Any:
+    """The derivative of ``1 / (1 + exp(-factor z))``, over the factor."""
+    s = _logistic(z, ends, factor)
+    return s * (1.0 - s)
+
+
+def _swish_slope(unit: Swish, z: Any, ends: Range) -> Any:
+    return _logistic(z, ends, unit.beta) + unit.beta * z * _bell(z, ends, unit.beta)
+
+
+def _mish_slope(z: Any, ends: Range) -> Any:
+    t = pyo.tanh(_log_exp(z, ends))
+    return t + z * (1.0 - t**2) * _logistic(z, ends)
+
+
+def _gelu_slope(unit: Gelu, z: Any) -> Any:
+    if unit.approximate != "tanh":
+        return None
+    steep = math.sqrt(2.0 / math.pi)
+    t = pyo.tanh(steep * (z + 0.044715 * z**3))
+    return 0.5 * (1.0 + t) + 0.5 * steep * z * (1.0 - t**2) * (1.0 + 0.134145 * z**2)
+
+
+def _bent_slope(z: Any, ends: Range, height: float, width: float) -> Any:
+    """Of ``_bent``; it jumps at zero unless height and width are equal."""
+    if ends[0] >= 0:
+        return 1.0
+    if ends[1] > 0 and height != width:
+        return None
+    return (height / width) * pyo.exp(_negative(z, ends) / width)
+
+
+def _selu_slope(unit: Selu, z: Any, ends: Range) -> Any:
+    found = _bent_slope(z, ends, unit.alpha, 1.0)
+    return None if found is None else unit.gamma * found
+
+
+def _hard_swish_slope(z: Any, ends: Range) -> Any:
+    low, high = ends
+    if low >= 3.0 or high <= -3.0:
+        return 1.0 if low >= 3.0 else 0.0
+    return (2.0 * z + 3.0) / 6.0 if low >= -3.0 and high <= 3.0 else None
+
+
+def _softsign_slope(z: Any, ends: Range) -> Any:
+    low, high = ends
+    return (1.0 + (z if low >= 0 else -z if high <= 0 else abs(z))) ** -2
+
+
+_SLOPES: Mapping[type[Activation], Callable[[Any, Any, Range], Any]] = {
+    Tanh: lambda _, z, ends: 1.0 - pyo.tanh(z) ** 2,
+    Sigmoid: lambda _, z, ends: _bell(z, ends),
+    Softplus: lambda unit, z, ends: _logistic(z, ends, unit.beta),
+    Swish: _swish_slope,
+    Mish: lambda _, z, ends: _mish_slope(z, ends),
+    Gelu: lambda unit, z, ends: _gelu_slope(unit, z),
+    Sin: lambda _, z, ends: pyo.cos(z),
+    Cos: lambda _, z, ends: -pyo.sin(z),
+    Elu: lambda unit, z, ends: _bent_slope(z, ends, unit.alpha, 1.0),
+    Celu: lambda unit, z, ends: _bent_slope(z, ends, unit.alpha, unit.alpha),
+    Selu: _selu_slope,
+    Softsign: lambda _, z, ends: _softsign_slope(z, ends),
+    HardSwish: lambda _, z, ends: _hard_swish_slope(z, ends),
 }

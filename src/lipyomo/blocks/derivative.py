@@ -16,6 +16,7 @@ from lipyomo.blocks.directions import directions_of
 from lipyomo.blocks.forward import NetworkOptions, built_block
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.relu import ReluNetworkBlock, ReluNetworkBlockData
+from lipyomo.blocks.smooth import SmoothNetworkBlock, SmoothNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.networks.network import Layer, Network
 from lipyomo.relaxations.linear import DerivativeBounds
@@ -62,7 +63,12 @@ class ChainLimits:
 
 
 def network_block_of(
-    block: Any, network: Any, inputs: Any, options: NetworkOptions, values: bool = True
+    block: Any,
+    network: Any,
+    inputs: Any,
+    options: NetworkOptions,
+    values: bool = True,
+    smooth: bool = False,
 ) -> Any:
     """The block whose switches a derivative shares: a built one, or ``block.net``, made here.
 
@@ -74,6 +80,8 @@ def network_block_of(
     inputs, values
         As in `ReluNetworkBlock`.
     options : NetworkOptions
+    smooth : bool, optional
+        Whether smooth networks are taken, too.
 
     Raises
     ------
@@ -81,12 +89,30 @@ def network_block_of(
         If a block is given that is not built, or one together with what belongs to a network.
     """
     if isinstance(network, Network):
-        given = vars(options) | {"network": network, "inputs": inputs, "values": values}
-        base = block._make_part("net", ReluNetworkBlock, **given)
+        given = vars(options) | {"network": network, "inputs": inputs}
+        if smooth and network.smooth:
+            given |= _plain_bounds(options)
+            base = block._make_part("net", SmoothNetworkBlock, **given)
+        else:
+            base = block._make_part("net", ReluNetworkBlock, values=values, **given)
+    elif smooth and isinstance(network, SmoothNetworkBlockData):
+        base = built_block(network, SmoothNetworkBlockData, inputs, options)
     else:
         base = built_block(network, ReluNetworkBlockData, inputs, options)
     block._rely_on_block(base)
     return base
+
+
+def _plain_bounds(options: NetworkOptions) -> dict[str, Any]:
+    """Options of a smooth network: what is a default of two-slope ones is left to it."""
+    plain = NetworkOptions()
+    own = {"bounds": "linear", "formulation": None}
+    return {
+        name: own[name]
+        if getattr(options, name) is getattr(plain, name)
+        else options.__dict__[name]
+        for name in own
+    }
 
 
 def along_of(block: Any, network_block: Any, wrt: Any) -> BoolArray:
@@ -168,7 +194,7 @@ def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, i
         place = labels.place(functional)
         if place is None:
             raise ProblemError(
-                f"functional={functional!r}: there is no such output.  Remedy: one of "
+                f"functional={functional!r} is out of range: there is no such output.  Remedy: "
                 f"{brief(labels.keys)}, {m} numbers, or {m} variables"
             )
         return np.asarray(np.eye(m)[place]), place

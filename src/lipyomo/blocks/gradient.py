@@ -32,6 +32,8 @@ from lipyomo.blocks.labels import Labels, joined
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
+from lipyomo.blocks.smooth import SmoothNetworkBlockData
+from lipyomo.blocks.smooth_gradient import add_smooth_chain
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.problems.directions import parse_directions
@@ -134,7 +136,7 @@ class GradientBlockData(FormulationBlockData):
             If a variable functional has no bounds.
         """
         options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
-        base = network_block_of(self, network, inputs, options)
+        base = network_block_of(self, network, inputs, options, smooth=True)
         net, labels = base.network, base.labels
         m = net.output_dim
         if limits is not None and not isinstance(limits, ChainLimits | OutputNorm | np.ndarray):
@@ -148,26 +150,31 @@ class GradientBlockData(FormulationBlockData):
         along = net if T is None else net.with_directions(T)
         row = labels[1].keys[0] if functional is None else functional
         fixed, place = functional_of(row, labels[1])
+        smooth = isinstance(base, SmoothNetworkBlockData)
+        if limits is not None and smooth:
+            raise ProblemError("limits belong to networks of two-slope units")
         if isinstance(limits, ChainLimits):
             limits.check(net.hidden, along.input_dim)
         elif limits is not None and fixed is not None:
             raise ProblemError("a norm or points as limits belong to a functional of variables")
-        if fixed is not None:
-            forms = Forms.numbers(fixed)
-            points: Any = fixed
-        else:
-            _, variables = variables_of(self, "functional", functional, "functional", m, labels[1])
-            forms = Forms.of(variables)
+        start: Any = fixed
+        points: Any = fixed
+        if fixed is None:
+            _, start = variables_of(self, "functional", functional, "functional", m, labels[1])
             points = limits
             if limits is None:
-                points = _corners(variables)
-                self._rely_on_bounds(variables)
-        if not isinstance(limits, ChainLimits):
-            known = base.layer_bounds
-            relaxation = derivative_relaxation(known.relaxation)
-            limits = ChainLimits.of(adjoint_bounds(along, known, points, relaxation))
+                points = None if smooth else _corners(start)
+                self._rely_on_bounds(start)
         ends = labels[0] if T is None else Labels.of(None, along.input_shape)
-        add_chain(self, "gradient", base, forms, limits, True, along, ends)
+        if smooth:
+            add_smooth_chain(self, base, start, along, ends)
+        else:
+            if not isinstance(limits, ChainLimits):
+                known = base.layer_bounds
+                relaxation = derivative_relaxation(known.relaxation)
+                limits = ChainLimits.of(adjoint_bounds(along, known, points, relaxation))
+            forms = Forms.of(start) if fixed is None else Forms.numbers(fixed)
+            add_chain(self, "gradient", base, forms, limits, True, along, ends)
         if place is not None:
             self._refer_to({labels[1].keys[place]: self}, labels[1], ends)
 

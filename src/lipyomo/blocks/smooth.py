@@ -19,18 +19,20 @@ import pyomo.environ as pyo
 from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import add_layers, add_variables
+from lipyomo.blocks.assemble import add_layers, add_variables, declared
 from lipyomo.blocks.base import formulation_block
-from lipyomo.blocks.curves import expression_of
+from lipyomo.blocks.curves import combination, expression_of
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.forward import ForwardBlockData, NetworkOptions, NetworkSource
-from lipyomo.blocks.inputs import InputBounds
+from lipyomo.blocks.inputs import InputBounds, variables_of
+from lipyomo.blocks.labels import NamedExpression
 from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.relu import given_bounds
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
+from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
-from lipyomo.networks.network import Layer
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.kinds import output_ranges
@@ -84,7 +86,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
     0.96
     """
 
-    _STATE = (*ForwardBlockData._STATE, "ranges", "formulation", "segments")
+    _STATE = (*ForwardBlockData._STATE, "ranges", "formulation", "segments", "reduced_space")
     _FORMER_ORDER = (
         *("network", "inputs", "domain", "bounds", "scaling"),
         *("segments", "formulation", "groups", "input_bounds"),
@@ -95,6 +97,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         self.ranges: tuple[Ranges, ...] = ()
         self.formulation: UnitFormulation = "complementarity"
         self.segments: int | None = None
+        self.reduced_space = False
 
     def build_formulation(
         self,
@@ -109,6 +112,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         segments: int | None = None,
         formulation: UnitFormulation | None = None,
         groups: int = 2,
+        reduced_space: bool = False,
     ) -> None:
         """Write the constraints.
 
@@ -129,6 +133,10 @@ class SmoothNetworkBlockData(ForwardBlockData):
             ``complementarity`` with nonlinear expressions, ``bigm`` with segments.
         groups : int, optional
             Groups of a unit's inputs in the formulation ``partition``; at least 1.
+        reduced_space : bool, optional
+            Write the outputs as expressions in the inputs, without variables and rows between: a
+            smaller model with denser derivatives.  All units have to be smooth, or on one side of
+            their kinks.
 
         Raises
         ------
@@ -145,6 +153,9 @@ class SmoothNetworkBlockData(ForwardBlockData):
         if formulation is None:
             formulation = "complementarity" if segments is None else "bigm"
         one_of(formulation, UNIT_TIES, "formulation", ProblemError)
+        one_of(reduced_space, (True, False), "value of reduced_space", ProblemError)
+        if reduced_space and segments is not None:
+            raise ProblemError("segments need variables.  Remedy: leave reduced_space=True out")
         whole_number(groups, "groups", ProblemError, 1)
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
@@ -152,6 +163,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         net, inputs = self._taken(network, inputs, options)
         variables = self._attach(net, inputs, outputs, options)
         self.formulation, self.segments = formulation, segments
+        self.reduced_space = reduced_space
         if isinstance(bounds, str):
             area = self._area(variables)
             if segments is not None or formulation not in WITHOUT_SWITCH:
@@ -161,10 +173,52 @@ class SmoothNetworkBlockData(ForwardBlockData):
         else:
             self.ranges = tuple(zip(*given_bounds(net, bounds), strict=True))
         add_layers(self, len(net.hidden))
+        if reduced_space:
+            self._add_expressions(net, variables, outputs)
+            return
         forms = Forms.of(variables)
         for i, layer in enumerate(net.hidden):
             forms = self._add_layer(i, layer, forms, groups)
         self._add_outputs(net, forms, outputs)
+
+    def _add_expressions(self, network: Network, variables: list[Any], given: Any) -> None:
+        """All layers as expressions in the inputs."""
+        assert self.labels is not None
+        now = list(variables)
+        for i, layer in enumerate(network.hidden):
+            part, (low, high) = self.layer[i], self.ranges[i]
+            bent = np.flatnonzero(layer.kinked & (low < 0) & (high > 0))
+            if bent.size:
+                raise ProblemError(
+                    f"unit {int(bent[0])} of hidden layer {i} has a kink in its range, which takes "
+                    "rows of its own.  Remedy: leave reduced_space=True out"
+                )
+            kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+            slopes = np.where(low >= 0, layer.right, layer.left).tolist()
+            z = declared(part, "preactivation", pyo.Expression, range(layer.units))
+            y = declared(part, "activation", pyo.Expression, range(layer.units))
+            for k, row in enumerate(_dense_rows(layer)):
+                z[k] = combination(row, now, float(layer.bias[k]))
+                ends = float(low[k]), float(high[k])
+                y[k] = expression_of(kinds[k], z[k], ends) if k in kinds else slopes[k] * z[k]
+            now = list(y.values())
+        head, labels = network.head, self.labels[1]
+        forms = [
+            combination(row, now, float(b))
+            for row, b in zip(_dense_rows(head), head.bias, strict=True)
+        ]
+        if given is None:
+            outputs = declared(self, "outputs", NamedExpression, labels)
+            outputs.labels = (labels,)
+            for key, form in zip(labels, forms, strict=True):
+                outputs[key] = form
+            return
+        _, variables = variables_of(self, "outputs", given, "outputs", network.output_dim)
+        refer(self, "outputs", variables, labels)
+        rows = pyo.Constraint(list(labels))
+        self.add_component("output_row", rows)
+        for key, variable, form in zip(labels, variables, forms, strict=True):
+            rows[key] = variable - form == 0.0
 
     def _add_layer(self, i: int, layer: Layer, before: Forms, groups: int) -> Forms:
         """One hidden layer; returns its outputs as forms in the new variables."""
@@ -216,6 +270,15 @@ class SmoothNetworkBlockData(ForwardBlockData):
         for k in sorted(kinds):
             ends = float(low[k]), float(high[k])
             rows[k] = y[k] - expression_of(kinds[k], z[k], ends) == 0.0
+
+
+def _dense_rows(layer: Layer) -> list[list[float]]:
+    """The rows of a layer's matrix."""
+    weight = layer.weight
+    found: list[list[float]] = np.asarray(
+        weight.toarray() if hasattr(weight, "toarray") else weight
+    ).tolist()
+    return found
 
 
 if TYPE_CHECKING:

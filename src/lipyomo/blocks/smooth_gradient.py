@@ -1,0 +1,180 @@
+r"""The gradient of a smooth network, propagated backwards, as a Pyomo block holds it.
+
+For a functional c on the outputs, with D_i the diagonal of ``sigma'(z)`` of hidden layer i,
+
+    t_L = W_{L+1}^T c,   s_i = D_i t_i,   t_{i-1} = W_i^T s_i,   gradient = t_0.
+
+Beside the variables of a network's values there is one for each t and each s.  The rows of t are
+affine, those of s hold three variables each, so that the Jacobian of the model stays sparse.  In
+the reduced space all of it is one expression in the inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
+from lipyomo.blocks.curves import combination, slope_of
+from lipyomo.blocks.labels import Labels, NamedExpression
+from lipyomo.blocks.switch import Triplets
+from lipyomo.networks.network import Layer, Network
+from lipyomo.solvers.rows import Forms
+
+Ends = tuple[FloatArray, FloatArray]
+
+
+def add_smooth_chain(
+    block: Any, base: Any, functional: Any, along: Network, labels: Labels
+) -> None:
+    """Declare ``block.gradient``, that of a functional of a smooth network.
+
+    Parameters
+    ----------
+    block : BlockData
+    base : SmoothNetworkBlock
+    functional : ndarray or list of VarData, length m
+    along : Network
+        The network as a function of the directions that are asked for.
+    labels : Labels
+        Keys of the gradient.
+
+    Raises
+    ------
+    ProblemError
+        If a unit has no slope that can be written.
+    """
+    _check_slopes(base)
+    add_layers(block, len(base.network.hidden))
+    if base.reduced_space:
+        _add_expressions(block, base, functional, along, labels)
+        return
+    if isinstance(functional, np.ndarray):
+        forms, ends = Forms.numbers(functional), (functional, functional)
+    else:
+        forms = Forms.of(functional)
+        sides = [
+            (-np.inf if v.lb is None else v.lb, np.inf if v.ub is None else v.ub)
+            for v in functional
+        ]
+        ends = np.array(sides).T[0], np.array(sides).T[1]
+    weights = [layer.weight for layer in along.layers]
+    for i in reversed(range(len(base.network.hidden))):
+        forms, ends = forms.map(weights[i + 1].T), _mapped(weights[i + 1].T, ends)
+        layer, given = base.network.hidden[i], base.layer[i].preactivation
+        forms, ends = _passed(block.layer[i], layer, base.ranges[i], given, forms, ends)
+    forms, ends = forms.map(weights[0].T), _mapped(weights[0].T, ends)
+    gradient = add_variables(block, "gradient", labels, *ends)
+    add_equalities(block, "gradient_affine", labels, gradient, forms)
+
+
+def _check_slopes(base: Any) -> None:
+    """Raise `ProblemError` if the slopes of a block's units are no expressions."""
+    if base.segments is not None:
+        raise ProblemError(
+            f"'{base.name}' relaxes its curves by segments, which have no derivative.  "
+            "Remedy: leave segments= out, for solvers of nonlinear programs"
+        )
+    for i, (layer, (low, high)) in enumerate(zip(base.network.hidden, base.ranges, strict=True)):
+        bent = np.flatnonzero(layer.kinked & (low < 0) & (high > 0))
+        if bent.size:
+            raise ProblemError(
+                f"unit {int(bent[0])} of hidden layer {i} has a kink in its range, where it has no "
+                "derivative that an expression could be.  Remedy: narrower bounds of the inputs"
+            )
+
+
+def _mapped(weight: Any, ends: Ends) -> Ends:
+    """Interval arithmetic for a matrix, rounded outwards."""
+    plus, minus = np.maximum(_dense(weight), 0.0), np.minimum(_dense(weight), 0.0)
+    low, high = ends
+    finite = np.isfinite(low).all() and np.isfinite(high).all()
+    if not finite:
+        n = weight.shape[0]
+        return np.full(n, -np.inf), np.full(n, np.inf)
+    slack = (
+        2.0**-50 * (weight.shape[1] + 2) * ((plus - minus) @ np.maximum(np.abs(low), np.abs(high)))
+    )
+    return plus @ low + minus @ high - slack, plus @ high + minus @ low + slack
+
+
+def _dense(weight: Any) -> FloatArray:
+    return np.asarray(weight.toarray() if hasattr(weight, "toarray") else weight)
+
+
+def _passed(
+    block: Any, layer: Layer, ranges: Ends, z: Any, arriving: Forms, ends: Ends
+) -> tuple[Forms, Ends]:
+    """What leaves the units of one layer, with rows for those that are curved."""
+    slopes, least, most = _slopes_of(layer, ranges)
+    curved = np.flatnonzero(layer.curved)
+    number = arriving.is_constant()
+    moving = curved[~number[curved]].tolist()
+    t = add_variables(block, "arriving", moving, ends[0][moving], ends[1][moving])
+    add_equalities(block, "arriving_affine", moving, t, arriving, moving)
+    factors: dict[int, Any] = dict(zip(moving, t, strict=True))
+    corners = np.array([ends[0] * least, ends[0] * most, ends[1] * least, ends[1] * most])
+    corners = np.where(np.isnan(corners), 0.0, corners)
+    slack = 2.0**-50 * np.abs(corners).max(axis=0)
+    low, high = corners.min(axis=0) - slack, corners.max(axis=0) + slack
+    keys = curved.tolist()
+    s = add_variables(block, "passed", keys, low[keys], high[keys])
+    kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+    if keys:
+        slope = declared(block, "slope", pyo.Expression, keys)
+        rows = pyo.Constraint(keys)
+        block.add_component("product", rows)
+        constants = arriving.constant.tolist()
+        for k, out in zip(keys, s, strict=True):
+            slope[k] = slope_of(kinds[k], z[k], (float(ranges[0][k]), float(ranges[1][k])))
+            rows[k] = out - slope[k] * factors.get(k, constants[k]) == 0.0
+    found, constant = Triplets(), np.zeros(layer.units)
+    made = dict(zip(keys, s, strict=True))
+    for k, factor in enumerate(slopes.tolist()):
+        if k in made:
+            found.add(k, 1.0, made[k])
+        elif factor != 0.0:
+            coefs, columns = arriving.row(k)
+            constant[k] = factor * float(arriving.constant[k])
+            for c, column in zip(coefs, columns, strict=True):
+                found.add(k, factor * c, column)
+    return Forms(found.matrix(layer.units), constant, found.columns), (low, high)
+
+
+def _slopes_of(layer: Layer, ranges: Ends) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Slopes of the straight units, and ranges of all slopes."""
+    low, high = ranges
+    slopes = np.where(low >= 0, layer.right, layer.left)
+    least, most = slopes.copy(), slopes.copy()
+    for curve in layer.curves:
+        units = curve.units
+        least[units], most[units] = curve.activation.slope_range(low[units], high[units])
+    return slopes, least, most
+
+
+def _add_expressions(
+    block: Any, base: Any, functional: Any, along: Network, labels: Labels
+) -> None:
+    """The gradient as an expression in the inputs."""
+    weights = [_dense(layer.weight) for layer in along.layers]
+    now: list[Any] = list(functional)
+    for i in reversed(range(len(base.network.hidden))):
+        layer, part, ranges = base.network.hidden[i], block.layer[i], base.ranges[i]
+        slopes, _, _ = _slopes_of(layer, ranges)
+        z = base.layer[i].preactivation
+        kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+        passed = declared(part, "passed", pyo.Expression, range(layer.units))
+        for k, column in enumerate(weights[i + 1].T.tolist()):
+            arrives = combination(column, now)
+            ends = float(ranges[0][k]), float(ranges[1][k])
+            slope = slope_of(kinds[k], z[k], ends) if k in kinds else float(slopes[k])
+            passed[k] = slope * arrives
+        now = list(passed.values())
+    gradient = declared(block, "gradient", NamedExpression, labels)
+    gradient.labels = (labels,)
+    for key, column in zip(labels, weights[0].T.tolist(), strict=True):
+        gradient[key] = combination(column, now)
