@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lipyomo.analyses.quick import lipschitz
     from lipyomo.analyses.sweeps import SweepRow, sweep
     from lipyomo.base.errors import LipyomoError
+    from lipyomo.blocks import add_network
     from lipyomo.formats.importers import from_sklearn, from_torch
     from lipyomo.formats.onnx import load, to_onnx
     from lipyomo.networks import combined as networks
@@ -66,6 +67,7 @@ _NAMES = {
     "problems.result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
     "problems.settings": ("Settings",),
     "base.errors": ("LipyomoError",),
+    "blocks": ("add_network",),
     "analyses.sweeps": ("SweepRow", "sweep"),
     "analyses.certification": (
         "certify_robustness",
@@ -104,6 +106,7 @@ __all__ = [
     "Witness",
     "__version__",
     "activation",
+    "add_network",
     "ball",
     "certify_robustness",
     "check_monotone",

@@ -56,7 +56,7 @@ def test_same_steepest_gradient(formulation, options):
         m = model_of(network, name, **extra)
         m.slope, m.size = GradientBlock(), NormBlock()
         m.slope.build_formulation(m.net)
-        m.size.build_formulation(m.slope.gradient, "l1", "max")
+        m.size.build_formulation(m.slope.gradient, "l1", sense="max")
         m.goal = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
         found.append(optimum(transformed(m)))
     assert found[0] == pytest.approx(found[1], rel=1e-6)

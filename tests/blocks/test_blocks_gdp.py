@@ -46,7 +46,7 @@ def tangent(part, x):
 
 def norm(part, x):
     part.size = NormBlock()
-    part.size.build_formulation(x, "l1", "both")
+    part.size.build_formulation(x, "l1", sense="both")
     return part.size.value
 
 
@@ -220,5 +220,5 @@ def test_slices():
     assert m.net.layer_bounds.unstable < 6
     assert len(list(m.net.layer[:].switch[:])) == m.net.layer_bounds.unstable
     m.slope = GradientBlock()
-    m.slope.build_formulation(m.net, 0)
+    m.slope.build_formulation(m.net, functional=0)
     assert len(list(m.slope.layer[:].switched[:])) <= m.net.layer_bounds.unstable

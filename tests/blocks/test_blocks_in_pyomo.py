@@ -25,8 +25,8 @@ def full_model(network=NETWORK):
     m.x = pyo.Var(range(network.input_dim), bounds=(-1, 1))
     m.net, m.slope, m.size = ReluNetworkBlock(), GradientBlock(), NormBlock()
     m.net.build_formulation(network, inputs=m.x)
-    m.slope.build_formulation(m.net, 0)
-    m.size.build_formulation(m.slope.gradient, "l1", "max")
+    m.slope.build_formulation(m.net, functional=0)
+    m.size.build_formulation(m.slope.gradient, "l1", sense="max")
     m.goal = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
     return m
 

@@ -122,8 +122,8 @@ def test_rebuilding_a_whole_model():
         TangentBlock(),
         LipschitzBlock(),
     )
-    m.slope.build_formulation(m.net, 0)
-    m.size.build_formulation(m.slope.gradient, "l1", "max")
+    m.slope.build_formulation(m.net, functional=0)
+    m.size.build_formulation(m.slope.gradient, "l1", sense="max")
     m.along.build_formulation(m.net)
     m.steep.build_formulation(m.net)
     m.goal = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
@@ -137,8 +137,8 @@ def test_rebuilding_a_whole_model():
     assert rebuild(m) == 0
     fresh = model_of(NETWORK, (-1, 1))
     fresh.slope, fresh.size = GradientBlock(), NormBlock()
-    fresh.slope.build_formulation(fresh.net, 0)
-    fresh.size.build_formulation(fresh.slope.gradient, "l1", "max")
+    fresh.slope.build_formulation(fresh.net, functional=0)
+    fresh.size.build_formulation(fresh.slope.gradient, "l1", sense="max")
     fresh.goal = pyo.Objective(expr=fresh.size.value, sense=pyo.maximize)
     assert small <= best(fresh) + 1e-6
     assert best(m) == pytest.approx(best(fresh), rel=1e-6)
@@ -193,7 +193,7 @@ def test_minimising_a_lower_bound_is_refused():
         pyo.SolverFactory("appsi_highs").solve(m)
     m.goal.deactivate()
     m.size = NormBlock()
-    m.size.build_formulation(m.x, "l1", "min")
+    m.size.build_formulation(m.x, "l1", sense="min")
     m.other = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
     with pytest.raises(ProblemError, match="maximised"):
         solve_model(m, "highs")
@@ -298,17 +298,19 @@ BAD_CALLS = {
     "inputs text": lambda m: m.net.build_formulation(NETWORK, inputs="x"),
     "inputs set": lambda m: m.net.build_formulation(NETWORK, inputs={1.0, 2.0}),
     "inputs None in list": lambda m: m.net.build_formulation(NETWORK, inputs=[m.x[0], None]),
-    "functional True": lambda m: m.slope.build_formulation(m.built, True),
-    "functional NaN": lambda m: m.slope.build_formulation(m.built, [np.nan, 1.0]),
-    "functional length": lambda m: m.slope.build_formulation(m.built, [1.0]),
-    "functional text": lambda m: m.slope.build_formulation(m.built, "first"),
-    "functional range": lambda m: m.slope.build_formulation(m.built, 5),
-    "gradient limits": lambda m: m.slope.build_formulation(m.built, 0, limits=3),
-    "gradient limits for numbers": lambda m: m.slope.build_formulation(m.built, 0, np.eye(2)),
+    "functional True": lambda m: m.slope.build_formulation(m.built, functional=True),
+    "functional NaN": lambda m: m.slope.build_formulation(m.built, functional=[np.nan, 1.0]),
+    "functional length": lambda m: m.slope.build_formulation(m.built, functional=[1.0]),
+    "functional text": lambda m: m.slope.build_formulation(m.built, functional="first"),
+    "functional range": lambda m: m.slope.build_formulation(m.built, functional=5),
+    "gradient limits": lambda m: m.slope.build_formulation(m.built, functional=0, limits=3),
+    "gradient limits for numbers": lambda m: m.slope.build_formulation(
+        m.built, functional=0, limits=np.eye(2)
+    ),
     "gradient limits for all": lambda m: m.slope.build_formulation(m.built, limits=np.eye(2)),
     "rebuild a number": lambda m: rebuild(3),
-    "gradient of a network": lambda m: m.slope.build_formulation(NETWORK, 0),
-    "gradient of nothing built": lambda m: m.slope.build_formulation(m.net, 0),
+    "gradient of a network": lambda m: m.slope.build_formulation(NETWORK, functional=0),
+    "gradient of nothing built": lambda m: m.slope.build_formulation(m.net, functional=0),
     "tangent norm": lambda m: m.along.build_formulation(m.built, norm="l2"),
     "tangent norm None": lambda m: m.along.build_formulation(m.built, norm=None),
     "tangent limits": lambda m: m.along.build_formulation(m.built, limits=3),
@@ -335,10 +337,14 @@ BAD_CALLS = {
     "lipschitz wrt": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, wrt=[5]),
     "lipschitz wrt of nothing": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, wrt=[]),
     "lipschitz wrt number": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, wrt=1),
-    "tangent wrt and direction": lambda m: m.along.build_formulation(m.built, m.x, wrt=[0]),
+    "tangent wrt and direction": lambda m: m.along.build_formulation(
+        m.built, direction=m.x, wrt=[0]
+    ),
     "lipschitz of a gradient": lambda m: m.steep.build_formulation(m.slope),
     "lipschitz twice scaling": lambda m: m.steep.build_formulation(m.built, scaling={}),
-    "gradient twice domain": lambda m: m.slope.build_formulation(m.built, 0, domain=Box(0, 1, 2)),
+    "gradient twice domain": lambda m: m.slope.build_formulation(
+        m.built, functional=0, domain=Box(0, 1, 2)
+    ),
     "lipschitz twice inputs": lambda m: m.steep.build_formulation(m.built, inputs=m.x),
 }
 

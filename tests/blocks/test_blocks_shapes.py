@@ -103,7 +103,7 @@ def test_bounds_by_index_scaling_and_rebuilding(network):
     assert m.net.inputs[0, 1, 2].bounds == (0.25, 0.5)
     assert list(m.net.outputs) == CELLS
     m.table = NormBlock()
-    m.table.build_formulation(m.net.outputs, "linf", "max")
+    m.table.build_formulation(m.net.outputs, "linf", sense="max")
     m.net.inputs[0, 1, 2].setub(2.0)
     assert lipyomo.blocks.rebuild(m) >= 1
     assert list(m.net.outputs) == CELLS
@@ -123,9 +123,9 @@ def test_derivatives_have_the_indices_of_inputs_and_outputs(network):
     )
     m.net.build_formulation(network, inputs=m.x)
     m.slope.build_formulation(m.net)
-    m.one.build_formulation(m.net, 3)
+    m.one.build_formulation(m.net, functional=3)
     m.v = pyo.Var(range(6), bounds=(0, 1))
-    m.along.build_formulation(m.net, m.v)
+    m.along.build_formulation(m.net, direction=m.v)
     point = np.random.default_rng(2).uniform(-1, 1, (2, 3))
     for key, value in np.ndenumerate(point):
         m.x[key].fix(value)
@@ -148,7 +148,7 @@ def test_derivatives_have_the_indices_of_inputs_and_outputs(network):
     for functional in ([1.0, 0.0, 2.0, 0.0], list(m.c.values())):
         block = GradientBlock()
         m.add_component(f"mixed_{len(list(m.component_objects()))}", block)
-        block.build_formulation(m.net, functional)
+        block.build_formulation(m.net, functional=functional)
         assert list(block.gradient) == list(m.net.inputs) == PIXELS
         assert block.component("jacobian") is None
 

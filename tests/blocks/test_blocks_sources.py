@@ -165,9 +165,9 @@ def test_blocks_stand_for_their_results():
             GradientBlock(),
             ReluNetworkBlock(),
         )
-        m.slope.build_formulation(m.net, 0)
+        m.slope.build_formulation(m.net, functional=0)
         m.ball.build_formulation(2, "linf")
-        m.size.build_formulation(m.slope.gradient if plain else m.slope, "l1", "max")
+        m.size.build_formulation(m.slope.gradient if plain else m.slope, "l1", sense="max")
         m.back.build_formulation(m.net, m.ball.functional if plain else m.ball)
         m.last.build_formulation(last, inputs=m.net.outputs if plain else m.net)
         total = m.size.value + m.back.gradient[1] + m.last.outputs[0]
@@ -179,7 +179,7 @@ def test_blocks_stand_for_their_results():
     for wrong in (m.all, ReluNetworkBlock()):
         with pytest.raises(ProblemError, match="does not have"):
             m.none.build_formulation(wrong)
-    m.none.build_formulation(m.all.row[1], "linf", "min")
+    m.none.build_formulation(m.all.row[1], "linf", sense="min")
 
 
 # -- inputs that cannot move -----------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_no_start_is_no_harm(what):
         m.goal.expr += m.y
     elif what == "derivatives":
         m.slope = GradientBlock()
-        m.slope.build_formulation(m.net, 0)
+        m.slope.build_formulation(m.net, functional=0)
     elif what == "gdp":
         pyo.TransformationFactory("gdp.bigm").apply_to(m)
     assert start_of(m) is None

@@ -50,9 +50,9 @@ def test_value_and_derivatives_at_points(seed, bounds):
     m = net_model(network, x, bounds)
     m.jacobian, m.row, m.along = GradientBlock(), GradientBlock(), TangentBlock()
     m.jacobian.build_formulation(m.net)
-    m.row.build_formulation(m.net, [2.0, -1.0])
+    m.row.build_formulation(m.net, functional=[2.0, -1.0])
     m.v = pyo.Var(range(3), bounds=(-1, 1))
-    m.along.build_formulation(m.net, m.v)
+    m.along.build_formulation(m.net, direction=m.v)
     for j in range(3):
         m.v[j].fix(v[j])
     solved(m)
@@ -163,7 +163,7 @@ def test_norms_of_points(norm, sense):
         m = pyo.ConcreteModel()
         m.g = pyo.Var(range(3), bounds=(-2, 3))
         m.size = NormBlock()
-        m.size.build_formulation(m.g, norm, sense)
+        m.size.build_formulation(m.g, norm, sense=sense)
         for k in range(3):
             m.g[k].fix(point[k])
         towards = pyo.maximize if sense == "max" else pyo.minimize
@@ -175,12 +175,12 @@ def test_epigraph_has_no_binaries_and_needs_no_bounds():
     m = pyo.ConcreteModel()
     m.g = pyo.Var(range(3))
     m.one, m.top = NormBlock(), NormBlock()
-    m.one.build_formulation(m.g, "l1", "min")
-    m.top.build_formulation(m.g, "linf", "min")
+    m.one.build_formulation(m.g, "l1", sense="min")
+    m.top.build_formulation(m.g, "linf", sense="min")
     assert not any(v.is_binary() for v in m.component_data_objects(pyo.Var))
     m.hypo = NormBlock()
     with pytest.raises(BoundsMissing, match="g\\[0\\]"):
-        m.hypo.build_formulation(m.g, "l1", "max")
+        m.hypo.build_formulation(m.g, "l1", sense="max")
 
 
 def test_signs_that_bounds_decide_take_no_binary():
@@ -190,7 +190,7 @@ def test_signs_that_bounds_decide_take_no_binary():
         m.g[k].setlb(ends[0])
         m.g[k].setub(ends[1])
     m.size = NormBlock()
-    m.size.build_formulation(m.g, "l1", "max")
+    m.size.build_formulation(m.g, "l1", sense="max")
     assert list(m.size.sign) == [2]
 
 
@@ -204,7 +204,7 @@ def test_dual_balls_support_their_norm(norm, half):
         for sign in (1.0, -1.0):
             m = pyo.ConcreteModel()
             m.ball = DualBallBlock()
-            m.ball.build_formulation(3, norm, half)
+            m.ball.build_formulation(3, norm, half=half)
             y = m.ball.functional
             m.goal = pyo.Objective(
                 expr=sum(sign * float(f[k]) * y[k] for k in range(3)), sense=pyo.maximize
@@ -238,14 +238,14 @@ def test_gradient_of_a_functional_that_the_model_chooses(outputs):
     m.nothing.deactivate()
     m.c = pyo.Var(range(outputs), bounds=(-1, 2))
     m.slope = GradientBlock()
-    m.slope.build_formulation(m.net, m.c)
+    m.slope.build_formulation(m.net, functional=m.c)
     m.goal = pyo.Objective(expr=m.slope.gradient[1], sense=pyo.maximize)
     column = network.jacobian(network.pattern(x))[:, 1]
     truth = np.maximum(-column, 2.0 * column).sum()
     assert solved(m).incumbent == pytest.approx(truth, rel=1e-6)
     m.free, m.other = pyo.Var(range(outputs)), GradientBlock()
     with pytest.raises(BoundsMissing, match="functional has no bounds"):
-        m.other.build_formulation(m.net, m.free)
+        m.other.build_formulation(m.net, functional=m.free)
 
 
 def test_slices_are_inputs_and_stand_ins_have_values():
@@ -299,7 +299,7 @@ def test_blocks_refuse_what_is_not_linear():
     with pytest.raises(NormError, match="not a polytope"):
         m.ball.build_formulation(2, "l2")
     with pytest.raises(NormError, match="sense"):
-        m.size.build_formulation(m.g, "l1", "sideways")
+        m.size.build_formulation(m.g, "l1", sense="sideways")
 
 
 def test_derivatives_need_a_built_network():
@@ -309,7 +309,7 @@ def test_derivatives_need_a_built_network():
         m.gradient.build_formulation(m.net)
     m.net.build_formulation(random_network(1, (2, 3, 2)), domain=Box(0, 1, 2))
     with pytest.raises(ProblemError, match="out of range"):
-        m.gradient.build_formulation(m.net, 5)
+        m.gradient.build_formulation(m.net, functional=5)
     with pytest.raises(LipyomoError, match="built already"):
         m.net.build_formulation(random_network(1, (2, 3, 2)), domain=Box(0, 1, 2))
 

@@ -4,6 +4,8 @@ from lipyomo.blocks.base import rebuild
 from lipyomo.blocks.directions import FixedInputWarning
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
+from lipyomo.blocks.grey_box import NetworkGreyBox
+from lipyomo.blocks.handle import NetworkBlock, add_network
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlock
 from lipyomo.blocks.norm import NormBlock
@@ -19,6 +21,8 @@ __all__ = [
     "FixedInputWarning",
     "GradientBlock",
     "LipschitzBlock",
+    "NetworkBlock",
+    "NetworkGreyBox",
     "NormBlock",
     "OneSidedWarning",
     "ReluNetworkBlock",
@@ -27,5 +31,6 @@ __all__ = [
     "TangentBlock",
     "UpperLipschitzBlock",
     "add_ideal_cuts",
+    "add_network",
     "rebuild",
 ]

@@ -105,13 +105,10 @@ def network_block_of(
 
 def _plain_bounds(options: NetworkOptions) -> dict[str, Any]:
     """Options of a smooth network: what is a default of two-slope ones is left to it."""
-    plain = NetworkOptions()
-    own = {"bounds": "linear", "formulation": None}
+    own = {"bounds": ("ascent", "linear"), "formulation": ("bigm", None)}
+    given = vars(options)
     return {
-        name: own[name]
-        if getattr(options, name) is getattr(plain, name)
-        else options.__dict__[name]
-        for name in own
+        name: there if given[name] == here else given[name] for name, (here, there) in own.items()
     }
 
 

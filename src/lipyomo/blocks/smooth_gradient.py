@@ -161,7 +161,7 @@ def _add_expressions(
 ) -> None:
     """The gradient as an expression in the inputs."""
     weights = [_dense(layer.weight) for layer in along.layers]
-    now: list[Any] = list(functional)
+    now: list[Any] = functional.tolist() if isinstance(functional, np.ndarray) else list(functional)
     for i in reversed(range(len(base.network.hidden))):
         layer, part, ranges = base.network.hidden[i], block.layer[i], base.ranges[i]
         slopes, _, _ = _slopes_of(layer, ranges)

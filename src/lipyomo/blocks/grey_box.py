@@ -1,0 +1,142 @@
+r"""A network as a grey box: values, Jacobian and Hessian by callback, without variables inside.
+
+With ``z_i`` the pre-activations of hidden layer i, ``J_i`` their Jacobian in the inputs and ``t_i``
+what arrives at its units backwards from a functional c,
+
+    Hessian of c . f = sum_i J_i^T diag(sigma''(z_i) t_i) J_i.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from pyomo.contrib.pynumero.interfaces.external_grey_box import ExternalGreyBoxModel
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.base import network_given
+from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.networks.network import Network
+
+
+class NetworkGreyBox(ExternalGreyBoxModel):
+    """The external model of a network, for Pyomo's ``ExternalGreyBoxBlock`` and ``cyipopt``.
+
+    Parameters
+    ----------
+    network : Network or path of an ONNX file
+        Smooth, or of any other kind: at a kink its derivatives are those of one side.
+    scaling : Scaling, optional
+        As of a `ReluNetworkBlock`.
+    inputs, outputs : sequence of keys, optional
+        Names of inputs and outputs; by default their positions.
+
+    Raises
+    ------
+    ProblemError
+        If it is no network, or the names do not fit.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from pyomo.contrib.pynumero.interfaces.external_grey_box import ExternalGreyBoxBlock
+    >>> from lipyomo.blocks import NetworkGreyBox
+    >>> from lipyomo.networks.activations import activation
+    >>> from lipyomo.networks.network import Curve, Layer, Network
+    >>> unit = Layer([[2.0]], [0.0], curves=[Curve(activation("tanh"), [0])])
+    >>> m = pyo.ConcreteModel()
+    >>> m.net = ExternalGreyBoxBlock(external_model=NetworkGreyBox(Network([unit]), inputs=["x"]))
+    >>> m.goal = pyo.Objective(expr=m.net.outputs["y0"], sense=pyo.maximize)
+    >>> list(m.net.inputs)
+    ['x']
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        *,
+        scaling: Scaling | Any = None,
+        inputs: Any = None,
+        outputs: Any = None,
+    ) -> None:
+        found, scale = network_given(network), scaling_of(scaling)
+        if not isinstance(found, Network):
+            raise ProblemError("a grey box is made of a network.  Remedy: block.network")
+        self.network = found if scale is None else scale.apply(found)
+        self._names = (
+            _names(inputs, self.network.input_dim, "x"),
+            _names(outputs, self.network.output_dim, "y"),
+        )
+        self._x = np.zeros(self.network.input_dim)
+        self._weights = np.zeros(self.network.output_dim)
+
+    def input_names(self) -> list[str]:
+        """Names of the inputs, in order."""
+        return self._names[0]
+
+    def output_names(self) -> list[str]:
+        """Names of the outputs, in order."""
+        return self._names[1]
+
+    def set_input_values(self, input_values: npt.ArrayLike) -> None:
+        """Where the network is evaluated from now on."""
+        self._x = np.array(input_values, dtype=np.float64)
+
+    def set_output_constraint_multipliers(
+        self, output_con_multiplier_values: npt.ArrayLike
+    ) -> None:
+        """The functional of which the Hessian is asked."""
+        self._weights = np.array(output_con_multiplier_values, dtype=np.float64)
+
+    def evaluate_outputs(self) -> FloatArray:
+        """The values, shape (m,)."""
+        return self.network.forward(self._x)
+
+    def evaluate_jacobian_outputs(self) -> sp.coo_matrix:
+        """The Jacobian, shape (m, d), with all entries."""
+        m, d = self.network.output_dim, self.network.input_dim
+        rows, columns = np.indices((m, d)).reshape(2, -1)
+        entries = self.network.jacobian_at(self._x).reshape(-1)
+        return sp.coo_matrix((entries, (rows, columns)), shape=(m, d))
+
+    def evaluate_hessian_outputs(self) -> sp.coo_matrix:
+        """The lower triangle of the Hessian of the functional, shape (d, d)."""
+        d = self.network.input_dim
+        rows, columns = np.tril_indices(d)
+        entries = self.hessian_product(np.eye(d))[rows, columns]
+        return sp.coo_matrix((entries, (rows, columns)), shape=(d, d))
+
+    def hessian_product(self, directions: npt.ArrayLike) -> FloatArray:
+        """The Hessian of the functional times directions, shape (d,) or (d, k)."""
+        V = np.asarray(directions, dtype=np.float64)
+        layers = self.network.hidden
+        values = self.network.preactivations(self._x)
+        moved, along, slopes = [], V, []
+        for layer, z in zip(layers, values, strict=True):
+            slopes.append(layer.slopes_at(z))
+            moved.append(layer.weight @ along)
+            along = (slopes[-1] * moved[-1].T).T
+        arriving = self.network.head.weight.T @ self._weights
+        back = np.zeros((arriving.size, *V.shape[1:]))  # how what arrives changes along them
+        for i in reversed(range(len(layers))):
+            layer, z = layers[i], values[i]
+            curved = np.zeros(layer.units)
+            for curve in layer.curves:
+                curved[curve.units] = curve.activation.curvature(z[curve.units])
+            change = (curved * arriving * moved[i].T).T + (slopes[i] * back.T).T
+            arriving = layer.weight.T @ (slopes[i] * arriving)
+            back = layer.weight.T @ change
+        return np.asarray(back)
+
+
+def _names(given: Any, count: int, letter: str) -> list[str]:
+    """Names as Pyomo's grey boxes want them: text, one each."""
+    if given is None:
+        return [f"{letter}{j}" for j in range(count)]
+    names = list(map(str, given))
+    if len(names) != count or len(set(names)) != count:
+        raise ProblemError(f"{len(set(names))} different names for {count} entries of the network")
+    return names

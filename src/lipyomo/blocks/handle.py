@@ -1,0 +1,279 @@
+"""A network in a model by one verb, with its values, derivatives and limits on them.
+
+`add_network` picks the blocks by the network; what is asked for is built when it is first asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyomo.environ as pyo
+from pyomo.core.base.block import declare_custom_block
+
+from lipyomo.base.arguments import instance
+from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.base import network_given
+from lipyomo.blocks.forward import NetworkSource
+from lipyomo.blocks.gradient import GradientBlock
+from lipyomo.blocks.inputs import InputBounds
+from lipyomo.blocks.labels import Labels
+from lipyomo.blocks.lipschitz import LipschitzBlock
+from lipyomo.blocks.relu import ReluNetworkBlock
+from lipyomo.blocks.scaling import Scaling
+from lipyomo.blocks.smooth import SmoothNetworkBlock
+from lipyomo.blocks.upper import UpperLipschitzBlock
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import InputNorm, OutputNorm
+
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import BlockData
+else:
+    from pyomo.core.base.block import BlockData
+
+
+@declare_custom_block(name="NetworkBlock")
+class NetworkBlockData(BlockData):
+    """What `add_network` gives: a network in a model, and all that can be asked of it.
+
+    Attributes
+    ----------
+    net : ReluNetworkBlock or SmoothNetworkBlock
+        The block that was picked.
+    x, y : indexed components
+        Inputs and outputs of the network, under the keys of the given variables.
+    jacobian : Jacobian
+        ``jacobian[k, j]``, the derivative of output k in input j; a row is built when it is first
+        asked for.
+    steepness : Steepness
+        The Lipschitz constant at the inputs, which can be made large and nothing else.
+    """
+
+    net: Any
+    norms: tuple[InputNorm, str | OutputNorm]
+
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self.norms = ("linf", "linf")
+
+    @property
+    def x(self) -> Any:
+        """The inputs."""
+        return self.net.inputs
+
+    @property
+    def y(self) -> Any:
+        """The outputs."""
+        return self.net.outputs
+
+    @property
+    def jacobian(self) -> Jacobian:
+        """The derivatives, ``jacobian[k, j]``."""
+        return Jacobian(self)
+
+    @property
+    def steepness(self) -> Steepness:
+        """The Lipschitz constant at the inputs, to be made large."""
+        return Steepness(self)
+
+    def lipschitz_at_most(self, limit: Any, *, radius: Any = 0.0, **options: Any) -> Any:
+        """Keep the Lipschitz constant on a box around the inputs below a limit.
+
+        Parameters
+        ----------
+        limit : number, Var or expression
+            To find the least constant, a variable that the objective makes small.
+        radius : float, Var, or one of them an input, optional
+            Half the widths of the box.
+        **options
+            `input_norm`, `output_norm`, `distance_to_kink`, `wrt`, as of an `UpperLipschitzBlock`.
+
+        Returns
+        -------
+        UpperLipschitzBlock
+            Whose ``value`` stays above the constant and below the limit.
+
+        Raises
+        ------
+        ProblemError
+            If the network is smooth, or an argument does not fit.
+        """
+        self._need_two_slopes("limits of a constant are")
+        norms = dict(zip(("input_norm", "output_norm"), self.norms, strict=True))
+        name = _free_name(self, "limit")
+        block = UpperLipschitzBlock(self.net, radius=radius, **(norms | options))
+        self.add_component(name, block)
+        block.at_most = pyo.Constraint(expr=block.value <= limit)
+        return block
+
+    def _row(self, key: Any) -> Any:
+        """The gradient block of an output."""
+        if self.component("row") is None:
+            self.add_component("row", GradientBlock(pyo.Any))
+        if key not in self.row:
+            row = self.row[key]
+            try:
+                row.build_formulation(self.net, functional=key)
+            except BaseException:
+                del self.row[key]
+                raise
+        return self.row[key]
+
+    def _steep(self) -> Any:
+        """The block whose value stays below the constant."""
+        if self.component("steep") is None:
+            self._need_two_slopes("steepness is")
+            norms = dict(zip(("input_norm", "output_norm"), self.norms, strict=True))
+            self.add_component("steep", LipschitzBlock(self.net, **norms))
+        return self.steep
+
+    def _need_two_slopes(self, what: str) -> None:
+        if self.net.network.smooth:
+            raise ProblemError(
+                f"the network of '{self.name}' has smooth units, and {what} for piecewise-linear "
+                "ones.  Remedy: limits on jacobian[k, j] at a point, lipyomo.solve for a constant"
+            )
+
+
+@dataclass(frozen=True)
+class Jacobian:
+    """The derivatives of a network, by output and input."""
+
+    block: NetworkBlockData
+
+    def __getitem__(self, key: Any) -> Any:
+        """The derivative of an output in an input; both keys in one, as Pyomo writes them."""
+        inputs, outputs = self.block.net.labels
+        parts = key if isinstance(key, tuple) else (key,)
+        for cut in range(1, len(parts)):
+            ends = [_key_in(outputs, parts[:cut]), _key_in(inputs, parts[cut:])]
+            if None not in ends:
+                return self.block._row(ends[0]).gradient[ends[1]]
+        raise KeyError(
+            f"the Jacobian of '{self.block.name}' has no entry {key!r}: outputs are "
+            f"{outputs.keys[:5]}, inputs {inputs.keys[:5]}"
+        )
+
+
+@dataclass(frozen=True)
+class Steepness:
+    """The Lipschitz constant of a network at its inputs, which can only be made large.
+
+    It is no expression: what stays below a norm says nothing where it is made small.
+    """
+
+    block: NetworkBlockData
+
+    def maximise(self, plus: Any = 0.0) -> Any:
+        """An objective: the constant, and a further expression, as large as possible."""
+        return pyo.Objective(expr=self.block._steep().value + plus, sense=pyo.maximize)
+
+    def at_least(self, limit: float) -> Any:
+        """A constraint: the constant is at least a number."""
+        return pyo.Constraint(expr=self.block._steep().value >= limit)
+
+    @property
+    def value(self) -> Any:
+        """The number in a model that was solved."""
+        return pyo.value(self.block._steep().value)
+
+    def is_expression_type(self, *_: Any) -> bool:
+        """Pyomo asks this of what stands in an expression."""
+        raise ProblemError(
+            "steepness is no expression: it stays below a norm, and means nothing where it is made "
+            "small.  Remedy: steepness.maximise(), steepness.at_least(limit), or "
+            "lipschitz_at_most(limit) to keep a constant small"
+        )
+
+
+def add_network(
+    model: Any,
+    network: NetworkSource,
+    inputs: Any = None,
+    *,
+    outputs: Any = None,
+    name: str | None = None,
+    domain: Domain | None = None,
+    input_bounds: InputBounds = None,
+    scaling: Scaling | Any = None,
+    input_norm: InputNorm = "linf",
+    output_norm: str | OutputNorm = "linf",
+    **options: Any,
+) -> NetworkBlockData:
+    """Put a network into a model.
+
+    Parameters
+    ----------
+    model : BlockData
+    network : Network, path of an ONNX file, or built block of a network
+    inputs, outputs, domain, input_bounds, scaling
+        As of a `ReluNetworkBlock`.
+    name : str, optional
+        Of the block that is added; by default ``net``, or ``net_2`` and so on.
+    input_norm, output_norm : optional
+        Of `lipschitz_at_most` and `steepness`; ``linf`` by default.
+    **options
+        `bounds`, `formulation`, `groups`, and of smooth networks `segments` and `reduced_space`.
+
+    Returns
+    -------
+    NetworkBlock
+        ``y``, ``jacobian[k, j]``, ``lipschitz_at_most(limit, radius=...)`` and ``steepness``.
+
+    Raises
+    ------
+    LipyomoError
+        If an argument does not fit; the model is then as it was.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> import pyomo.environ as pyo
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = pyo.Var(["angle", "vel"], bounds=(-1, 1))
+    >>> net = lipyomo.Network.from_arrays([[[1.0, -2.0], [1.0, 1.0]], [[3.0, -1.0]]])
+    >>> handle = lipyomo.add_network(m, net, m.x)
+    >>> m.falls = pyo.Constraint(expr=handle.jacobian[0, "vel"] <= 0)
+    >>> m.best = pyo.Objective(expr=handle.y[0], sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.best), 6)
+    9.0
+    """
+    instance(model, BlockData, "the model", ProblemError, "a Pyomo model or block")
+    given = network_given(network)
+    found = given if isinstance(given, Network) else getattr(given, "network", None)
+    kind = SmoothNetworkBlock if found is not None and found.smooth else ReluNetworkBlock
+    chosen = _free_name(model, "net") if name is None else name
+    block = NetworkBlock()  # type: ignore[name-defined]  # noqa: F821
+    model.add_component(chosen, block)
+    try:
+        block.norms = (input_norm, output_norm)
+        block.net = kind()
+        block.net.build_formulation(
+            given,
+            inputs,
+            outputs=outputs,
+            domain=domain,
+            input_bounds=input_bounds,
+            scaling=scaling,
+            **options,
+        )
+    except BaseException:
+        model.del_component(block)
+        raise
+    return block
+
+
+def _free_name(block: Any, name: str) -> str:
+    """A name that no component of a block has yet."""
+    count, found = 1, name
+    while block.component(found) is not None or hasattr(block, found):
+        count += 1
+        found = f"{name}_{count}"
+    return found
+
+
+def _key_in(labels: Labels, parts: tuple[Any, ...]) -> Any:
+    """The key that a part of a key stands for, or None."""
+    return labels.key(parts[0] if len(parts) == 1 else parts)
