@@ -1,4 +1,4 @@
-"""A user's models from memory, by one verb; the keys of users' sets; misuse that cannot be written."""
+"""A user's models by one verb; keys of users' sets; misuse that cannot be written."""
 
 from __future__ import annotations
 
@@ -58,21 +58,22 @@ def test_a_network_as_a_constraint():
 
 
 def test_a_gradient_limit_in_a_design():
-    values = []
-    for limit in (None, 0.2):
+    values, limit = [], None
+    for _ in range(2):
         m = model()
         m.y = pyo.Var(["y", "z"])
         net = lipyomo.add_network(m, NETWORK, m.x, outputs=m.y)
         if limit is not None:
             m.flat = pyo.Constraint(expr=(-limit, net.jacobian["y", "vel"], limit))
-            assert net.row[KEYS and "y"].gradient["vel"] is net.jacobian["y", "vel"]
+            assert net.row["y"].gradient["vel"] is net.jacobian["y", "vel"]
             assert "z" not in net.row  # nothing was built that was not asked for
-        m.goal = pyo.Objective(expr=m.y["y"], sense=pyo.maximize)
+        m.goal = pyo.Objective(expr=m.y["y"], sense=pyo.minimize)
         values.append(best(m))
         x = point(m, m.x)
         assert pyo.value(m.y["y"]) == pytest.approx(NETWORK.forward(x)[0], abs=1e-6)
-    assert abs(pyo.value(net.jacobian["y", "vel"])) <= 0.2 + 1e-6
-    assert values[1] < values[0] - 1e-3
+        limit = 0.5 * abs(slopes(x)[0, 1]) if limit is None else limit
+    assert abs(pyo.value(net.jacobian["y", "vel"])) <= limit + 1e-6
+    assert values[1] > values[0] + 1e-3
 
 
 def test_the_smallest_constant_over_a_centre():
@@ -192,8 +193,10 @@ def test_blocks_are_built_where_they_are_constructed():
     blocks = [m.net, m.ruled, m.ball, m.size, m.steep, *m.many.values()]
     assert all(block.is_built for block in blocks)
     assert m.ruled.component("layer") is not None
-    again = pickle.loads(pickle.dumps(m.net.model().clone().net.inputs["vel"].expr))
-    assert again.local_name == "x[vel]"
+    m.del_component("ruled")  # a lambda cannot be pickled
+    m.del_component("many")
+    again = pickle.loads(pickle.dumps(m))
+    assert again.net.inputs["vel"].expr is again.x["vel"]
 
 
 def test_a_constructor_that_fails_leaves_nothing():
@@ -217,12 +220,8 @@ def test_a_constructor_that_fails_leaves_nothing():
 def test_former_orders_of_arguments_go_on_with_a_warning():
     m = model()
     m.net = ReluNetworkBlock(NETWORK, m.x)
-    m.slope, m.size, m.deep, m.both = (
-        GradientBlock(),
-        NormBlock(),
-        ReluNetworkBlock(),
-        GradientBlock(),
-    )
+    m.slope, m.both = GradientBlock(), GradientBlock()
+    m.size, m.deep = NormBlock(), ReluNetworkBlock()
     with pytest.warns(DeprecationWarning, match="functional="):
         m.slope.build_formulation(m.net, 1)
     assert m.slope.jacobian[1, "vel"].expr is m.slope.gradient["vel"]
@@ -231,7 +230,7 @@ def test_former_orders_of_arguments_go_on_with_a_warning():
     with pytest.warns(DeprecationWarning, match="domain="):
         m.deep.build_formulation(NETWORK, m.x, Box(0, 1, 2))
     assert list(m.deep.region.box[0]) == [0.0, 0.0]
-    with pytest.raises(ProblemError, match="inputs=.*functional="):
+    with pytest.raises(ProblemError, match=r"inputs=.*functional="):
         m.both.build_formulation(NETWORK, [0.5, 0.5])
 
 
@@ -259,14 +258,14 @@ def test_steepness_can_only_be_made_large():
     m.steep = net.steepness.at_least(0.9 * truth)
     m.goal = pyo.Objective(expr=m.x["vel"])
     best(m)
-    assert abs(slopes(point(m, m.x))).sum(axis=1).max() >= 0.9 * truth - 1e-5
+    assert abs(NETWORK.jacobian(net.net.pattern())).sum(axis=1).max() >= 0.9 * truth - 1e-5
     for misuse in (
         lambda: m.add_component("low", pyo.Objective(expr=net.steepness)),
         lambda: m.add_component("most", pyo.Constraint(expr=net.steepness <= 1.0)),
         lambda: -net.steepness,
         lambda: m.x["vel"] - net.steepness,
     ):
-        with pytest.raises((ProblemError, TypeError)):
+        with pytest.raises((TypeError, ValueError)):
             misuse()
 
 
@@ -274,7 +273,7 @@ def test_handles_live_in_the_model():
     m = model()
     net = lipyomo.add_network(m, NETWORK, m.x, output_norm="l1")
     second = lipyomo.add_network(m, NETWORK, m.x, name="other")
-    third = lipyomo.add_network(m, NETWORK)
+    third = lipyomo.add_network(m, NETWORK, domain=Box(0, 1, 2))
     assert [b.local_name for b in (net, second, third)] == ["net", "other", "net_2"]
     limit = net.lipschitz_at_most(100.0, radius=0.1)
     copy = m.clone()

@@ -31,6 +31,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import declared
 from lipyomo.blocks.assumptions import Assumption, enclosing, switched_off
 from lipyomo.blocks.directions import FixedInputWarning, Unmoving, can_move
+from lipyomo.blocks.labels import entries_of
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.use import OneSided, check_use
 from lipyomo.blocks.written import Shelf, Written, check_unused
@@ -197,7 +198,7 @@ class FormulationBlockData(BlockData):
         """Write the constraints from the arguments of ``build_formulation``."""
         # What is in a slice may change; the block belongs to the variables that were in it.
         recipe = {
-            name: list(given) if isinstance(given, IndexedComponent_slice) else given
+            name: entries_of(given) if isinstance(given, IndexedComponent_slice) else given
             for name, given in arguments.items()
         }
         if "network" in recipe:

@@ -160,7 +160,8 @@ class Jacobian:
 class Steepness:
     """The Lipschitz constant of a network at its inputs, which can only be made large.
 
-    It is no expression: what stays below a norm says nothing where it is made small.
+    It is no expression, since what stays below a norm says nothing where it is made small: for
+    that there is `lipschitz_at_most`.
     """
 
     block: NetworkBlockData
@@ -177,14 +178,6 @@ class Steepness:
     def value(self) -> Any:
         """The number in a model that was solved."""
         return pyo.value(self.block._steep().value)
-
-    def is_expression_type(self, *_: Any) -> bool:
-        """Pyomo asks this of what stands in an expression."""
-        raise ProblemError(
-            "steepness is no expression: it stays below a norm, and means nothing where it is made "
-            "small.  Remedy: steepness.maximise(), steepness.at_least(limit), or "
-            "lipschitz_at_most(limit) to keep a constant small"
-        )
 
 
 def add_network(

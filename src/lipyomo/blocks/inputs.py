@@ -17,7 +17,7 @@ from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, li
 from lipyomo.blocks.assumptions import range_of_expression
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.directions import can_move
-from lipyomo.blocks.labels import Labels
+from lipyomo.blocks.labels import Labels, entries_of
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.problems.domains import Box, Domain
@@ -51,7 +51,8 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
         given = given._result()
     keys: list[Any]
     if isinstance(given, IndexedComponent_slice):
-        found, keys = list(given), [_unwrapped(key) for key in given.wildcard_keys()]
+        entries = entries_of(given)
+        keys, found = list(entries), list(entries.values())
     elif hasattr(given, "is_indexed") and hasattr(given, "index_set"):
         if given.is_indexed() and len(given) > 1 and not _has_order(given.index_set()):
             raise ProblemError(
@@ -78,11 +79,6 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
                 "Params or numbers"
             )
     return keys, found
-
-
-def _unwrapped(key: tuple[Any, ...]) -> Any:
-    """What stands in the place of a slice's wildcards, as Pyomo writes keys."""
-    return key[0] if len(key) == 1 else key
 
 
 def _has_order(index: Any) -> bool:

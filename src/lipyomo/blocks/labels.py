@@ -23,6 +23,13 @@ def keys_of(shape: tuple[int, ...]) -> list[Any]:
     return list(range(shape[0])) if len(shape) == 1 else list(np.ndindex(*shape))
 
 
+def entries_of(part: Any) -> dict[Any, Any]:
+    """What is in a slice now, by what stands in the place of its wildcards."""
+    found = [(_plain(key), item) for key, item in part.wildcard_items()]
+    entries = dict(found)
+    return entries if len(entries) == len(found) else dict(enumerate(item for _, item in found))
+
+
 @dataclass(frozen=True)
 class Labels:
     """The keys of inputs or outputs, in order, and what else they are called.
