@@ -54,7 +54,7 @@ EXEMPT = {
         "solve",  # once its clock runs
         "compare",  # in processes of its own
         "sweep",  # row by row: Sweep.__next__
-        "rebuild",  # block by block: FormulationBlockData._build
+        "add_network", "rebuild",  # block by block: FormulationBlockData._build
     },
 }  # fmt: skip
 """Public functions without the decorator, by what they do."""

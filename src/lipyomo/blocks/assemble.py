@@ -8,7 +8,7 @@ objects (it is slow).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +108,12 @@ class LayerData(BlockData):
         return found
 
 
+if TYPE_CHECKING:
+
+    class LayerBlock(LayerData):
+        """The component; the decorator declares it."""
+
+
 _OF_UNITS = (
     *("preactivation", "output", "switch", "segment"),
     *("arriving", "switched", "low", "high", "on", "off"),
@@ -116,7 +122,7 @@ _OF_UNITS = (
 
 def add_layers(block: Any, count: int) -> None:
     """Declare ``block.layer[i]``."""
-    declared(block, "layer", LayerBlock, range(count))  # type: ignore[name-defined]  # noqa: F821
+    declared(block, "layer", LayerBlock, range(count))
 
 
 def add_value(block: Any, low: float = -np.inf, high: float = np.inf) -> Any:

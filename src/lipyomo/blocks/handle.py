@@ -28,7 +28,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import InputNorm, OutputNorm
 
 if TYPE_CHECKING:
-    from lipyomo.blocks.typed import BlockData
+    from lipyomo.blocks.typed import BlockData, Members
 else:
     from pyomo.core.base.block import BlockData
 
@@ -51,6 +51,8 @@ class NetworkBlockData(BlockData):
     """
 
     net: Any
+    row: Any
+    steep: Any
     norms: tuple[InputNorm, str | OutputNorm]
 
     def __init__(self, component: Any) -> None:
@@ -134,6 +136,12 @@ class NetworkBlockData(BlockData):
                 f"the network of '{self.name}' has smooth units, and {what} for piecewise-linear "
                 "ones.  Remedy: limits on jacobian[k, j] at a point, lipyomo.solve for a constant"
             )
+
+
+if TYPE_CHECKING:
+
+    class NetworkBlock(Members[NetworkBlockData], NetworkBlockData):
+        """The component; the decorator declares it."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +246,7 @@ def add_network(
     found = given if isinstance(given, Network) else getattr(given, "network", None)
     kind = SmoothNetworkBlock if found is not None and found.smooth else ReluNetworkBlock
     chosen = _free_name(model, "net") if name is None else name
-    block = NetworkBlock()  # type: ignore[name-defined]  # noqa: F821
+    block = NetworkBlock()
     model.add_component(chosen, block)
     try:
         block.norms = (input_norm, output_norm)

@@ -119,7 +119,7 @@ class ByName:
         found: Any = super()  # of the component that this is mixed into
         if self.labels:
             try:
-                known = key in self._data  # type: ignore[attr-defined]
+                known = found.__contains__(key)
             except TypeError:  # a slice
                 known = True
             if not known:
@@ -146,8 +146,9 @@ def joined(first: Any, last: Any) -> tuple[Any, ...]:
     return (*parts[0], *parts[1])
 
 
-def _plain(parts: tuple[Any, ...]) -> Any:
-    return parts[0] if len(parts) == 1 else parts
+def _plain(parts: Any) -> Any:
+    """A key of one part as that part."""
+    return parts[0] if isinstance(parts, tuple) and len(parts) == 1 else parts
 
 
 class NamedExpression(ByName, IndexedExpression):
