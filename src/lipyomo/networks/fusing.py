@@ -19,6 +19,7 @@ def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
     Smooth units stay as they are: the value of a constant one is no float64 number.
     """
     slopes = np.where(layer.bias > 0, layer.right, layer.left)
+    slopes = np.where(layer.curved, 1.0, slopes)  # which may have no bound
     kinked = layer.kinked & ~((layer.row_sums == 0) & entries_are_exact(slopes, layer.bias))
     bent = kinked | layer.curved
     scale = np.where(bent, 1.0, slopes)

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, read_only
 from lipyomo.base.errors import NetworkError
-from lipyomo.networks.activations import Activation, TwoSlope
+from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
 
 
 def as_matrix(weight: Any, where: str) -> Matrix:
@@ -108,6 +108,14 @@ def _ordered(curves: Iterable[Curve], units: int) -> tuple[Curve, ...]:
     return tuple(sorted(whole, key=lambda curve: int(curve.units[0])))
 
 
+def _finite_at(curves: Iterable[Curve], slopes: object, units: int) -> FloatArray:
+    """Slopes without those of smooth units, which are infinite where these have no bound."""
+    found = np.array(np.broadcast_to(np.asarray(slopes, dtype=np.float64), units))
+    for curve in curves:
+        found[curve.units] = 1.0
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Layer:
     """An affine map followed by units, each two-slope or smooth.
@@ -120,7 +128,8 @@ class Layer:
     bias : array_like, shape (units,)
     left, right : array_like, shape (units,), or float
         Slopes below and above the kink at zero.  The default is the identity.  At smooth units
-        they are the activation's least and largest slope, whatever is given.
+        they are the activation's least and largest slope, whatever is given: infinite ones where
+        only a domain bounds them, as for squares.
     curves : iterable of Curve, optional
         The smooth units; those of no curve have two slopes.  A curve of `TwoSlope` becomes slopes.
 
@@ -148,11 +157,13 @@ class Layer:
         units = matrix.shape[0]
         object.__setattr__(self, "weight", matrix)
         object.__setattr__(self, "bias", _as_vector(bias, units, "layer", "bias"))
+        found = _ordered(curves, units)
+        if any(isinstance(curve.activation, Unbounded | Confined) for curve in found):
+            left, right = (_finite_at(found, slope, units) for slope in (left, right))
         slopes = [
             _as_vector(left, units, "layer", "left slope"),
             _as_vector(right, units, "layer", "right slope"),
         ]
-        found = _ordered(curves, units)
         for side, slope in enumerate(slopes if found else ()):
             limited = np.array(slope)
             for curve in found:

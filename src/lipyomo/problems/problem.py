@@ -40,6 +40,7 @@ from lipyomo.problems.norms import (
     functional as functional_norm,
 )
 from lipyomo.problems.operator_norm import OperatorNorm, norm_of_sizes, operator_norm
+from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.reductions.direct import product_rounding, separated
 from lipyomo.problems.reductions.exact import exactly
 from lipyomo.problems.reductions.reduction import Reduction
@@ -102,6 +103,9 @@ class LipschitzProblem:
 
     Attributes
     ----------
+    network : Network
+        f on X: units whose slopes are bounded only where their arguments are, such as squares, are
+        confined to what X leads to (`lipyomo.problems.reductions.confine`).
     directions : Matrix, shape (d, k), or None
         T, read-only, without directions that move an input which the domain fixes; None for all.
     at_fixed : ndarray of bool, shape (d,)
@@ -141,6 +145,7 @@ class LipschitzProblem:
             raise ProblemError(
                 f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
             )
+        network = confined(network, domain)
         self.network, self.domain = network, domain
         self.input_norm: InputNorm = check_input_norm(input_norm)
         m, d = network.output_dim, network.input_dim

@@ -32,6 +32,7 @@ from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.read import PathLike, inlined, read_model
 from lipyomo.formats.onnx.runtime import Runner, open_runtime
 from lipyomo.formats.onnx.select import select_graph
+from lipyomo.networks.activations import Unbounded
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.problem import LOOKS
 
@@ -138,7 +139,13 @@ def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | N
     """
     if not layer.curves:
         return None
-    return np.where(layer.curved, factor * layer.steepest, 0.0) * (1.0 + np.abs(z))
+    steepest = np.where(layer.curved, layer.steepest, 0.0)
+    steepest = np.broadcast_to(steepest, z.shape).copy()
+    for curve in layer.curves:
+        if isinstance(curve.activation, Unbounded):  # which are steep only where they are large
+            at, sigma = z[:, curve.units], curve.activation
+            steepest[:, curve.units] = np.abs(sigma.slope(at)) + np.abs(sigma.value(at))
+    return factor * steepest * (1.0 + np.abs(z))
 
 
 def _add_hidden_errors(

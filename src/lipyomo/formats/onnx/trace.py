@@ -115,6 +115,23 @@ class Trace:
         matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
         return Affine(matrix, np.zeros(z.size), z.shape, self)
 
+    def _made_by(self, x: Affine) -> tuple[int, IntArray] | None:
+        """The group of units that `x` is made of, and which of them; None if it is not just one."""
+        columns = x.matrix.indices
+        if not x.size or not x.plain.all() or columns.min() < self.inputs:
+            return None
+        starts = np.cumsum([self.inputs, *(group.size for group in self.groups)])
+        (which, *others) = np.unique(np.searchsorted(starts, columns, side="right") - 1).tolist()
+        return None if others else (which, columns - starts[which])
+
+    def before_smooth(self, x: Affine) -> tuple[Affine, Activation] | None:
+        """The pre-activations of `x` and their activation, if it is nothing but smooth units."""
+        made = self._made_by(x)
+        kind = None if made is None else self.kinds[made[0]]
+        if made is None or kind is None:
+            return None
+        return self.groups[made[0]].take(made[1].reshape(x.shape)), kind
+
     def before_unit(self, x: Affine) -> tuple[Affine, float, float] | None:
         """Undo the last step, if `x` is nothing but nondecreasing units of equal slopes.
 
@@ -126,15 +143,10 @@ class Trace:
         (Affine, float, float) or None
             The pre-activations in the shape of `x`, and the slopes.
         """
-        matrix = x.matrix
-        plain = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1.0).all()
-        if not plain or x.offset.any() or not x.size or matrix.indices.min() < self.inputs:
+        made = self._made_by(x)
+        if made is None or self.kinds[made[0]] is not None:
             return None
-        starts = np.cumsum([self.inputs, *(group.size for group in self.groups)])
-        (which, *others) = np.unique(np.searchsorted(starts, matrix.indices, side="right") - 1)
-        if others or self.kinds[which] is not None:
-            return None
-        place = matrix.indices - starts[which]
+        which, place = made
         left, right = (np.unique(slopes[which][place]) for slopes in (self.left, self.right))
         if left.size > 1 or right.size > 1 or min(left[0], right[0]) < 0.0 or left[0] == right[0]:
             return None

@@ -17,16 +17,21 @@ from lipyomo.networks.activations.softplus import Softplus
 from lipyomo.networks.activations.softsign import Softsign
 from lipyomo.networks.activations.tanh import Tanh
 from lipyomo.networks.activations.two_slope import TwoSlope
+from lipyomo.networks.activations.unbounded import Confined, Exp, Log, Power, Unbounded
 
 __all__ = [
     "Activation",
     "Celu",
+    "Confined",
     "Cos",
     "Elu",
     "Erf",
+    "Exp",
     "Gelu",
     "HardSwish",
+    "Log",
     "Mish",
+    "Power",
     "QuickGelu",
     "Selu",
     "Sigmoid",
@@ -37,6 +42,7 @@ __all__ = [
     "Swish",
     "Tanh",
     "TwoSlope",
+    "Unbounded",
     "activation",
     "activations",
     "known_as",

@@ -29,15 +29,33 @@ from lipyomo.formats.onnx.graph import (
     reads,
     tensor_array,
 )
-from lipyomo.formats.onnx.lower import affine_maps, conv, moves, reductions, resize, smooth, units
-from lipyomo.formats.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
+from lipyomo.formats.onnx.lower import (
+    affine_maps,
+    conv,
+    moves,
+    products,
+    recurrent,
+    reductions,
+    resize,
+    smooth,
+    units,
+)
+from lipyomo.formats.onnx.lower.registry import (
+    Call,
+    Lowered,
+    Lowering,
+    Value,
+    lowering_of,
+    product_lowering_of,
+    takes_constants,
+)
 from lipyomo.formats.onnx.refusal import refusal
 from lipyomo.formats.onnx.system import System
 from lipyomo.formats.onnx.trace import UNIT_BYTES, Trace
 from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 
-MODULES = (affine_maps, conv, moves, reductions, resize, smooth, units)
+MODULES = (affine_maps, conv, moves, products, recurrent, reductions, resize, smooth, units)
 """The modules that register operators when they are imported."""
 
 
@@ -151,6 +169,9 @@ def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Low
         except ImportRefused as refused:
             own = scope.formula_of(node)
             match = None if own is None else activation_of(own)
+            multiply = None if pending else product_lowering_of(node)
+            if match is None and multiply is not None:
+                return _lowered_by(multiply, graph, position, arguments, trace)
             if match is None and own is not None and is_expandable(own):
                 jumps = pending or node.op_type in ("Shrink", "ThresholdedRelu")
                 return Pending(own, (_jumping(node, own, refused) if jumps else None) or refused)
@@ -193,7 +214,19 @@ def _lower_alone(
     if function is None:
         read = [i for i, argument in enumerate(arguments) if isinstance(argument, Affine)]
         raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
-    if variable:
+    return _lowered_by(function, graph, position, arguments, trace)
+
+
+def _lowered_by(
+    function: Lowering,
+    graph: Graph,
+    position: int,
+    arguments: list[Value | None],
+    trace: Trace,
+) -> Lowered:
+    """The outputs of the node at `position`, from a function that lowers its operator."""
+    node = graph.nodes[position]
+    if any(isinstance(argument, Affine) for argument in arguments):
         _check_finite(node, arguments)
     _, made = expect(node, arguments)
     if graph.output_name in node.outputs:

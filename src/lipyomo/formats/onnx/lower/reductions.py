@@ -79,7 +79,7 @@ def max_pool(call: Call) -> list[Value]:
     return [through_units(call.trace, x, pool)]
 
 
-def _grouped(call: Call) -> tuple[Affine, tuple[int, ...]]:
+def grouped(call: Call) -> tuple[Affine, tuple[int, ...]]:
     """The tensor with the reduced axes joined into one last axis, and the shape of the result."""
     x = call.tensor(0)
     rank = len(x.shape)
@@ -99,7 +99,8 @@ def _grouped(call: Call) -> tuple[Affine, tuple[int, ...]]:
     return x.take(index.reshape(int(np.prod(shape)), -1)), shape
 
 
-def _sum(x: Affine, shape: tuple[int, ...]) -> Affine:
+def sum_of(x: Affine, shape: tuple[int, ...]) -> Affine:
+    """Sums of rows, in the given shape."""
     rows, terms = x.shape
     operator = sp.kron(sp.eye_array(rows), np.ones((1, terms)), format="csr")
     return x.apply(sp.csr_array(operator), shape)
@@ -108,22 +109,22 @@ def _sum(x: Affine, shape: tuple[int, ...]) -> Affine:
 @lowers("ReduceSum", "ReduceMean", "GlobalAveragePool")
 def reduce_sum(call: Call) -> Value:
     """Sum or mean; over all spatial axes for pools."""
-    x, shape = _grouped(call)
-    total = _sum(x, shape)
+    x, shape = grouped(call)
+    total = sum_of(x, shape)
     return total if call.node.op_type == "ReduceSum" else total.scale(1.0 / x.shape[1])
 
 
 @lowers("ReduceL1")
 def reduce_l1(call: Call) -> Value:
     """Sum of absolute values."""
-    x, shape = _grouped(call)
-    return _sum(call.trace.unit(x, -1.0), shape)
+    x, shape = grouped(call)
+    return sum_of(call.trace.unit(x, -1.0), shape)
 
 
 @lowers("ReduceMax", "ReduceMin", "GlobalMaxPool")
 def reduce_max(call: Call) -> Value:
     """Maximum or minimum, as a balanced tree; over all spatial axes for pools."""
-    x, shape = _grouped(call)
+    x, shape = grouped(call)
     sign = -1.0 if call.node.op_type == "ReduceMin" else 1.0
 
     def pool(tensor: Affine) -> Affine:

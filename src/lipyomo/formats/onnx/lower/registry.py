@@ -112,6 +112,7 @@ Lowering: TypeAlias = Callable[[Call], Lowered]
 
 _LOWERINGS: dict[tuple[str, str], Lowering] = {}
 _TAKES_CONSTANTS: set[tuple[str, str]] = set()
+_MULTIPLIES: dict[tuple[str, str], Lowering] = {}
 
 
 def lowers(*op_types: str, domain: str = "", constants: bool = False) -> Callable[..., Lowering]:
@@ -137,6 +138,25 @@ def lowers(*op_types: str, domain: str = "", constants: bool = False) -> Callabl
     return register
 
 
+def multiplies(*op_types: str, domain: str = "") -> Callable[[Lowering], Lowering]:
+    """Register a function for operators, or for arguments of them, that are refused otherwise.
+
+    It is asked last: what a formula says to be an activation needs no products.
+    """
+
+    def register(function: Lowering) -> Lowering:
+        for op_type in op_types:
+            _MULTIPLIES[domain, op_type] = function
+        return function
+
+    return register
+
+
+def product_lowering_of(node: Node) -> Lowering | None:
+    """The function that multiplies signals for a node, if there is one."""
+    return _MULTIPLIES.get((node.domain, node.op_type))
+
+
 def lowering_of(node: Node) -> Lowering | None:
     """The function for a node, if there is one."""
     return _LOWERINGS.get((node.domain, node.op_type))
@@ -149,4 +169,4 @@ def takes_constants(node: Node) -> bool:
 
 def supported() -> list[tuple[str, str]]:
     """All operators that lower, as (domain, operator), sorted."""
-    return sorted(_LOWERINGS)
+    return sorted({*_LOWERINGS, *_MULTIPLIES})

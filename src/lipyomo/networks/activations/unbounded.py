@@ -1,0 +1,386 @@
+"""Functions whose slope has no bound on all of R: powers, the exponential and the logarithm.
+
+Nothing can be said of such a unit before it is known where its argument lies.  A problem proves that
+over its domain (`lipyomo.problems.reductions.confine`) and puts a `Confined` unit in its place: the
+same function on that interval, where its slope is bounded.  What it is elsewhere does not matter,
+for no point of the domain leads there: ranges and bands are those of what an interval shares with
+the proved one.
+
+Powers are computed by products, by one quotient and by one square root, which are rounded
+correctly: with p factors, relative errors of 2 p + 8 u cover the value and each derivative.  The
+logarithm is ``log1p(z - 1)`` above a half and ``-log1p(1 / z - 1)`` below; z - 1, and 1 / z, are
+off by 1 u relative to a number whose logarithm is at least a half in size, or exact: 4 u more.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import NetworkError
+from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.bands import Band
+from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
+from lipyomo.networks.activations.elementary import exp, log1p
+from lipyomo.networks.activations.rounding import Error, error, outwards
+
+HIGHEST = 8.0
+"""Exponents of powers are multiples of a half up to this, and down to minus this."""
+
+STEEPEST = 1e100
+"""Derivatives above this are refused: their products overflow."""
+
+
+class Piece(Branch):
+    """An interval on which a function is smooth; limits at its ends are computed there."""
+
+    @cached_property
+    def tails(self) -> tuple[tuple[float, float], ...]:
+        """Limits at both ends; numbers that are computed, and off by `errors`."""
+        ends = self.low, self.high or -0.0  # zero is met from below
+        with np.errstate(all="ignore"):
+            sides = [self.jet(np.array(end), 3) for end in ends]
+        low, high = ([float(value) for value in side] for side in sides)
+        return tuple(zip(low, high, strict=True))
+
+    def extent(self, order: int) -> tuple[float, float]:
+        """As `Branch.extent`, with room for the rounding of the limits."""
+        with np.errstate(invalid="ignore"):
+            low, high = outwards(*np.array(super().extent(order)), self.errors[order])
+        ends = self.tails[order]
+        return (
+            float(low) if np.isfinite(low) else min(ends),
+            float(high) if np.isfinite(high) else max(ends),
+        )
+
+
+@dataclass(frozen=True)
+class PowerPiece(Piece):
+    """``z**exponent`` on [low, high], which is on one side of zero unless powers are whole."""
+
+    exponent: float
+    low: float
+    high: float
+
+    @property
+    def whole(self) -> bool:
+        """Whether bands need no pieces: the second derivative of a square is constant."""
+        return self.exponent == 2.0
+
+    @property
+    def unit(self) -> float:
+        """How far zero is, where the function is singular there."""
+        if _is_whole(self.exponent):
+            return 1.0
+        return max(min(abs(self.low), abs(self.high)), 1e-300)
+
+    @property
+    def turns(self) -> tuple[tuple[Turn, ...], ...]:
+        """Even powers turn at zero."""
+        if not (_is_whole(self.exponent) and self.low < 0.0 < self.high):
+            return (), (), (), ()
+        left = [int(self.exponent) - k for k in range(4)]
+        zero = (exact_turn(0.0, 0.0),)
+        return tuple(zero if k > 0 and k % 2 == 0 else () for k in left)
+
+    @property
+    def errors(self) -> tuple[Error, ...]:
+        """Relative ones."""
+        return (error(2 * abs(self.exponent) + 16),) * 4
+
+    def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
+        """Value and derivatives up to `order` at finite `z`."""
+        found, factor = [], 1.0
+        for k in range(order + 1):
+            p = self.exponent - k
+            found.append(_power(z, p) * factor if factor else np.zeros_like(z))
+            factor *= p
+        return tuple(found)
+
+    def ball(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of value and slope on a ball."""
+        p = self.exponent
+        return _power_of_ball(z, p), _power_of_ball(z, p - 1.0) * p
+
+
+def _is_whole(exponent: float) -> bool:
+    return exponent >= 0.0 and exponent == int(exponent)
+
+
+def _power(z: FloatArray, exponent: float) -> FloatArray:
+    """``z**exponent`` for a multiple of a half."""
+    whole = math.floor(abs(exponent))
+    found = np.sqrt(z) if abs(exponent) != whole else np.ones_like(z)
+    for _ in range(whole):
+        found = found * z
+    return np.asarray(1.0 / found if exponent < 0.0 else found)
+
+
+def _power_of_ball(z: arb, exponent: float) -> arb:
+    whole = math.floor(abs(exponent))
+    found = z.sqrt() if abs(exponent) != whole else arb(1)
+    if whole:
+        found = found * z**whole
+    return 1 / found if exponent < 0.0 else found
+
+
+@dataclass(frozen=True)
+class ExpPiece(Piece):
+    """``exp(z)`` on [low, high]."""
+
+    low: float
+    high: float
+
+    errors = (error(16),) * 4
+
+    def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
+        """Value and derivatives up to `order` at finite `z`."""
+        return (exp(z),) * (order + 1)
+
+    def ball(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of value and slope on a ball."""
+        return z.exp(), z.exp()
+
+
+@dataclass(frozen=True)
+class LogPiece(Piece):
+    """``log(z)`` on [low, high], above zero."""
+
+    low: float
+    high: float
+
+    errors = (error(32), error(8), error(8), error(8))
+
+    @property
+    def unit(self) -> float:
+        """How far zero is."""
+        return max(self.low, 1e-300)
+
+    def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
+        """Value and derivatives up to `order` at finite `z`."""
+        above = z >= 0.5
+        inverse = 1.0 / z
+        near = np.where(above, z - 1.0, inverse - 1.0)
+        value = np.where(above, 1.0, -1.0) * log1p(near)
+        return (value, inverse, -inverse * inverse, 2.0 * inverse**3)[: order + 1]
+
+    def ball(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of value and slope on a ball."""
+        return z.log(), 1 / z
+
+
+class Unbounded(Activation):
+    """A function whose slope is unbounded on R, or that is not defined on all of it."""
+
+    limits = (-np.inf, np.inf)
+    breaks = ()
+    jumps = ()
+
+    @property
+    @abstractmethod
+    def pieces(self) -> tuple[Piece, ...]:
+        """Where it is defined, from left to right: open intervals, but for infinite ends."""
+
+    @abstractmethod
+    def piece(self, low: float, high: float) -> Piece:
+        """What is on an interval inside of one of these."""
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """There are none that have bounds."""
+        raise NetworkError(
+            f"the slopes of units with {self.name} have no bound before it is known where their "
+            "arguments lie.  Remedy: ask for something on a bounded domain"
+        )
+
+    def on(self, low: float, high: float) -> Confined:
+        """The same function on an interval that holds all arguments.
+
+        Raises
+        ------
+        NetworkError
+            If it is singular there, or too steep.
+        """
+        fits = [piece for piece in self.pieces if self._inside(piece, low, high)]
+        if not fits:
+            gap = " and ".join(f"({p.low:g}, {p.high:g})" for p in self.pieces)
+            raise NetworkError(
+                f"{self.name} needs arguments in {gap}, but all that is proved of them over the "
+                f"domain is the range [{low:.6g}, {high:.6g}]"
+            )
+        found = Confined(self, float(low), float(high))
+        with np.errstate(all="ignore"):
+            steepest = max(found.branches[0].largest(k) for k in range(4))
+        if not steepest <= STEEPEST:
+            raise NetworkError(
+                f"{self.name} has values or derivatives above {STEEPEST:g} on the range "
+                f"[{low:.6g}, {high:.6g}], which is all that is proved of its arguments"
+            )
+        return found
+
+    @staticmethod
+    def _inside(piece: Piece, low: float, high: float) -> bool:
+        return -np.inf < low <= high < np.inf and piece.low < low and high < piece.high
+
+    def _derivative(self, order: int, z: FloatArray) -> FloatArray:
+        """A derivative at `z`; NaN where the function is not defined."""
+        z = np.asarray(z, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            return np.asarray(self.pieces[-1].jet(z, order)[order])
+
+    def _range(
+        self, order: int, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ranges on intervals; infinite where these reach a singularity."""
+        low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
+        least, greatest = np.full(low.shape, -np.inf), np.full(low.shape, np.inf)
+        with np.errstate(all="ignore"):
+            for piece in self.pieces:
+                inside = (low > piece.low) & (high < piece.high)
+                under, over = piece.range(order, low, high)
+                known = inside & ~(np.isnan(under) | np.isnan(over))
+                least, greatest = np.where(known, under, least), np.where(known, over, greatest)
+        return least, greatest
+
+    def exact(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of sigma and sigma' on a ball; no numbers where it is not defined."""
+        return self.pieces[-1].ball(z)
+
+
+@dataclass(frozen=True)
+class Power(Unbounded):
+    """``z**exponent``.
+
+    Parameters
+    ----------
+    exponent : float
+        A multiple of a half between -8 and 8: 2 is the square, 0.5 the root, -1 the reciprocal.
+    """
+
+    exponent: float
+
+    def __post_init__(self) -> None:
+        p = float(self.exponent)
+        if not abs(p) <= HIGHEST or 2.0 * p != int(2.0 * p) or p in (0.0, 1.0):
+            raise NetworkError(
+                f"powers with the exponent {self.exponent!r} are not supported.  Remedy: use a "
+                f"multiple of a half between -{HIGHEST:g} and {HIGHEST:g}, other than 0 and 1"
+            )
+        object.__setattr__(self, "exponent", p)
+
+    @property
+    def name(self) -> str:
+        """Such as ``square``, or ``pow(3.0)``."""
+        return _NAMES.get(self.exponent, f"pow({self.exponent!r})")
+
+    @property
+    def reflection(self) -> tuple[float, float] | None:
+        """Whole powers are even or odd."""
+        if self.exponent != int(self.exponent):
+            return None
+        return (1.0 if self.exponent % 2.0 == 0.0 else -1.0), 0.0
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All of R, or what is on both sides of zero, or above it."""
+        p = self.exponent
+        if _is_whole(p):
+            return (PowerPiece(p, -np.inf, np.inf),)
+        above = PowerPiece(p, 0.0, np.inf)
+        return (PowerPiece(p, -np.inf, 0.0), above) if p == int(p) else (above,)
+
+    def piece(self, low: float, high: float) -> Piece:
+        """What is on an interval inside of one of these."""
+        return PowerPiece(self.exponent, low, high)
+
+
+_NAMES = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}
+
+
+@dataclass(frozen=True)
+class Exp(Unbounded):
+    """``exp(z)``."""
+
+    name = "exp"
+    pieces = (ExpPiece(-np.inf, np.inf),)
+
+    def piece(self, low: float, high: float) -> Piece:
+        """What is on an interval."""
+        return ExpPiece(low, high)
+
+
+@dataclass(frozen=True)
+class Log(Unbounded):
+    """``log(z)`` for z > 0."""
+
+    name = "log"
+    pieces = (LogPiece(0.0, np.inf),)
+
+    def piece(self, low: float, high: float) -> Piece:
+        """What is on an interval above zero."""
+        return LogPiece(low, high)
+
+
+@dataclass(frozen=True)
+class Confined(Activation):
+    """A function on the interval that is proved to hold all arguments which a domain leads to.
+
+    Parameters
+    ----------
+    of : Unbounded
+    low, high : float
+        Ends of the interval, on which `of` is smooth.
+    """
+
+    of: Unbounded
+    low: float
+    high: float
+
+    @property
+    def name(self) -> str:
+        """With the interval."""
+        return f"{self.of.name} on [{self.low!r}, {self.high!r}]"
+
+    @property
+    def reflection(self) -> tuple[float, float] | None:
+        """That of the function where the interval is its own mirror image."""
+        return self.of.reflection if self.low == -self.high else None
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """One, on the interval."""
+        return (self.of.piece(self.low, self.high),)
+
+    def _shared(self, z: FloatArray) -> FloatArray:
+        return np.clip(np.asarray(z, dtype=np.float64), self.low, self.high)
+
+    def _derivative(self, order: int, z: FloatArray) -> FloatArray:
+        """A derivative; outside of the interval that at its nearer end."""
+        return super()._derivative(order, self._shared(z))
+
+    def _range(
+        self, order: int, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ranges on what intervals share with this one."""
+        return super()._range(order, self._shared(low), self._shared(high))
+
+    def lines(
+        self,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
+    ) -> Band:
+        """As `Activation.lines`, for all z that an interval shares with this one."""
+        return super().lines(A, c, self._shared(low), self._shared(high), slope)
+
+    def exact(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of sigma and sigma' on a ball, wherever that lies."""
+        return self.of.exact(z)

@@ -1,0 +1,215 @@
+"""Units whose slopes have no bound get one from where their arguments lie over a domain.
+
+The domain is enclosed in boxes.  On each of them every layer is an affine function of the inputs
+with an error, and an interval beside it, layer by layer; a unit's band is taken on the range that is
+proved of its argument, which is what the affine function and the interval share.  The units of one
+function in a layer are confined to one interval, which holds all their ranges on all boxes.  If a
+function is singular there, or too steep, the boxes are halved and all is done again.
+
+Rounding.  A row of the next layer is a sum of products of numbers with bounds of their absolute
+values (`reach`) that are known; `gamma` of all operations so far times the sum of the absolute terms
+pays for them and for the band's lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.errors import NetworkError, ProblemError
+from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
+from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
+from lipyomo.networks.network import Curve, Layer, Network
+from lipyomo.problems.domains import Domain
+
+MOST_BOXES = 2048
+"""The domain is divided until there are so many; each division doubles them."""
+
+MOST_NUMBERS = 2e7
+"""Boxes times inputs times units of the widest layer that are held at a time, at most."""
+
+
+def true_activation(activation: Activation) -> Activation:
+    """The function that a unit applies, without the interval that a domain confines it to."""
+    return activation.of if isinstance(activation, Confined) else activation
+
+
+def needs_ranges(network: Network) -> bool:
+    """Whether any unit's slope is bounded only where its argument is."""
+    return any(
+        isinstance(curve.activation, Unbounded | Confined)
+        for layer in network.hidden
+        for curve in layer.curves
+    )
+
+
+def confined(network: Network, domain: Domain) -> Network:
+    """The network with units that have bounded slopes, the same function on a domain.
+
+    Parameters
+    ----------
+    network : Network
+        What it is confined to already, over another domain, does not count.
+    domain : Domain
+
+    Returns
+    -------
+    Network
+        Itself if all slopes are bounded anyway.
+
+    Raises
+    ------
+    ProblemError
+        If nothing proves that a unit's argument stays where its function is smooth.
+    """
+    if not needs_ranges(network):
+        return network
+    boxes = np.stack([domain.lower, domain.upper])[:, None, :]
+    widest = max(network.sizes) * network.input_dim
+    while True:
+        found, refused = _confined_on(network, boxes)
+        if refused is None:
+            return network.with_layers(found)
+        bounded = np.isfinite(boxes).all()
+        count = 2 * boxes.shape[1]
+        if not bounded or count > MOST_BOXES or count * widest > MOST_NUMBERS:
+            where = "" if bounded else "; the domain is unbounded"
+            remedy = "a smaller domain" if bounded else "a bounded domain"
+            raise ProblemError(f"{refused}{where}.  Remedy: {remedy}, or cut the network before it")
+        boxes = _halved(boxes)
+
+
+def _halved(boxes: FloatArray) -> FloatArray:
+    """Each of the boxes (2, N, d) as two, along its widest side."""
+    low, high = boxes
+    every = np.arange(len(low))
+    side = np.argmax(high - low, axis=1)
+    middle = 0.5 * low[every, side] + 0.5 * high[every, side]
+    below, above = high.copy(), low.copy()
+    below[every, side] = above[every, side] = middle
+    return np.stack([np.concatenate([low, above]), np.concatenate([below, high])])
+
+
+class _Signal(NamedTuple):
+    """Values of N boxes' units: ``map t + middle +- error`` for t in [-1, 1]^d, in [low, high].
+
+    Shapes (N, n, d) and (N, n).
+    """
+
+    map: FloatArray
+    middle: FloatArray
+    error: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def _start(boxes: FloatArray) -> _Signal:
+    """The inputs; an infinite side has no affine function."""
+    low, high = boxes
+    with np.errstate(invalid="ignore"):
+        middle, radius = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+    open_ = ~np.isfinite(low + high)
+    middle, radius = np.where(open_, 0.0, middle), np.where(open_, 0.0, radius)
+    error = np.where(open_, np.inf, gamma(2) * np.maximum(np.abs(low), np.abs(high)))
+    return _Signal(np.eye(low.shape[1]) * radius[:, None, :], middle, error, low, high)
+
+
+def _confined_on(network: Network, boxes: FloatArray) -> tuple[Sequence[Layer], str | None]:
+    """Layers with confined units, or why there are none."""
+    signal, layers, operations = _start(boxes), [], network.input_dim
+    with np.errstate(all="ignore"):
+        for position, layer in enumerate(network.hidden):
+            operations += layer.inputs + 16
+            z = _affine(layer, signal, gamma(operations))
+            try:
+                curves = [_curve(curve, z) for curve in layer.curves]
+            except NetworkError as refused:
+                return (), f"layer {position} of the network: {refused}"
+            flat = [part for parts in curves for part in parts]
+            bounded = Layer(layer.weight, layer.bias, layer.left, layer.right, flat)
+            layers.append(bounded)
+            signal = _activated(bounded, z, gamma(operations))
+    return (*layers, network.head), None
+
+
+def _affine(layer: Layer, h: _Signal, unit: float) -> _Signal:
+    """Pre-activations."""
+    weight, sizes = layer.dense_weight, np.abs(layer.dense_weight)
+    reach = np.maximum(np.abs(h.low), np.abs(h.high))
+    rounding = unit * (_times(reach, sizes) + np.abs(layer.bias)) + UNDERFLOW
+    low, high = _interval(h, weight)
+    low, high = low + layer.bias - rounding, high + layer.bias + rounding
+    map_ = weight @ h.map
+    middle = h.middle @ weight.T + layer.bias
+    span = np.abs(h.map).sum(axis=-1)
+    terms = _times(span + np.abs(h.middle) + h.error, sizes) + np.abs(layer.bias)
+    error = _times(h.error, sizes) + unit * terms + UNDERFLOW
+    radius = np.abs(map_).sum(axis=-1) * (1.0 + unit) + error
+    low, high = np.fmax(low, middle - radius), np.fmin(high, middle + radius)
+    return _Signal(map_, middle, error, low, high)
+
+
+def _times(values: FloatArray, sizes: FloatArray) -> FloatArray:
+    """``values @ sizes.T`` where zero times infinity is zero."""
+    if np.isfinite(values).all():
+        return np.asarray(values @ sizes.T)
+    return np.asarray(np.where(sizes == 0.0, 0.0, values[:, None, :] * sizes).sum(axis=-1))
+
+
+def _interval(h: _Signal, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The range of ``W h`` by intervals."""
+    up, down = np.maximum(weight, 0.0), np.maximum(-weight, 0.0)
+    return (
+        -_times(-h.low, up) - _times(h.high, down),
+        _times(h.high, up) + _times(-h.low, down),
+    )
+
+
+def _curve(curve: Curve, z: _Signal) -> list[Curve]:
+    """A curve's units with bounded slopes; those on both sides of a pole are two curves."""
+    kind = true_activation(curve.activation)
+    if not isinstance(kind, Unbounded):
+        return [curve]
+    low, high = z.low[:, curve.units].min(axis=0), z.high[:, curve.units].max(axis=0)
+    found = []
+    if len(kind.pieces) > 1:  # of several pieces each unit is on one
+        left = high < kind.pieces[0].high
+        sides: list[BoolArray] = [side for side in (left, ~left) if side.any()]
+    else:
+        sides = [np.ones(low.size, dtype=bool)]
+    for side in sides:
+        own = kind.on(float(low[side].min()), float(high[side].max()))
+        found.append(Curve(own, curve.units[side]))
+    return found
+
+
+def _activated(layer: Layer, z: _Signal, unit: float) -> _Signal:
+    """The units' outputs."""
+    slope, under, over, low, high = (np.empty_like(z.low) for _ in range(5))
+    first, last = np.minimum(z.low, z.high), z.high
+    kinds: list[tuple[Activation, FloatArray]] = [
+        (curve.activation, curve.units) for curve in layer.curves
+    ]
+    rest = np.flatnonzero(~layer.curved)
+    pairs = np.stack([layer.left[rest], layer.right[rest]], axis=1)
+    for pair in np.unique(pairs, axis=0):
+        kinds.append((TwoSlope(*pair.tolist()), rest[(pairs == pair).all(axis=1)]))
+    for activation, units in kinds:
+        ends = first[:, units], last[:, units]
+        known = np.isfinite(ends[0]) & np.isfinite(ends[1])
+        inner = [np.where(known, end, 0.0) for end in ends]
+        s, lo, hi = activation.lines(np.ones(1), np.zeros(1), *inner)
+        low[:, units], high[:, units] = activation.enclose(*ends)
+        slope[:, units] = np.where(known, s, 0.0)
+        under[:, units] = np.where(known, lo, low[:, units])
+        over[:, units] = np.where(known, hi, high[:, units])
+    shift = 0.5 * under + 0.5 * over
+    away = np.maximum(over - shift, shift - under)
+    map_ = slope[..., None] * z.map
+    middle = slope * z.middle + shift
+    error = np.where(slope == 0.0, 0.0, np.abs(slope) * z.error) + away
+    sizes = np.abs(map_).sum(axis=-1) + np.abs(slope * z.middle) + np.abs(shift) + error
+    return _Signal(map_, middle, error + unit * sizes, low, high)
