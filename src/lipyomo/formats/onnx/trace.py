@@ -15,6 +15,9 @@ from lipyomo.networks.activations import Activation
 UNIT_BYTES = 1500
 """Of a unit until it is a row of a layer, and of an output until it is compared."""
 
+SAMPLES = 64
+"""Points from which it is estimated how far signals vary."""
+
 
 class Trace:
     """Inputs and units met so far; `unit` makes new ones.
@@ -34,6 +37,8 @@ class Trace:
         Their slopes.
     kinds : list of Activation or None
         Of smooth units, a group each; None where they have two slopes.
+    simplices : set of tuple of int
+        Variables, sorted, whose sum is known to be one.
     """
 
     def __init__(self, inputs: int, separate: bool = False) -> None:
@@ -44,6 +49,8 @@ class Trace:
         self.left: list[FloatArray] = []
         self.right: list[FloatArray] = []
         self.kinds: list[Activation | None] = []
+        self.simplices: set[tuple[int, ...]] = set()
+        self._values: list[FloatArray] = []
 
     def input(self, shape: tuple[int, ...]) -> Affine:
         """The network's input as a tensor of the given shape."""
@@ -114,6 +121,27 @@ class Trace:
         slopes = [np.full(z.size, limit) for limit in kind.limits]
         matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
         return Affine(matrix, np.zeros(z.size), z.shape, self)
+
+    def spread(self, x: Affine) -> FloatArray:
+        """How far entries of `x` vary where inputs vary between -1 and 1, shape (size,).
+
+        An estimate from a few points, for choices that are no matter of truth.
+        """
+        if not self._values:
+            rng = np.random.default_rng(0)
+            self._values.append(rng.uniform(-1.0, 1.0, (self.inputs, SAMPLES)))
+        with np.errstate(all="ignore"):
+            known = np.concatenate(self._values)
+            for k in range(len(self._values) - 1, len(self.groups)):
+                z = self.groups[k].matrix @ known[: self.groups[k].matrix.shape[1]]
+                z = z + self.groups[k].offset[:, None]
+                kind = self.kinds[k]
+                left, right = self.left[k][:, None], self.right[k][:, None]
+                found = np.where(z < 0, left, right) * z if kind is None else kind.value(z)
+                self._values.append(found)
+                known = np.concatenate([known, found])
+            found = x.matrix @ known[: x.matrix.shape[1]]
+            return np.asarray(found.std(axis=1))
 
     def _made_by(self, x: Affine) -> tuple[int, IntArray] | None:
         """The group of units that `x` is made of, and which of them; None if it is not just one."""

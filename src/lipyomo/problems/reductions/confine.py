@@ -25,11 +25,12 @@ from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbound
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.problems.domains import Domain
 
-MOST_BOXES = 2048
-"""The domain is divided until there are so many; each division doubles them."""
+SOME_NUMBERS = 2e5
+"""Boxes times inputs times units of all layers up to which a domain is divided anyway: ranges are
+the narrower, for some hundredths of a second."""
 
 MOST_NUMBERS = 2e7
-"""Boxes times inputs times units of the widest layer that are held at a time, at most."""
+"""And up to which it is divided as long as nothing is proved."""
 
 
 def true_activation(activation: Activation) -> Activation:
@@ -68,14 +69,14 @@ def confined(network: Network, domain: Domain) -> Network:
     if not needs_ranges(network):
         return network
     boxes = np.stack([domain.lower, domain.upper])[:, None, :]
-    widest = max(network.sizes) * network.input_dim
+    bounded, each = np.isfinite(boxes).all(), sum(network.sizes) * network.input_dim
+    while bounded and 2 * boxes.shape[1] * each <= SOME_NUMBERS:
+        boxes = _halved(boxes)
     while True:
         found, refused = _confined_on(network, boxes)
         if refused is None:
             return network.with_layers(found)
-        bounded = np.isfinite(boxes).all()
-        count = 2 * boxes.shape[1]
-        if not bounded or count > MOST_BOXES or count * widest > MOST_NUMBERS:
+        if not bounded or 2 * boxes.shape[1] * each > MOST_NUMBERS:
             where = "" if bounded else "; the domain is unbounded"
             remedy = "a smaller domain" if bounded else "a bounded domain"
             raise ProblemError(f"{refused}{where}.  Remedy: {remedy}, or cut the network before it")

@@ -1,7 +1,7 @@
 """Operators that multiply or divide signals, and functions whose slopes have no bound on R.
 
-A product is a difference of squares, ``a b = ((a + b) / 2)**2 - ((a - b) / 2)**2``; a quotient is a
-product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that a
+A product is a difference of squares, ``a b = ((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``, t a
+power of two; a quotient is a product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that a
 problem confines to what its domain leads to (`lipyomo.problems.reductions.confine`).
 
 These come second: what is one activation of one signal, such as ``x * Sigmoid(x)``, is told from its
@@ -25,6 +25,9 @@ from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.formats.onnx.trace import Trace
 from lipyomo.networks.activations import Activation, Exp, Log, Power, Sigmoid, Softplus
+
+FARTHEST = 8.0
+"""Largest exponent of two by which factors are balanced."""
 
 SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power(-0.5)
 
@@ -50,13 +53,22 @@ def times(trace: Trace, a: Value, b: Value) -> Affine:
     if equal.size:
         parts[2] = trace.smooth(equal, SQUARE)
     if left.size:
-        both = stack([(left + right).scale(0.5), (left - right).scale(0.5)])
+        t = _balance(trace, left, right)
+        left, right = left.scale(0.5 * t), right.scale(0.5 / t)
+        both = stack([left + right, left - right])
         squares = trace.smooth(both, SQUARE)
-        n = left.size
+        n = t.size
         parts[3] = squares.take(np.arange(n)) - squares.take(np.arange(n, 2 * n))
     order = np.empty(a.size, dtype=np.intp)
     order[np.concatenate(places)] = np.arange(a.size)
     return stack([part for part in parts if part.size]).take(order.reshape(shape))
+
+
+def _balance(trace: Trace, a: Affine, b: Affine) -> FloatArray:
+    """Powers of two t so that t a and b / t vary alike: the bands of both squares are narrow then."""
+    with np.errstate(all="ignore"):
+        wanted = np.round(0.5 * np.log2(trace.spread(b) / trace.spread(a)))
+    return np.exp2(np.clip(np.nan_to_num(wanted), -FARTHEST, FARTHEST))
 
 
 def power(trace: Trace, x: Affine, exponent: float) -> Affine:
@@ -131,15 +143,34 @@ def matrix_product(trace: Trace, a: Value, b: Value) -> Affine:
     first, second = np.broadcast_arrays(
         left[..., :, None, :], np.swapaxes(right, -1, -2)[..., None, :, :]
     )
-    shape = first.shape[:-1]
+    shape, inner = first.shape[:-1], first.shape[-1]
+    if inner > 1 and _sums_to_one(trace, a):  # a mean is the last value plus differences
+        rest = b.take(second[..., :-1]) - b.take(second[..., -1:])
+        terms = times(trace, a.take(first[..., :-1]), rest)
+        total = sum_of(terms.reshaped((int(np.prod(shape)), inner - 1)), shape)
+        return _without(total + b.take(second[..., -1]), a, b)
     terms = times(trace, a.take(first), b.take(second))
-    total = sum_of(terms.reshaped((int(np.prod(shape)), first.shape[-1])), shape)
-    kept = [*shape]
+    return _without(sum_of(terms.reshaped((int(np.prod(shape)), inner)), shape), a, b)
+
+
+def _sums_to_one(trace: Trace, a: Affine) -> bool:
+    """Whether the last axis holds weights, as a softmax gives them."""
+    rows = a.reshaped((a.size // a.shape[-1], a.shape[-1]))
+    if a.plain.all():
+        columns = a.matrix.indices.reshape(rows.shape).tolist()
+        return all(tuple(sorted(row)) in trace.simplices for row in columns)
+    total = sum_of(rows, (len(rows.index),))
+    return not total.matrix.nnz and bool((total.offset == 1.0).all())
+
+
+def _without(product: Affine, a: Affine, b: Affine) -> Affine:
+    """A product without the axes that vectors have not."""
+    kept = [*product.shape]
     if len(a.shape) == 1:
         del kept[-2]
     if len(b.shape) == 1:
         del kept[-1]
-    return total.reshaped(tuple(kept))
+    return product.reshaped(tuple(kept))
 
 
 @multiplies("MatMul")
@@ -214,7 +245,7 @@ def _along(x: Affine, axis: int) -> tuple[Affine, IntArray]:
     return rows, back
 
 
-def _probabilities(call: Call, finish: Callable[[Trace, Affine], Affine]) -> Affine:
+def _probabilities(call: Call, finish: Callable[[Trace, list[Affine]], list[Affine]]) -> Affine:
     """A softmax from what each score has over the log-sum-exp of the others."""
     x = call.tensor(0)
     flat = call.node.version < 13
@@ -229,20 +260,30 @@ def _probabilities(call: Call, finish: Callable[[Trace, Affine], Affine]) -> Aff
         return Affine.constant(np.full(shape, 1.0 if call.node.op_type == "Softmax" else 0.0))
     parts = _columns(rows)
     over = [a - b for a, b in zip(parts, _others(call.trace, parts), strict=True)]
-    every = joined([part.reshaped((part.size, 1)) for part in over], 1)
-    return finish(call.trace, every).take(back).reshaped(shape)
+    found = [part.reshaped((part.size, 1)) for part in finish(call.trace, over)]
+    return joined(found, 1).take(back).reshaped(shape)
 
 
 @multiplies("Softmax")
 def softmax(call: Call) -> Value:
-    """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others: in [0, 1] and never steep."""
-    return _probabilities(call, lambda trace, x: trace.smooth(x, Sigmoid()))
+    """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others: in [0, 1] and never steep.
+    """
+
+    def finish(trace: Trace, over: list[Affine]) -> list[Affine]:
+        found = [trace.smooth(part, Sigmoid()) for part in over[: 1 if len(over) == 2 else None]]
+        if len(over) == 2:  # the other one is what is left
+            return [*found, (-found[0]).shift(1.0)]
+        for row in np.stack([part.matrix.indices for part in found], axis=1).tolist():
+            trace.simplices.add(tuple(sorted(row)))
+        return found
+
+    return _probabilities(call, finish)
 
 
 @multiplies("LogSoftmax")
 def log_softmax(call: Call) -> Value:
     """The logarithm of that, ``-softplus(log(sum exp(s_l)) - s_i)``."""
-    return _probabilities(call, lambda trace, x: -trace.smooth(-x, Softplus()))
+    return _probabilities(call, lambda trace, over: [-trace.smooth(-x, Softplus()) for x in over])
 
 
 # -- normalisation --------------------------------------------------------------------------------
