@@ -32,6 +32,7 @@ from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
+from lipyomo.networks.activations import Unbounded
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear import preactivation_bounds
@@ -48,6 +49,16 @@ SmoothBounds: TypeAlias = (
     "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 )
 """How pre-activations are bounded, or their bounds: one pair (lower, upper) a hidden layer."""
+
+
+def _check_bounded(network: Network) -> None:
+    """Raise `ProblemError` where units have bounded slopes on some domain only."""
+    for kind in (curve.activation for layer in network.hidden for curve in layer.curves):
+        if isinstance(kind.true, Unbounded):
+            raise ProblemError(
+                f"units of {kind.true.name}, of which products and quotients of signals are made, "
+                "have no block yet.  Remedy: write them as constraints of your own"
+            )
 
 
 @formulation_block("SmoothNetworkBlock")
@@ -161,6 +172,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
         options = NetworkOptions(domain, input_bounds, scaling)
         net, inputs = self._taken(network, inputs, options)
+        _check_bounded(net)
         variables = self._attach(net, inputs, outputs, options)
         self.formulation, self.segments = formulation, segments
         self.reduced_space = reduced_space

@@ -82,6 +82,8 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         given = read_network(arguments, max(clock.left, LEAST), memory)
     problems = read_problems(arguments, given.network)
     _check_single(arguments, len(problems))
+    if arguments.proof is not None:
+        _check_provable(problems)
     name = _method_name(arguments, choose_method(problems[0]))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
     if not arguments.quiet:
@@ -124,6 +126,14 @@ def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings:
     what = "only bounds are found" if smooth else "the constant can take very long"
     endless = ", and there is no --time-limit" if math.isinf(settings.time_limit) else ""
     warn(f"the domain is unbounded ({domain.describe()}): {what}{endless * (not smooth)}")
+
+
+def _check_provable(problems: Sequence[LipschitzProblem]) -> None:
+    """Refuse, before a search, problems of which there are no proofs."""
+    from lipyomo.proofs.writing import check_units
+
+    for problem in problems:
+        check_units(problem.network)
 
 
 def _check_together(arguments: argparse.Namespace) -> None:

@@ -262,7 +262,8 @@ class Layer:
 
     def activate(self, z: FloatArray) -> FloatArray:
         """Apply the units to pre-activations `z` of shape (..., units)."""
-        found = np.where(z < 0, self.left, self.right) * z
+        with np.errstate(invalid="ignore"):  # slopes of curves may have no bound
+            found = np.where(z < 0, self.left, self.right) * z
         for curve in self.curves:
             found[..., curve.units] = curve.activation.value(z[..., curve.units])
         return found

@@ -239,7 +239,7 @@ class Network:
         """Names of the smooth units' activations, each with its number of units."""
         found: dict[str, int] = {}
         for curve in (curve for layer in self.hidden for curve in layer.curves):
-            name = curve.activation.name
+            name = curve.activation.true.name
             found[name] = found.get(name, 0) + curve.units.size
         return found
 

@@ -18,6 +18,7 @@ from lipyomo.base.errors import ProofError
 from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.networks.activations import Confined, Unbounded
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
@@ -97,7 +98,7 @@ def statement_of(
             "proofs know no derivatives along inputs that cannot move in the domain.  Remedy: give "
             "them a little width, or leave the proof out"
         )
-    _check_parameters(problem.network)
+    check_units(problem.network)
     smooth, along = problem.network.smooth, problem.directions
     witness = result.witness.to_dict()
     named = {key: witness[key] for key in (_SMOOTH if smooth else _WITNESS) if key in witness}
@@ -126,11 +127,21 @@ def statement_of(
     }
 
 
-def _check_parameters(network: Network) -> None:
-    """Raise an error where a unit is none that the checker takes."""
+def check_units(network: Network) -> None:
+    """Raise an error where a unit is none that the checker takes.
+
+    Raises
+    ------
+    ProofError
+    """
     for layer in network.layers:
         for curve in layer.curves:
             name = curve.activation.name
+            if isinstance(curve.activation, Confined | Unbounded):
+                raise ProofError(
+                    f"proofs do not know units of '{name}', of which products and quotients are "
+                    "made.  Remedy: leave the proof out"
+                )
             try:
                 parameters_of(name)
             except CheckError:

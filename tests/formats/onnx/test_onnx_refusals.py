@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_builder import agrees, model, one
 
-from lipyomo.base.errors import ImportRefused, LipyomoError
+from lipyomo import Box, LipschitzProblem
+from lipyomo.base.errors import ImportRefused, LipyomoError, ProblemError
 from lipyomo.formats.onnx import from_model, load
 from lipyomo.formats.onnx.choose import SeveralOutputs
 
@@ -53,15 +54,14 @@ def node(op: str, source: str = "logits", target: str = "y", **attributes) -> on
 @pytest.mark.parametrize(
     "tail",
     [
-        [node("Softmax", axis=1)],
-        [node("LogSoftmax")],
-        [node("Exp")],
+        [node("Hardmax", axis=1)],
+        [node("Tan")],
         [node("ArgMax", axis=1)],
-        [node("Softmax", target="p"), helper.make_node("Reshape", ["p", "s"], ["y"])],
-        [node("Softmax", target="p"), node("ArgMax", "p")],
+        [node("Hardmax", target="p"), helper.make_node("Reshape", ["p", "s"], ["y"])],
+        [node("Hardmax", target="p"), node("ArgMax", "p")],
         [node("ZipMap", domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])],
         [node("Normalizer", domain="ai.onnx.ml", norm="SOFTMAX")],
-        [node("Identity", target="logits 2"), node("Softmax", "logits 2")],
+        [node("Identity", target="logits 2"), node("Hardmax", "logits 2")],
     ],
     ids=lambda tail: "-".join(n.op_type for n in tail),
 )
@@ -78,12 +78,9 @@ def test_a_final_choice_or_probability_names_the_cut_that_works(tail: list) -> N
     assert network.sizes == (3, 4, 3)
 
 
-@pytest.mark.parametrize("op", ["LogSoftmax", "Softmax", "Mul"])
+@pytest.mark.parametrize("op", ["Tan", "Hardmax"])
 def test_no_cut_is_advised_in_the_middle_of_a_network(op: str) -> None:
-    proto = inner(op)
-    if op == "Mul":  # as attention has products of two tensors
-        proto.graph.node[1].input.append("a")
-    error = refused(proto)
+    error = refused(inner(op))
     assert error.op_type == op
     assert "--output" not in str(error)
     assert "1 node of the network" in str(error)
@@ -98,7 +95,7 @@ def inner(op: str) -> onnx.ModelProto:
     return model(nodes, ["N", 3], {"w": W, "v": W.T})
 
 
-@pytest.mark.parametrize("op", ["Exp", "Log", "Tan", "Floor", "Sign", "Sqrt"])
+@pytest.mark.parametrize("op", ["Tan", "Sinh", "Floor", "Sign"])
 def test_other_operators_are_named(op: str) -> None:
     error = refused(inner(op))
     assert error.op_type == op
@@ -114,9 +111,14 @@ def test_unknown_operator_and_domain() -> None:
 @pytest.mark.parametrize("op", ["Mul", "MatMul", "Div"])
 def test_products_of_branches(op: str) -> None:
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node(op, ["a", "x"], ["y"])]
-    error = refused(model(nodes, [3, 3]))
-    assert error.op_type == op
-    assert "--output a" in str(error)
+    network = agrees(model(nodes, [3, 3]), [3, 3])
+    assert network.activations["square"] > 0
+    box = Box(-1, 1, 9)
+    if op == "Div":
+        with pytest.raises(ProblemError, match=r"reciprocal.*range \[-1.*, 1"):
+            LipschitzProblem(network, box)
+    else:
+        assert LipschitzProblem(network, box).network.activations == network.activations
 
 
 def test_initializers_as_inputs_are_not_inputs() -> None:
@@ -164,7 +166,7 @@ def test_an_output_on_the_way_to_another_is_not_ambiguous() -> None:
 
 
 def test_cut_at_a_node_or_a_tensor_and_unknown_names() -> None:
-    proto = layers(node("Softmax"))
+    proto = layers(node("Hardmax"))
     assert from_model(proto, output="second").sizes == from_model(proto, output="logits").sizes
     assert from_model(proto, output="x").sizes == (3, 3)
     error = refused(proto, "logit")
@@ -351,7 +353,7 @@ def test_outputs_that_are_no_numbers() -> None:
 
 
 def test_nothing_can_be_cut_before_the_input() -> None:
-    error = refused(one("Softmax", ["N", 3]))
+    error = refused(one("Tan", ["N", 3]))
     assert "--output" not in str(error)
     assert "Relu" in str(error)
 

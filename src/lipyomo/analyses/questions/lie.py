@@ -19,6 +19,7 @@ from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
+from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.settings import Settings
 from lipyomo.search.objectives.field import FieldPipeline, FieldQuestion
 
@@ -74,6 +75,7 @@ def lie_derivative(
         raise ProblemError("an input cannot move in the domain.  Remedy: give it a little width")
     row = chosen_functional(V, functional)
     field = _field(g, V.input_dim)
+    V, field = confined(V, domain), confined(field, domain)
     check_magnitudes(V, domain, row[None])
     check_magnitudes(field, domain, None)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)

@@ -19,6 +19,7 @@ from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
+from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.reductions.exact import exactly
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point, Progress, Status
@@ -76,6 +77,7 @@ def value_range(
     settings = chosen_settings(settings, changes)
     check_parts(network, domain)
     row = chosen_functional(network, functional)
+    network = confined(network, domain)
     check_magnitudes(network, domain, row[None])
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     reduced = exactly(network, domain)

@@ -10,13 +10,19 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exactness import entries_are_exact, sums_are_exact
 from lipyomo.formats.onnx.affine import Affine, stack, widen
 from lipyomo.formats.onnx.budget import ENTRY, budget
-from lipyomo.networks.activations import Activation
+from lipyomo.networks.activations import Activation, Power
+
+FARTHEST = 8.0
+"""Largest exponent of two by which factors are balanced."""
+
+STEP = 0.1
+"""How far apart two points are between which signals vary."""
 
 UNIT_BYTES = 1500
 """Of a unit until it is a row of a layer, and of an output until it is compared."""
 
 SAMPLES = 64
-"""Points from which it is estimated how far signals vary."""
+"""Pairs of points for that."""
 
 
 class Trace:
@@ -122,14 +128,28 @@ class Trace:
         matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
         return Affine(matrix, np.zeros(z.size), z.shape, self)
 
-    def spread(self, x: Affine) -> FloatArray:
-        """How far entries of `x` vary where inputs vary between -1 and 1, shape (size,).
+    def product(self, a: Affine, b: Affine) -> Affine:
+        """``a b`` of flat tensors, ``((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``.
 
-        An estimate from a few points, for choices that are no matter of truth.
+        The bands of both squares are narrow if t a and b / t change alike; t is a power of two.
+        """
+        with np.errstate(all="ignore"):
+            wanted = np.round(0.5 * np.log2(self.changes(b) / self.changes(a)))
+        t = np.exp2(np.clip(np.nan_to_num(wanted), -FARTHEST, FARTHEST))
+        first, second = a.scale(0.5 * t), b.scale(0.5 / t)
+        squares = self.smooth(stack([first + second, first - second]), Power(2.0))
+        return squares.take(np.arange(t.size)) - squares.take(np.arange(t.size, 2 * t.size))
+
+    def changes(self, x: Affine) -> FloatArray:
+        """How far entries of `x` change between points that are near each other, shape (size,).
+
+        An estimate from a few pairs around zero, for choices that are no matter of truth.
         """
         if not self._values:
             rng = np.random.default_rng(0)
-            self._values.append(rng.uniform(-1.0, 1.0, (self.inputs, SAMPLES)))
+            points = rng.uniform(-1.0, 1.0, (self.inputs, SAMPLES))
+            near = points + STEP * rng.uniform(-1.0, 1.0, points.shape)
+            self._values.append(np.concatenate([points, near], axis=1))
         with np.errstate(all="ignore"):
             known = np.concatenate(self._values)
             for k in range(len(self._values) - 1, len(self.groups)):
@@ -141,7 +161,7 @@ class Trace:
                 self._values.append(found)
                 known = np.concatenate([known, found])
             found = x.matrix @ known[: x.matrix.shape[1]]
-            return np.asarray(found.std(axis=1))
+            return np.asarray(np.abs(found[:, SAMPLES:] - found[:, :SAMPLES]).mean(axis=1))
 
     def _made_by(self, x: Affine) -> tuple[int, IntArray] | None:
         """The group of units that `x` is made of, and which of them; None if it is not just one."""

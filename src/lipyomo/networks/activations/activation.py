@@ -37,6 +37,11 @@ class Activation(ABC):
         """From left to right; each ends where the next one begins."""
 
     @property
+    def true(self) -> Activation:
+        """The function itself, where this is what a domain confines it to."""
+        return self
+
+    @property
     def reflection(self) -> tuple[float, float] | None:
         """Numbers (P, Q) with ``sigma(-z) = P sigma(z) + Q z`` for all z; (-1, 0) if it is odd."""
         return None

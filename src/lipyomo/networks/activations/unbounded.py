@@ -348,6 +348,11 @@ class Confined(Activation):
         return f"{self.of.name} on [{self.low!r}, {self.high!r}]"
 
     @property
+    def true(self) -> Activation:
+        """The function itself."""
+        return self.of
+
+    @property
     def reflection(self) -> tuple[float, float] | None:
         """That of the function where the interval is its own mirror image."""
         return self.of.reflection if self.low == -self.high else None

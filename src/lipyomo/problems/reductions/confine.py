@@ -6,8 +6,8 @@ proved of its argument, which is what the affine function and the interval share
 function in a layer are confined to one interval, which holds all their ranges on all boxes.  If a
 function is singular there, or too steep, the boxes are halved and all is done again.
 
-Rounding.  A row of the next layer is a sum of products of numbers with bounds of their absolute
-values (`reach`) that are known; `gamma` of all operations so far times the sum of the absolute terms
+Rounding.  A row of the next layer is a sum of products of numbers with bounds of their sizes
+(`reach`) that are known; `gamma` of all operations so far times the sum of the absolute terms
 pays for them and for the band's lines.
 """
 
@@ -31,11 +31,6 @@ the narrower, for some hundredths of a second."""
 
 MOST_NUMBERS = 2e7
 """And up to which it is divided as long as nothing is proved."""
-
-
-def true_activation(activation: Activation) -> Activation:
-    """The function that a unit applies, without the interval that a domain confines it to."""
-    return activation.of if isinstance(activation, Confined) else activation
 
 
 def needs_ranges(network: Network) -> bool:
@@ -110,9 +105,9 @@ class _Signal(NamedTuple):
 def _start(boxes: FloatArray) -> _Signal:
     """The inputs; an infinite side has no affine function."""
     low, high = boxes
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # of infinite sides
         middle, radius = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
-    open_ = ~np.isfinite(low + high)
+    open_ = ~(np.isfinite(low) & np.isfinite(high))
     middle, radius = np.where(open_, 0.0, middle), np.where(open_, 0.0, radius)
     error = np.where(open_, np.inf, gamma(2) * np.maximum(np.abs(low), np.abs(high)))
     return _Signal(np.eye(low.shape[1]) * radius[:, None, :], middle, error, low, high)
@@ -171,7 +166,7 @@ def _interval(h: _Signal, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _curve(curve: Curve, z: _Signal) -> list[Curve]:
     """A curve's units with bounded slopes; those on both sides of a pole are two curves."""
-    kind = true_activation(curve.activation)
+    kind = curve.activation.true
     if not isinstance(kind, Unbounded):
         return [curve]
     low, high = z.low[:, curve.units].min(axis=0), z.high[:, curve.units].max(axis=0)

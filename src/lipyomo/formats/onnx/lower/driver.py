@@ -170,7 +170,8 @@ def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Low
             own = scope.formula_of(node)
             match = None if own is None else activation_of(own)
             multiply = None if pending else product_lowering_of(node)
-            if match is None and multiply is not None:
+            signals = lowering_of(node) is None or any(isinstance(a, Affine) for a in arguments[1:])
+            if match is None and multiply is not None and signals:
                 return _lowered_by(multiply, graph, position, arguments, trace)
             if match is None and own is not None and is_expandable(own):
                 jumps = pending or node.op_type in ("Shrink", "ThresholdedRelu")

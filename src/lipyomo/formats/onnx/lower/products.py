@@ -1,7 +1,7 @@
 """Operators that multiply or divide signals, and functions whose slopes have no bound on R.
 
-A product is a difference of squares, ``a b = ((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``, t a
-power of two; a quotient is a product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that a
+A product is a difference of squares, `lipyomo.formats.onnx.trace.Trace.product`; a quotient is
+a product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that a
 problem confines to what its domain leads to (`lipyomo.problems.reductions.confine`).
 
 These come second: what is one activation of one signal, such as ``x * Sigmoid(x)``, is told from its
@@ -25,9 +25,6 @@ from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.formats.onnx.trace import Trace
 from lipyomo.networks.activations import Activation, Exp, Log, Power, Sigmoid, Softplus
-
-FARTHEST = 8.0
-"""Largest exponent of two by which factors are balanced."""
 
 SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power(-0.5)
 
@@ -53,22 +50,10 @@ def times(trace: Trace, a: Value, b: Value) -> Affine:
     if equal.size:
         parts[2] = trace.smooth(equal, SQUARE)
     if left.size:
-        t = _balance(trace, left, right)
-        left, right = left.scale(0.5 * t), right.scale(0.5 / t)
-        both = stack([left + right, left - right])
-        squares = trace.smooth(both, SQUARE)
-        n = t.size
-        parts[3] = squares.take(np.arange(n)) - squares.take(np.arange(n, 2 * n))
+        parts[3] = trace.product(left, right)
     order = np.empty(a.size, dtype=np.intp)
     order[np.concatenate(places)] = np.arange(a.size)
     return stack([part for part in parts if part.size]).take(order.reshape(shape))
-
-
-def _balance(trace: Trace, a: Affine, b: Affine) -> FloatArray:
-    """Powers of two t so that t a and b / t vary alike: the bands of both squares are narrow then."""
-    with np.errstate(all="ignore"):
-        wanted = np.round(0.5 * np.log2(trace.spread(b) / trace.spread(a)))
-    return np.exp2(np.clip(np.nan_to_num(wanted), -FARTHEST, FARTHEST))
 
 
 def power(trace: Trace, x: Affine, exponent: float) -> Affine:
@@ -266,8 +251,7 @@ def _probabilities(call: Call, finish: Callable[[Trace, list[Affine]], list[Affi
 
 @multiplies("Softmax")
 def softmax(call: Call) -> Value:
-    """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others: in [0, 1] and never steep.
-    """
+    """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others: in [0, 1] and never steep."""
 
     def finish(trace: Trace, over: list[Affine]) -> list[Affine]:
         found = [trace.smooth(part, Sigmoid()) for part in over[: 1 if len(over) == 2 else None]]

@@ -109,7 +109,9 @@ def _cells(call: Call, gates: int) -> list[tuple[_Cell, bool]]:
         for name in node.attributes.get("activations", [])  # type: ignore[union-attr]
     ] or _DEFAULTS[node.op_type] * count
     unknown = [name for name in names if name not in _ACTIVATIONS]
-    odd = [key for key in ("clip", "activation_alpha", "activation_beta") if node.attributes.get(key)]
+    odd = [
+        key for key in ("clip", "activation_alpha", "activation_beta") if node.attributes.get(key)
+    ]
     if unknown or odd or node.integer("input_forget", 0) or call.optional(7) is not None:
         what = unknown or odd or ["peepholes, or coupled gates"]
         raise node.refuse(f"{', '.join(what)} of recurrent layers: not supported", call.remedy)
