@@ -89,6 +89,11 @@ class Node:
         """A text attribute."""
         return str(self.attributes.get(key, default))
 
+    def texts(self, key: str) -> list[str]:
+        """A list of texts (empty if the attribute is absent)."""
+        found = next((a.strings for a in self.proto.attribute if a.name == key), ())
+        return [text.decode("utf-8", errors="replace") for text in found]
+
 
 def first_line(error: Exception) -> str:
     """What an error of another package says, in one line."""

@@ -1,10 +1,10 @@
 """Functions whose slope has no bound on all of R: powers, the exponential and the logarithm.
 
-Nothing can be said of such a unit before it is known where its argument lies.  A problem proves that
-over its domain (`lipyomo.problems.reductions.confine`) and puts a `Confined` unit in its place: the
-same function on that interval, where its slope is bounded.  What it is elsewhere does not matter,
-for no point of the domain leads there: ranges and bands are those of what an interval shares with
-the proved one.
+Nothing can be said of such a unit before it is known where its argument lies.  A problem proves
+that over its domain (`lipyomo.problems.reductions.confine`) and puts a `Confined` unit in its
+place: the same function on that interval, where its slope is bounded.  What it is elsewhere does
+not matter, for no point of the domain leads there: ranges and bands are those of what an interval
+shares with the proved one.
 
 Powers are computed by products, by one quotient and by one square root, which are rounded
 correctly: with p factors, relative errors of 2 p + 8 u cover the value and each derivative.  The
@@ -52,11 +52,12 @@ class Piece(Branch):
     def extent(self, order: int) -> tuple[float, float]:
         """As `Branch.extent`, with room for the rounding of the limits."""
         with np.errstate(invalid="ignore"):
-            low, high = outwards(*np.array(super().extent(order)), self.errors[order])
-        ends = self.tails[order]
+            ends = np.array(super().extent(order))
+            low, high = outwards(ends[:1], ends[1:], self.errors[order])
+        limits = self.tails[order]
         return (
-            float(low) if np.isfinite(low) else min(ends),
-            float(high) if np.isfinite(high) else max(ends),
+            float(low[0]) if np.isfinite(low[0]) else min(limits),
+            float(high[0]) if np.isfinite(high[0]) else max(limits),
         )
 
 
@@ -68,10 +69,8 @@ class PowerPiece(Piece):
     low: float
     high: float
 
-    @property
-    def whole(self) -> bool:
-        """Whether bands need no pieces: the second derivative of a square is constant."""
-        return self.exponent == 2.0
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "whole", self.exponent == 2.0)  # its second derivative is constant
 
     @property
     def unit(self) -> float:

@@ -1,14 +1,14 @@
 """Units whose slopes have no bound get one from where their arguments lie over a domain.
 
 The domain is enclosed in boxes.  On each of them every layer is an affine function of the inputs
-with an error, and an interval beside it, layer by layer; a unit's band is taken on the range that is
-proved of its argument, which is what the affine function and the interval share.  The units of one
-function in a layer are confined to one interval, which holds all their ranges on all boxes.  If a
-function is singular there, or too steep, the boxes are halved and all is done again.
+with an error, and an interval beside it, layer by layer; a unit's band is taken on the range that
+is proved of its argument, which is what the affine function and the interval share.  The units of
+one function in a layer are confined to one interval, which holds all their ranges on all boxes.  If
+a function is singular there, or too steep, the boxes are halved and all is done again.
 
 Rounding.  A row of the next layer is a sum of products of numbers with bounds of their sizes
-(`reach`) that are known; `gamma` of all operations so far times the sum of the absolute terms
-pays for them and for the band's lines.
+(`reach`) that are known; `gamma` of all operations so far times the sum of the absolute terms pays
+for them and for the band's lines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.errors import NetworkError, ProblemError
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
@@ -186,7 +186,7 @@ def _activated(layer: Layer, z: _Signal, unit: float) -> _Signal:
     """The units' outputs."""
     slope, under, over, low, high = (np.empty_like(z.low) for _ in range(5))
     first, last = np.minimum(z.low, z.high), z.high
-    kinds: list[tuple[Activation, FloatArray]] = [
+    kinds: list[tuple[Activation, IntArray]] = [
         (curve.activation, curve.units) for curve in layer.curves
     ]
     rest = np.flatnonzero(~layer.curved)

@@ -1,11 +1,11 @@
 """Operators that multiply or divide signals, and functions whose slopes have no bound on R.
 
-A product is a difference of squares, `lipyomo.formats.onnx.trace.Trace.product`; a quotient is
-a product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that a
-problem confines to what its domain leads to (`lipyomo.problems.reductions.confine`).
+A product is a difference of squares (`lipyomo.formats.onnx.trace.Trace.product`), a quotient a
+product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that
+a problem confines to what its domain leads to (`lipyomo.problems.reductions.confine`).
 
-These come second: what is one activation of one signal, such as ``x * Sigmoid(x)``, is told from its
-formula first (`lipyomo.formats.onnx.gates`).
+These come second: what is one activation of one signal, such as ``x * Sigmoid(x)``, is told from
+its formula first (`lipyomo.formats.onnx.gates`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.formats.onnx.affine import Affine, joined, stack, widen
 from lipyomo.formats.onnx.graph import Array
@@ -289,7 +289,7 @@ def _normalised(trace: Trace, rows: Affine, epsilon: float, centred: bool) -> Af
 
 
 @multiplies("LayerNormalization", "RMSNormalization")
-def layer_normalization(call: Call) -> Value:
+def layer_normalization(call: Call) -> list[Value]:
     """Over all axes from one on, with a scale and a bias."""
     x, node = call.tensor(0), call.node
     axis = node.integer("axis", -1) % len(x.shape)

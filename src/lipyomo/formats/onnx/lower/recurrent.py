@@ -58,7 +58,7 @@ class _Cell:
     @property
     def width(self) -> int:
         """Entries of the state."""
-        return self.back.shape[1]
+        return int(self.back.shape[1])
 
     def gates(self, x: Affine, h: Affine) -> tuple[list[Affine], list[Affine]]:
         """What the gates see of the input and of the state, biases included."""
@@ -104,10 +104,7 @@ def _cells(call: Call, gates: int) -> list[tuple[_Cell, bool]]:
     count, total, width = back.shape
     bias = call.optional(3)
     both = np.zeros((count, 2 * total)) if bias is None else call.real(3, "the bias")
-    names = [
-        name.decode() if isinstance(name, bytes) else str(name)
-        for name in node.attributes.get("activations", [])  # type: ignore[union-attr]
-    ] or _DEFAULTS[node.op_type] * count
+    names = node.texts("activations") or _DEFAULTS[node.op_type] * count
     unknown = [name for name in names if name not in _ACTIVATIONS]
     odd = [
         key for key in ("clip", "activation_alpha", "activation_beta") if node.attributes.get(key)
