@@ -82,8 +82,7 @@ class Piece:
     def over(self, z: arb) -> Jet:
         """Enclosures over a ball."""
         if self.monotone:
-            low, high = self.formula(z.lower()), self.formula(z.upper())
-            return tuple(map(hull, low, high))
+            return self.from_to(z.lower(), z.upper())
         if self.limits is None:
             return self.formula(z)
         slope, curvature = self._far(z) or self._close(z)
@@ -95,6 +94,12 @@ class Piece:
         if self.values is not None:
             value = meet(value, within(*self.values))
         return value, slope, curvature
+
+    def from_to(self, low: arb, high: arb) -> Jet:
+        """Enclosures between two points; a ball about both of a long way reaches well beyond."""
+        if self.monotone:
+            return tuple(map(hull, self.formula(low), self.formula(high)))
+        return self.over(between(low, high))
 
     def _value(self, z: arb) -> arb:
         if abs(z) < FAR:
@@ -204,7 +209,8 @@ class Curve:
             end = high if right is None or high < right else right
             if start <= end:
                 whole = start is low and end is high
-                found.append(self.pieces[p].over(z if whole else between(start, end)))
+                piece = self.pieces[p]
+                found.append(piece.over(z) if whole else piece.from_to(start, end))
         if first > 0 and low < self.breaks[first - 1]:
             found.append(self._tangent(first, self.breaks[first - 1], z, low))
         if last < len(self.breaks) and high > self.breaks[last]:

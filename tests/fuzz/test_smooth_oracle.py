@@ -286,3 +286,12 @@ def curve_at_infinity(curve: Curve, z: float) -> float:
     if curve in (TANH, ERF):
         return math.copysign(1.0, z)
     return float(z > 0) if curve is SIGMOID else max(z, 0.0)
+
+
+def test_pieces_end_at_their_breaks_however_wide_the_ball_is() -> None:
+    """A ball from zero to 1e12 reaches a hundred below zero: softsign's slope had a pole there."""
+    for z in (arb(0, 1e12), arb(5e11).union(arb(-1))):
+        value, slope, _ = SOFTSIGN.over(z, 0, 1)
+        assert slope.contains(arb(1))
+        assert slope < 1.1
+        assert abs(value) < 1.1
