@@ -317,43 +317,46 @@ class FormulationBlockData(BlockData):
 
         All writers and solver interfaces come here for the constraints that they solve.
         """
-        if active and self._recipe is not None and _asks_for_constraints(ctype):
-            found = self.stale()
-            if found is not None:
-                raise ProblemError(
-                    f"block '{self.name}' no longer fits the model: {found}.  "
-                    f"Remedy: {self.name}.rebuild(), or lipyomo.blocks.rebuild(model) for all "
-                    "blocks of a model"
-                )
-            for other in self._grounds:
-                off = switched_off(other, self)
-                if off is not None:
-                    raise ProblemError(
-                        f"block '{self.name}' was built on '{other.name}', but '{off.name}' is "
-                        f"deactivated, so that nothing holds the variables there.  Remedy: "
-                        f"{off.name}.activate(), or deactivate '{self.name}', too"
-                    )
-            for doubt in self._doubts():
-                warnings.warn(doubt, FixedInputWarning, stacklevel=2)
+        if active and self.is_built and _asks_for_constraints(ctype) and _compiled():
+            self._check()
             # One look at the model serves all blocks that one iteration comes to.
             root = self.model()
             if self._one_sided and not self._owned and id(root) not in dedup.seen_data:
                 dedup.seen_data.add(id(root))
-                check_use(root, solved=not _counted())
+                check_use(root)
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
 
+    def _check(self) -> None:
+        """Complain of what no longer fits, before the block's constraints are solved."""
+        found = self.stale()
+        if found is not None:
+            raise ProblemError(
+                f"block '{self.name}' no longer fits the model: {found}.  Remedy: "
+                f"{self.name}.rebuild(), or lipyomo.blocks.rebuild(model) for all blocks of a model"
+            )
+        for other in self._grounds:
+            off = switched_off(other, self)
+            if off is not None:
+                raise ProblemError(
+                    f"block '{self.name}' was built on '{other.name}', but '{off.name}' is "
+                    f"deactivated, so that nothing holds the variables there.  Remedy: "
+                    f"{off.name}.activate(), or deactivate '{self.name}', too"
+                )
+        for doubt in self._doubts():
+            warnings.warn(doubt, FixedInputWarning, stacklevel=2)
 
-_SOLVING = ("pyomo.", "lipyomo.")
-"""Packages in which models are solved, written and transformed."""
+
+_LOOKING = ("pyomo.contrib.fbbt", "pyomo.contrib.incidence_analysis", "pyomo.util")
+"""Packages of Pyomo's that read constraints and neither solve, write nor transform them."""
 
 
-def _counted() -> bool:
-    """Whether it is no solver that asks for constraints, but someone who looks at the model."""
+def _compiled() -> bool:
+    """Whether constraints are asked for by what solves, writes or transforms a model."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if not name.startswith(("pyomo.core", "lipyomo.blocks")):
-            return not name.startswith(_SOLVING)
+            return name.startswith(("pyomo.", "lipyomo.")) and not name.startswith(_LOOKING)
         frame = frame.f_back
     return False
 
