@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -43,6 +44,34 @@ else:
     from pyomo.core.base.block import BlockData
 
 
+@dataclass(frozen=True)
+class Record:
+    """What a block was built from, and what it relies on since.
+
+    Attributes
+    ----------
+    recipe : dict
+        Arguments of ``build_formulation``, for rebuilds.
+    version : int
+        How often it was built.
+    assumptions : list of Assumption or Unmoving
+        Bounds that have to hold.
+    parts : list of (FormulationBlockData, int)
+        Blocks that it was built on, with their versions.
+    grounds : list of BlockData
+        Blocks that have to be active.
+    one_sided : list of OneSided
+        Variables that mean something only where they are made large, or small.
+    """
+
+    recipe: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    assumptions: list[Assumption | Unmoving] = field(default_factory=list)
+    parts: list[tuple[Any, int]] = field(default_factory=list)
+    grounds: list[Any] = field(default_factory=list)
+    one_sided: list[OneSided] = field(default_factory=list)
+
+
 class FormulationBlockData(BlockData):
     """Base of the blocks of this package.
 
@@ -63,20 +92,15 @@ class FormulationBlockData(BlockData):
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
-        self._recipe: dict[str, Any] | None = None
-        self._assumptions: list[Assumption | Unmoving] = []
-        self._parts: list[tuple[Any, int]] = []
-        self._one_sided: list[OneSided] = []
-        self._grounds: list[Any] = []
+        self._record = Record()
         self._written = Written()
         self._shelf: Shelf | None = None
-        self._version = 0
         self._owned = False
 
     @property
     def is_built(self) -> bool:
         """Whether `build_formulation` was called."""
-        return self._recipe is not None
+        return self._record.version > 0
 
     def rebuild(self) -> None:
         """Write the constraints anew, in place, for the bounds that hold now.
@@ -94,11 +118,11 @@ class FormulationBlockData(BlockData):
         LipyomoError
             As `build_formulation`; the block then stays as it was.
         """
-        if self._recipe is None:
+        if not self.is_built:
             raise ProblemError(
                 f"block '{self.name}' was not built yet.  Remedy: call build_formulation first"
             )
-        self._build(self._again(dict(self._recipe)), again=True)
+        self._build(self._again(dict(self._record.recipe)), again=True)
 
     def _result(self) -> Any:
         """The variables that the block stands for."""
@@ -112,12 +136,12 @@ class FormulationBlockData(BlockData):
 
     def stale(self) -> str | None:
         """Say what the block relied on and what no longer holds; None if all is well."""
-        for known in self._assumptions:
+        for known in self._record.assumptions:
             broken = known.broken()
             if broken is not None:
                 return broken
-        for other, version in self._parts:
-            if other._version != version:
+        for other, version in self._record.parts:
+            if other._record.version != version:
                 return f"'{other.name}', which it was built on, was rebuilt"
             found: str | None = other.stale() if other.parent_block() is self else None
             if found is not None:
@@ -215,17 +239,17 @@ class FormulationBlockData(BlockData):
         ProblemError
             If the block is built already.
         """
-        if self._recipe is not None and not again:
+        if self.is_built and not again:
             raise ProblemError(
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
                 "changed, or make a new block"
             )
-        names = ("_recipe", "_assumptions", "_parts", "_grounds", "_one_sided", *self._STATE)
+        names = ("_record", *self._STATE)
         state = {name: value for name, value in self.__dict__.items() if name in names}
         with PauseGC():
             shelf = self._shelf = Shelf(self._written)
             foreign = shelf.foreign() | set(map(id, self.component_objects(descend_into=False)))
-            self._assumptions, self._parts, self._grounds, self._one_sided = [], [], [], []
+            self._record = Record(recipe, self._record.version + 1)
             try:
                 yield
                 written = Written.under(self, foreign, shelf.users)
@@ -239,12 +263,10 @@ class FormulationBlockData(BlockData):
                 self._shelf = None
             shelf.forget()
         self._written = written
-        self._recipe = recipe
-        self._version += 1
 
     def _rely_on(self, variable: Any, lower: float, upper: float) -> None:
         """Keep bounds that the formulation needs."""
-        self._assumptions.append(Assumption(variable, lower, upper))
+        self._record.assumptions.append(Assumption(variable, lower, upper))
 
     def _rely_on_bounds(self, variables: list[Any]) -> None:
         """Keep all bounds of variables as they are now."""
@@ -258,23 +280,23 @@ class FormulationBlockData(BlockData):
         """
         pairs = zip(sources, counted, strict=True) if wrt is None else ()
         still = (source for source, counts in pairs if not (counts or can_move(source)))
-        self._assumptions += map(Unmoving, still)
+        self._record.assumptions.extend(map(Unmoving, still))
 
     def _rely_on_block(self, other: Any) -> None:
         """Keep the state of another block that this one is built on."""
         if isinstance(other, FormulationBlockData):
-            self._parts.append((other, other._version))
-            self._grounds.append(other)
+            self._record.parts.append((other, other._record.version))
+            self._record.grounds.append(other)
 
     def _rely_on_owners(self, variables: list[Any]) -> None:
         """Keep the blocks that given variables belong to: they have to be active."""
         owners = {id(owner): owner for owner in map(_owner_of, variables) if owner is not None}
-        self._grounds += [owner for owner in owners.values() if owner is not self]
+        self._record.grounds.extend(owner for owner in owners.values() if owner is not self)
 
     def _carries(self, block: Any) -> bool:
         """Whether a block belongs to one that was built on this one."""
         owner = _owner_of(block, block)
-        return owner is not None and any(other is self for other, _ in owner._parts)
+        return owner is not None and any(other is self for other, _ in owner._record.parts)
 
     def _take_back(self, block: Any, name: str) -> Any:
         """What was ``block.name`` before a rebuild, or None."""
@@ -293,7 +315,7 @@ class FormulationBlockData(BlockData):
         """Build a block that is declared under this one as a part of it."""
         part._owned = True
         part._build(arguments, part.is_built)
-        self._grounds.append(part)
+        self._record.grounds.append(part)
         return part
 
     def _adopt(self, component: Any) -> None:
@@ -308,7 +330,7 @@ class FormulationBlockData(BlockData):
         `end` is the bound that the block itself gives it on the other side; `strict` makes it an
         error to bind the variable there.
         """
-        self._one_sided.append(OneSided(variable, sense, end, strict))
+        self._record.one_sided.append(OneSided(variable, sense, end, strict))
 
     def _component_data_itervalues(
         self, ctype: Any, active: Any, sort: Any, dedup: Any
@@ -321,7 +343,7 @@ class FormulationBlockData(BlockData):
             self._check()
             # One look at the model serves all blocks that one iteration comes to.
             root = self.model()
-            if self._one_sided and not self._owned and id(root) not in dedup.seen_data:
+            if self._record.one_sided and not self._owned and id(root) not in dedup.seen_data:
                 dedup.seen_data.add(id(root))
                 check_use(root)
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
@@ -334,7 +356,7 @@ class FormulationBlockData(BlockData):
                 f"block '{self.name}' no longer fits the model: {found}.  Remedy: "
                 f"{self.name}.rebuild(), or lipyomo.blocks.rebuild(model) for all blocks of a model"
             )
-        for other in self._grounds:
+        for other in self._record.grounds:
             off = switched_off(other, self)
             if off is not None:
                 raise ProblemError(

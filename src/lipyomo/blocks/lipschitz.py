@@ -202,8 +202,8 @@ class LipschitzBlockData(FormulationBlockData):
 
     def _doubts(self) -> Iterator[str]:
         pairs = list(zip(self._sources, self._counted, strict=True))
-        recipe = self._recipe
-        if recipe is None or any(recipe.get(name) is not None for name in ("wrt", "directions")):
+        recipe = self._record.recipe
+        if any(recipe.get(name) is not None for name in ("wrt", "directions")):
             return
         still = [source for source, counts in pairs if counts and not can_move(source)]
         if still and any(can_move(source) for source, counts in pairs if counts):

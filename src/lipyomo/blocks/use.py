@@ -99,7 +99,7 @@ def check_use(root: Any) -> None:
         value
         for block in root.block_data_objects(active=True)
         if not getattr(block, "_owned", True)
-        for value in block._one_sided
+        for value in block._record.one_sided
     ]
     known = ComponentMap((value.variable, value) for value in found)
     for value in found:
