@@ -14,7 +14,6 @@ from pyomo_models import best as optimum
 from lipyomo import Box, Network
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import (
-    GradientBlock,
     LipschitzBlock,
     ReluNetworkBlock,
     SmoothNetworkBlock,
@@ -310,7 +309,7 @@ def test_given_bounds_are_taken():
         model_of(network, bounds="lp")
 
 
-@pytest.mark.parametrize("kind", [ReluNetworkBlock, GradientBlock, LipschitzBlock])
+@pytest.mark.parametrize("kind", [ReluNetworkBlock, LipschitzBlock])
 def test_blocks_of_two_slope_networks_say_what_to_use(kind):
     m = pyo.ConcreteModel()
     m.block = kind()

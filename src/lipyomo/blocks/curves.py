@@ -16,9 +16,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr import SumExpression
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.networks.activations import (
     Activation,
@@ -36,6 +38,7 @@ from lipyomo.networks.activations import (
     Swish,
     Tanh,
 )
+from lipyomo.networks.layer import Layer
 
 Range = tuple[float, float]
 """Certified bounds of a pre-activation."""
@@ -93,6 +96,20 @@ def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
             "inputs, or a NetworkGreyBox"
         )
     return found
+
+
+def kinds_of(layer: Layer) -> dict[int, Activation]:
+    """The activations of a layer's smooth units."""
+    return {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+
+
+def need_no_kink(layer: Layer, low: FloatArray, high: FloatArray, i: int, why: str) -> None:
+    """Raise `ProblemError` if a two-slope unit of hidden layer `i` may be on both sides."""
+    bent = np.flatnonzero(layer.kinked & (low < 0) & (high > 0))
+    if bent.size:
+        raise ProblemError(
+            f"unit {int(bent[0])} of hidden layer {i} has a kink within its bounds, and {why}"
+        )
 
 
 def combination(coefs: list[float], items: list[Any], constant: float = 0.0) -> Any:

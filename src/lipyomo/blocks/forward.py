@@ -220,6 +220,6 @@ def need_two_slopes(network: Network, what: str) -> None:
     if network.smooth:
         raise ProblemError(
             f"the network has smooth units ({', '.join(network.activations)}), and {what} is for "
-            "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, lipyomo.solve for "
-            "its Lipschitz constant"
+            "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, GradientBlock "
+            "for derivatives, lipyomo.solve for its Lipschitz constant"
         )

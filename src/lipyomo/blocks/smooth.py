@@ -21,7 +21,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_layers, add_variables, declared
 from lipyomo.blocks.base import formulation_block
-from lipyomo.blocks.curves import combination, expression_of
+from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.forward import ForwardBlockData, NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
@@ -199,17 +199,12 @@ class SmoothNetworkBlockData(ForwardBlockData):
         now = list(variables)
         for i, layer in enumerate(network.hidden):
             part, (low, high) = self.layer[i], self.ranges[i]
-            bent = np.flatnonzero(layer.kinked & (low < 0) & (high > 0))
-            if bent.size:
-                raise ProblemError(
-                    f"unit {int(bent[0])} of hidden layer {i} has a kink in its range, which takes "
-                    "rows of its own.  Remedy: leave reduced_space=True out"
-                )
-            kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+            need_no_kink(layer, low, high, i, "takes rows.  Remedy: leave reduced_space=True out")
+            kinds = kinds_of(layer)
             slopes = np.where(low >= 0, layer.right, layer.left).tolist()
             z = declared(part, "preactivation", pyo.Expression, range(layer.units))
             y = declared(part, "activation", pyo.Expression, range(layer.units))
-            for k, row in enumerate(_dense_rows(layer)):
+            for k, row in enumerate(layer.dense_weight.tolist()):
                 z[k] = combination(row, now, float(layer.bias[k]))
                 ends = float(low[k]), float(high[k])
                 y[k] = expression_of(kinds[k], z[k], ends) if k in kinds else slopes[k] * z[k]
@@ -217,7 +212,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         head, labels = network.head, self.labels[1]
         forms = [
             combination(row, now, float(b))
-            for row, b in zip(_dense_rows(head), head.bias, strict=True)
+            for row, b in zip(head.dense_weight.tolist(), head.bias, strict=True)
         ]
         if given is None:
             outputs = declared(self, "outputs", NamedExpression, labels)
@@ -274,7 +269,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
                 found.update(zip(units.tolist(), cut, strict=True))
             add_bands(block, z, y, found)
             return
-        kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+        kinds = kinds_of(layer)
         if not kinds:
             return
         rows = pyo.Constraint(sorted(kinds))
@@ -282,15 +277,6 @@ class SmoothNetworkBlockData(ForwardBlockData):
         for k in sorted(kinds):
             ends = float(low[k]), float(high[k])
             rows[k] = y[k] - expression_of(kinds[k], z[k], ends) == 0.0
-
-
-def _dense_rows(layer: Layer) -> list[list[float]]:
-    """The rows of a layer's matrix."""
-    weight = layer.weight
-    found: list[list[float]] = np.asarray(
-        weight.toarray() if hasattr(weight, "toarray") else weight
-    ).tolist()
-    return found
 
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
-from lipyomo.blocks.curves import combination, slope_of
+from lipyomo.blocks.curves import combination, kinds_of, need_no_kink, slope_of
 from lipyomo.blocks.labels import Labels, NamedExpression
 from lipyomo.blocks.switch import Triplets
 from lipyomo.networks.network import Layer, Network
@@ -62,12 +62,12 @@ def add_smooth_chain(
             for v in functional
         ]
         ends = np.array(sides).T[0], np.array(sides).T[1]
-    weights = [layer.weight for layer in along.layers]
+    weights = [layer.dense_weight.T for layer in along.layers]
     for i in reversed(range(len(base.network.hidden))):
-        forms, ends = forms.map(weights[i + 1].T), _mapped(weights[i + 1].T, ends)
+        forms, ends = forms.map(weights[i + 1]), _mapped(weights[i + 1], ends)
         layer, given = base.network.hidden[i], base.layer[i].preactivation
         forms, ends = _passed(block.layer[i], layer, base.ranges[i], given, forms, ends)
-    forms, ends = forms.map(weights[0].T), _mapped(weights[0].T, ends)
+    forms, ends = forms.map(weights[0]), _mapped(weights[0], ends)
     gradient = add_variables(block, "gradient", labels, *ends)
     add_equalities(block, "gradient_affine", labels, gradient, forms)
 
@@ -80,17 +80,14 @@ def _check_slopes(base: Any) -> None:
             "Remedy: leave segments= out, for solvers of nonlinear programs"
         )
     for i, (layer, (low, high)) in enumerate(zip(base.network.hidden, base.ranges, strict=True)):
-        bent = np.flatnonzero(layer.kinked & (low < 0) & (high > 0))
-        if bent.size:
-            raise ProblemError(
-                f"unit {int(bent[0])} of hidden layer {i} has a kink in its range, where it has no "
-                "derivative that an expression could be.  Remedy: narrower bounds of the inputs"
-            )
+        need_no_kink(
+            layer, low, high, i, "has no derivative there.  Remedy: narrower bounds of the inputs"
+        )
 
 
-def _mapped(weight: Any, ends: Ends) -> Ends:
+def _mapped(weight: FloatArray, ends: Ends) -> Ends:
     """Interval arithmetic for a matrix, rounded outwards."""
-    plus, minus = np.maximum(_dense(weight), 0.0), np.minimum(_dense(weight), 0.0)
+    plus, minus = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
     low, high = ends
     finite = np.isfinite(low).all() and np.isfinite(high).all()
     if not finite:
@@ -100,10 +97,6 @@ def _mapped(weight: Any, ends: Ends) -> Ends:
         2.0**-50 * (weight.shape[1] + 2) * ((plus - minus) @ np.maximum(np.abs(low), np.abs(high)))
     )
     return plus @ low + minus @ high - slack, plus @ high + minus @ low + slack
-
-
-def _dense(weight: Any) -> FloatArray:
-    return np.asarray(weight.toarray() if hasattr(weight, "toarray") else weight)
 
 
 def _passed(
@@ -123,7 +116,7 @@ def _passed(
     low, high = corners.min(axis=0) - slack, corners.max(axis=0) + slack
     keys = curved.tolist()
     s = add_variables(block, "passed", keys, low[keys], high[keys])
-    kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+    kinds = kinds_of(layer)
     if keys:
         slope = declared(block, "slope", pyo.Expression, keys)
         rows = pyo.Constraint(keys)
@@ -160,15 +153,15 @@ def _add_expressions(
     block: Any, base: Any, functional: Any, along: Network, labels: Labels
 ) -> None:
     """The gradient as an expression in the inputs."""
-    weights = [_dense(layer.weight) for layer in along.layers]
+    weights = [layer.dense_weight.T.tolist() for layer in along.layers]
     now: list[Any] = functional.tolist() if isinstance(functional, np.ndarray) else list(functional)
     for i in reversed(range(len(base.network.hidden))):
         layer, part, ranges = base.network.hidden[i], block.layer[i], base.ranges[i]
         slopes, _, _ = _slopes_of(layer, ranges)
         z = base.layer[i].preactivation
-        kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+        kinds = kinds_of(layer)
         passed = declared(part, "passed", pyo.Expression, range(layer.units))
-        for k, column in enumerate(weights[i + 1].T.tolist()):
+        for k, column in enumerate(weights[i + 1]):
             arrives = combination(column, now)
             ends = float(ranges[0][k]), float(ranges[1][k])
             slope = slope_of(kinds[k], z[k], ends) if k in kinds else float(slopes[k])
@@ -176,5 +169,5 @@ def _add_expressions(
         now = list(passed.values())
     gradient = declared(block, "gradient", NamedExpression, labels)
     gradient.labels = (labels,)
-    for key, column in zip(labels, weights[0].T.tolist(), strict=True):
+    for key, column in zip(labels, weights[0], strict=True):
         gradient[key] = combination(column, now)
