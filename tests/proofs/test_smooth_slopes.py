@@ -63,16 +63,22 @@ DOMAINS = [
 ]
 
 
-@pytest.mark.parametrize("output", ["linf", "l1", "l2"])
-@pytest.mark.parametrize("norm", ["linf", "l1", "l2"])
-@pytest.mark.parametrize("names", [["tanh"], ["silu", "relu"], ["elu", "sin", "mish"]])
+NAMES = [["tanh"], ["silu", "relu"], ["elu", "sin", "mish"]]
+NORMS = ["linf", "l1", "l2"]
+
+
+@pytest.mark.parametrize("output", NORMS)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("names", NAMES)
 def test_proofs_hold(names: list[str], norm: str, output: str, tmp_path: Path) -> None:
     path = tmp_path / "a.proof"
     network = network_of(names, (2, 5, 4, 2), 3)
     along = np.random.default_rng(1).standard_normal((2, 3))
     problems = [LipschitzProblem(network, domain, norm, output) for domain in DOMAINS]
     problems.append(LipschitzProblem(network, AllSpace(2), norm, output, directions=along))
-    for problem in problems:
+    # two of five: all pairs of a domain with activations and with norms occur, not all triples
+    chosen = NAMES.index(names) + NORMS.index(norm) + NORMS.index(output)
+    for problem in (problems[chosen % 5], problems[(chosen + 2) % 5]):
         result = lipyomo.solve(problem, time_limit=20)
         written = write_proof(path, problem, result)
         for strict in (False, True):
