@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -78,7 +77,6 @@ def check_proof(
     workers: int = 1,
     executor: Executor | None = None,
     strict: bool = False,
-    told: Callable[[int], None] | None = None,
 ) -> Verdict:
     """Check a proof file.
 
@@ -99,8 +97,6 @@ def check_proof(
     strict : bool, optional
         Compute all bounds of smooth networks' boxes once more in Arb, a hundred times slower.  The
         proofs of other networks are checked in whole numbers in any case.
-    told : callable, optional
-        Deprecated: `progress`.
 
     Returns
     -------
@@ -111,9 +107,6 @@ def check_proof(
     ProofError
         If anything does not hold.
     """
-    if told is not None:
-        warnings.warn("told= goes with the next version: use progress=", DeprecationWarning, 2)
-        progress = told
     network = None if network is None else Path(network)
     with threadpool_limits(limits=1, user_api="blas"):  # for matrices as small as these
         return _checked(Path(path), network, digest, progress, workers, executor, strict)

@@ -15,7 +15,7 @@ from pyomo_models import best, model_of
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
-from lipyomo.base.errors import LipyomoError, NormError, ProblemError
+from lipyomo.base.errors import LipyomoError, ProblemError
 from lipyomo.blocks import (
     DualBallBlock,
     FixedInputWarning,
@@ -119,23 +119,6 @@ def test_upper_blocks_share_the_inputs_of_a_network_block():
     m.net.deactivate()
     with pytest.raises(ProblemError, match=r"'calm'.*'net'"):
         best(m)
-
-
-def test_old_words_still_work_and_say_so():
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(3), bounds=(-1, 1))
-    m.old, m.net, m.slope = LipschitzBlock(), ReluNetworkBlock(), GradientBlock()
-    with pytest.warns(DeprecationWarning, match="encoding='tangent'"):
-        m.old.build_formulation(NETWORK, inputs=m.x, formulation="tangent")
-    assert m.old.encoding == "tangent"
-    m.net.build_formulation(NETWORK, inputs=m.x)
-    with pytest.warns(DeprecationWarning, match="network="):
-        m.slope.build_formulation(network_block=m.net, functional=0)
-    m.again = LipschitzBlock()
-    with pytest.raises(NormError, match="UpperLipschitzBlock"):
-        m.again.build_formulation(m.net, sense="min")
-    with pytest.warns(DeprecationWarning, match="sense"):
-        m.again.build_formulation(m.net, sense="max")
 
 
 @pytest.mark.parametrize("formulation", ["partition", "gdp"])

@@ -56,7 +56,15 @@ WORDS += [
 ]
 OPTIONS = ["--norm", "--output-norm", "--functional", "--margin", "--dual-ball", "--box", "--ball"]
 OPTIONS += ["--polytope", "--radius", "--ball-norm", "--clip", "--bounds", "--option", "--solver"]
-OPTIONS += ["--formulation", "--time-limit", "--gap", "--workers", "--seed", "--plot", "--output"]
+OPTIONS += [
+    "--formulation",
+    "--time-limit",
+    "--gap",
+    "--workers",
+    "--seed",
+    "--plot",
+    "--output-node",
+]
 FLAGS = ["--everywhere", "--json", "--rational", "--quiet"]
 
 

@@ -64,7 +64,7 @@ def refused(ran: Ran, *words: str) -> None:
         (["--box", "0,1", "--gap", "much"], ["--gap", "'much'"]),
         (["--box", "0,1", "--workers", "0"], ["--workers"]),
         (["--box", "0,1", "--nonsense"], ["--nonsense"]),
-        (["--box", "0,1", "--output", "nowhere"], ["nowhere"]),
+        (["--box", "0,1", "--output-node", "nowhere"], ["nowhere"]),
         (["--box", "0,1", "--method", "above", "--option", "value"], ["NAME=VALUE"]),
         (["--box", "0,1", "--method", "above", "--option", "value=x"], ["value", "a number"]),
         (["--box", "0,1", "--method", "above", "--option", "count=1.5"], ["a whole number"]),

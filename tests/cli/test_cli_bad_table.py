@@ -48,7 +48,7 @@ NAMES = {
     "--solver": TEXTS,
     "--output-norm": (*TEXTS, "cross(3)", "cross(-1)", "cross(", "cross()", "l0", "linf,l1"),
     "--functional": (*TEXTS, "1", "1,2", "1,2,3,4", "1,nan,0", "inf,0,0", "1e308,1e308,0", "1,,2"),
-    "--output": ("", "nowhere", "x y", "\u00e9", ",", "nowhere,x"),
+    "--output-node": ("", "nowhere", "x y", "\u00e9", ",", "nowhere,x"),
     "--wrt": ("", "x", "99", ",", "1,x", "0,0", "4:4", "1:2:3:4", "-9", "1.5"),
     "--weights": ("", "x", "-1", "1,2", "nan", "0", "none.npy"),
     "--directions": ("", "none.npy", "text.npy", "short.npy", "net.onnx"),

@@ -22,7 +22,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "... keeps weights in other files, which cannot be read": ("outside.onnx", *BOX),
     "the model has no input ... to fix": ("net.onnx", *BOX, "--fix", "nowhere=1"),
     "the model has ... outputs": ("outputs.onnx", *BOX),
-    "there is no tensor or node ... to cut at": ("net.onnx", *BOX, "--output", "nowhere"),
+    "there is no tensor or node ... to cut at": ("net.onnx", *BOX, "--output-node", "nowhere"),
     "... has no fixed size": ("open.onnx", *BOX),
     "the weights ... hold NaN": ("nan.onnx", *BOX),
     "... is no activation of one signal": ("product.onnx", *BOX),

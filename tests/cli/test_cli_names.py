@@ -78,11 +78,10 @@ def test_files_of_options_are_for_every_command(
 @pytest.mark.parametrize(
     ("words", "old"),
     [
-        (("NET", *BOX, "--threads", "1"), "--threads"),
-        (("NET", *BOX, "--solvers=mine.toml"), "--solvers"),
-        (("solvers", "--solvers", "mine.toml"), "--solvers"),
-        (("NET", *BOX, "--proof", "p.json", "--certify"), "--certify"),
-        (("sweep", "NET", "rows.csv", "--radius", "0.1", "--out=rows.jsonl"), "--out"),
+        (("NET", *BOX, "--no-check"), "--no-check"),
+        (("NET", *BOX, "--output=output"), "--output"),
+        (("info", "NET", "--output", "output"), "--output"),
+        (("sweep", "NET", "rows.csv", "--radius", "0.1", "--output", "output"), "--output"),
     ],
 )
 def test_old_names_still_work_with_a_warning(
@@ -90,7 +89,6 @@ def test_old_names_still_work_with_a_warning(
     words: tuple[str, ...], old: str,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    Path("mine.toml").write_text("[defaults]\nthreads = 1\n")
     np.savetxt("rows.csv", np.full((2, 4), 0.5), delimiter=",")
     ran = cli(*(str(net) if word == "NET" else word for word in words))
     assert ran.code == 0, ran.err
@@ -111,5 +109,5 @@ def test_commands_on_rows_take_files_of_options(
         assert re.search(
             r"^rows +2$", cli(command, "--config", "job.toml", "--first", "2").out, re.M
         )
-    Path("job.toml").write_text("threads = 2\n")
-    assert "--threads is now --workers" in cli(str(net), *BOX, "--config", "job.toml").err
+    Path("job.toml").write_text("no-check = true\n")
+    assert "--no-check is now --trust-solver" in cli(str(net), *BOX, "--config", "job.toml").err

@@ -196,7 +196,7 @@ def test_inputs_are_named(cli: Cli, plant: Path) -> None:
 
 
 def test_outputs_are_stacked(cli: Cli, plant: Path) -> None:
-    ran = cli(plant, "--box", "-1,1", "--output", "y,n", "--json")
+    ran = cli(plant, "--box", "-1,1", "--output-node", "y,n", "--json")
     assert ran.json["problem"]["outputs"] == 8
 
 
@@ -235,9 +235,9 @@ def test_notes_on_an_import_are_sentences(
     cli: Cli, plant: Path, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "rows.csv").write_text("0.1,0.2,0.3\n")
-    words: tuple[object, ...] = ("--box", "0,1", "--output", "y")
+    words: tuple[object, ...] = ("--box", "0,1", "--output-node", "y")
     if command in ("certify", "sweep"):
-        words = (tmp_path / "rows.csv", "--radius", "0.1", "--workers", "1", "--output", "y")
+        words = (tmp_path / "rows.csv", "--radius", "0.1", "--workers", "1", "--output-node", "y")
     if command in ("map", "compare"):
         words += ("--cells", "1") if command == "map" else ("--methods", "naive")
     ran = cli(command, plant, *words, "--quiet")
@@ -251,7 +251,16 @@ def test_rows_are_of_the_inputs_that_are_not_fixed(
     cli: Cli, plant: Path, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / "rows.csv").write_text("0.1,0.2\n0.5,-0.4\n")
-    words = (plant, tmp_path / "rows.csv", "--radius", "0.1", "--workers", "1", "--output", "n")
+    words = (
+        plant,
+        tmp_path / "rows.csv",
+        "--radius",
+        "0.1",
+        "--workers",
+        "1",
+        "--output-node",
+        "n",
+    )
     asked = ("--increasing", "0", "--functional", "1,0,0,0") if command == "monotone" else ()
     ran = cli(command, *words, *asked, "--fix", "u=0.25", "--quiet", "--json")
     assert ran.code == 0, ran.err

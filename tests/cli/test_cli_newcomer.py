@@ -79,8 +79,8 @@ def test_info_says_why_a_file_is_refused_and_where_to_cut(cli: Cli, tmp_path: Pa
     onnx.save(onnx.helper.make_model(graph, ir_version=8), tmp_path / "s.onnx")
     ran = cli("info", tmp_path / "s.onnx")
     assert ran.code == 1
-    assert "--output logits" in ran.out
-    assert cli("info", tmp_path / "s.onnx", "--output", "logits").code == 0
+    assert "--output-node logits" in ran.out
+    assert cli("info", tmp_path / "s.onnx", "--output-node", "logits").code == 0
 
 
 def test_options_from_a_file(cli: Cli, net: Path, tmp_path: Path) -> None:

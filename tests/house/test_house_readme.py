@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import re
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lipyomo.base import errors
-from lipyomo.cli.main import SUBCOMMANDS
+from lipyomo.cli.main import SUBCOMMANDS, main
 from lipyomo.cli.options import main_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,11 +67,10 @@ def _options(parser: argparse.ArgumentParser) -> set[str]:
 def _known_options() -> set[str]:
     known = _options(main_parser()) | OTHERS
     for name in SUBCOMMANDS:
-        done = subprocess.run(
-            [sys.executable, "-m", "lipyomo", name, "--help-all"], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        known |= set(OPTION.findall(done.stdout))
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            assert main([name, "--help-all"]) == 0
+        known |= set(OPTION.findall(shown.getvalue()))
     for script in ROOT.glob("experiments/**/*.py"):
         known |= set(OPTION.findall(script.read_text(encoding="utf-8")))
     for script in [*ROOT.glob("models/*.py"), *ROOT.glob("tests/fuzz/*.py")]:

@@ -148,15 +148,6 @@ class FormulationBlockData(BlockData):
                 return found
         return None
 
-    def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by their names of today; old ones are warned of."""
-        if "network_block" not in options:
-            return options
-        deprecated("network_block=", "network=")
-        return {"network": options["network_block"]} | {
-            name: given for name, given in options.items() if name != "network_block"
-        }
-
     def _named(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name; those that need their names by now are warned of.
 
@@ -403,7 +394,7 @@ def formulation_block(name: str) -> Callable[[type], type]:
 
         @functools.wraps(write)
         def build(self: Any, *arguments: Any, **options: Any) -> None:
-            given = signature.bind(self, **self._modern(self._named(arguments, options)))
+            given = signature.bind(self, **self._named(arguments, options))
             given.apply_defaults()
             recipe = dict(given.arguments)
             del recipe["self"]

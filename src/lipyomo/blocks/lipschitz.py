@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arguments import deprecated, one_of
+from lipyomo.base.arguments import one_of
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
@@ -178,22 +178,6 @@ class LipschitzBlockData(FormulationBlockData):
         build = self._build_adjoint if encoding == "adjoint" else self._build_tangent
         build(way, input_norm, norm, counted)
         self._add_one_sided(self.value, "max", self.value.ub, strict=True)
-
-    def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
-        options = dict(super()._modern(options))
-        if options.get("formulation") in ("auto", "adjoint", "tangent"):
-            word = options.pop("formulation")
-            deprecated(f"formulation={word!r}", f"encoding={word!r}")
-            options["encoding"] = word
-        sense = options.pop("sense", None)
-        if sense not in (None, "max"):
-            raise NormError(
-                f"sense={sense!r}: a LipschitzBlock bounds the norm from below only, "
-                "for maximisation.  Remedy: UpperLipschitzBlock to keep it small"
-            )
-        if sense is not None:
-            deprecated("sense='max'", "nothing, there is no other")
-        return options
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
         # Bounds that were given belong to the domain of that time, and so does the choice of the

@@ -205,15 +205,6 @@ class UpperLipschitzBlockData(FormulationBlockData):
         ]
         self.value.setub(max(tops))
 
-    def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
-        if "margin" in options:
-            raise ProblemError(
-                f"margin={options['margin']!r} may mean two things.  Remedy: "
-                "output_norm='cross(i)' for margins of class i, or distance_to_kink= for the "
-                "distance from its kink at which a unit counts as decided"
-            )
-        return dict(super()._modern(options))
-
     def _box(
         self,
         network: Network,

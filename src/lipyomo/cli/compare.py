@@ -98,7 +98,7 @@ def _parser() -> Parser:
         EPILOG,
     )
     parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")
-    add(parser, "--output", "--fix", CONFIG)
+    add(parser, "--output-node", "--fix", CONFIG)
     add_problem(parser)
     methods = parser.add_argument_group("methods")
     add(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))

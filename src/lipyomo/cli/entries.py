@@ -29,7 +29,7 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
     everywhere : bool
         Whether the domain may be all of R^d.
     """
-    add(parser, "NET", CONFIG, "--output", "--fix")
+    add(parser, "NET", CONFIG, "--output-node", "--fix")
     rows = parser.add_mutually_exclusive_group()
     text = "numbers of the outputs, such as 0,2 or 1: (all)"
     add(rows, "--entries", **value("I,J", text, reader("values.read_selection", "--entries")))

@@ -24,7 +24,7 @@ exit codes: 0 the network can be imported; 1 it cannot, or only after a cut
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo info`` with the words after it; returns the exit code."""
     parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
-    add(parser, "NET", "--output", "--fix")
+    add(parser, "NET", "--output-node", "--fix")
     add(parser, "--nodes", **flag("list the nodes in order"))
     add(parser, "--time-limit", help="seconds of the import")
     add(parser, "--memory-limit", help="megabytes of the import")

@@ -79,7 +79,7 @@ def _parser() -> Parser:
     parser = Parser(
         "lipyomo map", "Local Lipschitz constants of thousands of cells, in batches.", EPILOG
     )
-    add(parser, "NET", CONFIG, "--output", "--fix")
+    add(parser, "NET", CONFIG, "--output-node", "--fix")
     cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
     add(cells, "--box", help="the box that is divided: numbers, or .npy files")
     add(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))

@@ -29,7 +29,7 @@ norms       --norm linf|l1|l2 (of the inputs), --output-norm NORM,
 method      --method NAME (auto), --gap 5%, --time-limit S, --workers N,
             --checkpoint FILE --resume
 answer      --json, --quiet, --plot FILE, --proof FILE, --rational
-other       --output NODE (cut the graph), --config FILE, --version,
+other       --output-node NODE (cut the graph), --config FILE, --version,
             --help-all (every option)
 
 commands:
@@ -93,7 +93,9 @@ def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
 OPTIONS: dict[str, dict[str, Any]] = {
     "NET": {"dest": "network", "type": file_path, "help": "an ONNX file"},
     CONFIG: value("FILE", "a TOML file of options, by the same names; others win"),
-    "--output": value("NODE", "cut the graph at this node or tensor; several: a,b"),
+    "--output-node": value(
+        "NODE", "cut the graph at this node or tensor; several: a,b", dest="output"
+    ),
     "--fix": value(
         "NAME=VALUE",
         "a value for an input: numbers or a .npy file; may be repeated",
@@ -179,7 +181,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
     "--workers": value("N", "processes (one a core)", count(1)),
     "--dask": value("ADDRESS", "branch and bound on the workers of this dask scheduler"),
-    "--no-check": flag(
+    "--trust-solver": flag(
         "take a MIP solver's optimum at its word, without a check by branch and bound",
         "store_false",
         dest="check_claims",
@@ -247,12 +249,12 @@ def main_parser(screen: str | None = SCREEN) -> Parser:
 def add_job(parser: Parser) -> None:
     """Add all that the main job takes beside its network."""
     parser.set_defaults(minus=None)
-    add(parser, "--output", "--fix")
+    add(parser, "--output-node", "--fix")
     add_problem(parser)
     method = parser.add_argument_group("method")
     add(method, "--method", help="see 'lipyomo methods' (auto: an exact one)")
     add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
-    add(method, "--cross-check", "--no-check", "--time-limit", "--memory-limit", "--gap")
+    add(method, "--cross-check", "--trust-solver", "--time-limit", "--memory-limit", "--gap")
     text = "processes of a search, or threads of a MIP solver"
     add(method, "--workers", dest="threads", help=text)
     add(method, "--dask")

@@ -107,7 +107,7 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
     add(table, "--inputs", **value("A,B,...", text, names))
     text = "that of labels, or one a class; 'none': there is none"
     add(table, "--label-column", **value("NAME", text, names))
-    add(parser, "--output", "--fix")
+    add(parser, "--output-node", "--fix")
     add(parser, "--clip", help="box of valid inputs")
     seconds, what = time
     add(parser, "--time-limit", default=seconds, help=f"seconds {what} ({seconds:g})")

@@ -72,7 +72,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("proof", metavar="PROOF", type=file_path, help="the proof file")
     add(parser, "NET", help="the ONNX file it is about")
-    add(parser, "--output", "--fix")
+    add(parser, "--output-node", "--fix")
     text = "of a proof of a difference: the other ONNX file"
     add(parser, "--minus", **value("FILE", text, file_path))
     add(parser, "--workers", default=1, help="processes that check cases (1)")

@@ -16,18 +16,15 @@ OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
 """Options that name files to write."""
 
 RENAMED = {
-    "--certify": "--prove-upper",
-    "--ladder": "--methods",
-    "--out": "--rows",
-    "--solvers": "--solvers-file",
-    "--threads": "--workers",
+    "--no-check": "--trust-solver",
+    "--output": "--output-node",
 }
-"""Options by their names of 0.2.0, which still work, with a warning."""
+"""Options by their names of 0.3, which still work, with a warning."""
 
 RARE = {
     "--config", "--fix", "--weights", "--directions", "--dual-ball", "--metric", "--ball-norm",
     "--part", "--vnnlib", "--formulation", "--bounds", "--option", "--solver", "--solvers-file",
-    "--cross-check", "--no-check", "--memory-limit", "--dask", "--checkpoint", "--resume",
+    "--cross-check", "--trust-solver", "--memory-limit", "--dask", "--checkpoint", "--resume",
     "--overwrite", "--seed", "--upper-only", "--rational", "--history", "--prove-upper", "--debug",
     "--tolerance", "--no-radii", "--jobs", "--strict", "--largest", "--help",
 }  # fmt: skip
@@ -171,7 +168,7 @@ def renamed(word: str, known: Collection[str], warn: Callable[[str], None]) -> s
     Parameters
     ----------
     word : str
-        Such as ``--out`` or ``--out=rows.csv``.
+        Such as ``--output`` or ``--output=logits``.
     known : collection of str
         Options of the parser.
     warn : callable
@@ -181,7 +178,7 @@ def renamed(word: str, known: Collection[str], warn: Callable[[str], None]) -> s
     new = RENAMED.get(name, name)
     if new == name or new not in known or name in known:
         return word
-    warn(f"{name} is now {new}; the old name goes with version 0.4")
+    warn(f"{name} is now {new}; the old name goes with version 0.5")
     return new + equals + text
 
 

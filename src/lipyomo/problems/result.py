@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lipyomo.base.arguments import deprecated
 from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.decimals import down, interval, percent, up
 from lipyomo.base.errors import ResultError
@@ -251,12 +250,6 @@ class Result:
     history: list[tuple[float, float, float]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     look_ahead: FloatArray | None = None
-
-    @property
-    def promises(self) -> FloatArray | None:
-        """Deprecated: `look_ahead`."""
-        deprecated("Result.promises", "Result.look_ahead")
-        return self.look_ahead
 
     @property
     def is_exact(self) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from lipyomo.base.arguments import deprecated
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import file_digest
 from lipyomo.base.errors import ProofError
@@ -181,7 +180,6 @@ def write_proof(
     progress: Progress | None = None,
     certify: bool = False,
     time_limit: float = math.inf,
-    told: Progress | None = None,
 ) -> Written:
     """Write the proof of a result.
 
@@ -207,8 +205,6 @@ def write_proof(
         Prove the upper end also where it rests on a solver.
     time_limit : float, optional
         Seconds, after which the proof of the upper end ends.
-    told : callable, optional
-        Deprecated: `progress`.
 
     Returns
     -------
@@ -221,9 +217,6 @@ def write_proof(
     OutputError
         If the file cannot or must not be written.
     """
-    if told is not None:
-        deprecated("told=", "progress=")
-        progress = told
     clock = Clock(time_limit, stop)
     check_output(path, PROOF, () if onnx is None else (onnx,))
     first = statement_of(problem, result, onnx, certify)

@@ -293,7 +293,7 @@ def test_refusals(case: str) -> None:
         from_torch(module, shape)
     assert words in str(caught.value)
     assert caught.value.remedy
-    assert "--output" not in str(caught.value)  # there is no such argument
+    assert "--output-node" not in str(caught.value)  # there is no such argument
 
 
 def test_traced_and_scripted_modules() -> None:

@@ -123,7 +123,7 @@ def test_sklearn_classifier_as_skl2onnx_writes_it() -> None:
     proto = model(nodes, ["N", 4], constants, outputs=outputs, ml=1)
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     proto.graph.output[1].ClearField("type")
-    with pytest.raises(ImportRefused, match="--output add_result1"):
+    with pytest.raises(ImportRefused, match="--output-node add_result1"):
         from_model(proto)
     assert from_model(proto, output="add_result1").sizes == (4, 5, 3)
 

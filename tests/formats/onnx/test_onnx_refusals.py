@@ -72,7 +72,7 @@ def test_a_final_choice_or_probability_names_the_cut_that_works(tail: list) -> N
     error = refused(proto)
     assert error.node == "last"
     assert error.op_type in str(error)
-    (suggestion,) = re.findall(r"--output (.+)$", str(error))
+    (suggestion,) = re.findall(r"--output-node (.+)$", str(error))
     (name,) = shlex.split(suggestion)
     network = from_model(proto, output=name)
     assert network.sizes == (3, 4, 3)
@@ -82,7 +82,7 @@ def test_a_final_choice_or_probability_names_the_cut_that_works(tail: list) -> N
 def test_no_cut_is_advised_in_the_middle_of_a_network(op: str) -> None:
     error = refused(inner(op))
     assert error.op_type == op
-    assert "--output" not in str(error)
+    assert "--output-node" not in str(error)
     assert "1 node of the network" in str(error)
 
 
@@ -135,8 +135,8 @@ def test_several_outputs_must_be_chosen() -> None:
     proto.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
     error = refused(proto)
     assert "2 outputs: 'y', 'z'" in str(error)
-    assert "--output y" in str(error)
-    assert "--output y,z" in str(error)
+    assert "--output-node y" in str(error)
+    assert "--output-node y,z" in str(error)
     assert from_model(proto, output="z").output_dim == 3
 
 
@@ -161,7 +161,7 @@ def test_an_empty_path_is_not_the_current_folder() -> None:
 def test_an_output_on_the_way_to_another_is_not_ambiguous() -> None:
     proto = layers(node("Identity"))
     proto.graph.output.insert(0, helper.make_tensor_value_info("h", TensorProto.FLOAT, None))
-    with pytest.warns(SeveralOutputs, match="'h'.*--output"):
+    with pytest.warns(SeveralOutputs, match="'h'.*--output-node"):
         assert from_model(proto).sizes == (3, 4, 3)
 
 

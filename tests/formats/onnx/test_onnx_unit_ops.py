@@ -241,5 +241,5 @@ def test_what_comparisons_make_must_not_jump(case: str) -> None:
 def test_a_final_choice_can_still_be_cut_off() -> None:
     proto = written(("Sigmoid", "x", "p"), ("Greater", "p h", "c"), ("Where", "c o z", "y"),
                     h=0.5, o=1.0, z=0.0)  # fmt: skip
-    with pytest.raises(ImportRefused, match="--output p"):
+    with pytest.raises(ImportRefused, match="--output-node p"):
         from_model(proto)

@@ -31,7 +31,7 @@ from lipyomo.analyses.certification.point import (
 )
 from lipyomo.analyses.certification.tables import class_labels, named_labels, read_inputs
 from lipyomo.analyses.quick import read_network
-from lipyomo.base.arguments import deprecated, instance, positive, real_numbers
+from lipyomo.base.arguments import instance, positive, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -152,7 +152,6 @@ def certify_robustness(
     dask: str | None = None,
     onnx: OnnxSource | None = None,
     progress: Callable[[RobustnessRow], None] | None = None,
-    ladder: Iterable[str] | None = None,
     weights: npt.ArrayLike | None = None,
     threshold: float | None = None,
     output: Output = None,
@@ -200,8 +199,6 @@ def certify_robustness(
         confirms every example.
     progress : callable, optional
         Called with every row as it is decided.
-    ladder : iterable of str, optional
-        Deprecated: `methods`.
     weights : array_like, shape (d,), or float, optional
         Perturbations s are measured by ``|s / weights|`` in the norm: for inputs in units of their
         own.
@@ -229,9 +226,6 @@ def certify_robustness(
     >>> [(str(row.verdict), round(row.certified_radius, 2)) for row in report.rows]
     [('robust', 0.5), ('not robust', 0.1)]
     """
-    if ladder is not None:
-        deprecated("ladder=", "methods=")
-        methods = ladder
     instance(methods, Iterable, "methods", LipyomoError, "a sequence of names")
     given = read_network(network, inputs, output, fixed)
     if onnx is None:

@@ -167,7 +167,7 @@ def _first_shape(module: Module) -> tuple[int, ...]:
 
 def _for_modules(error: ImportRefused) -> ImportRefused:
     """The refusal of a graph, with what to do about a module, which has no place to be cut at."""
-    if "--output" not in (error.remedy or ""):
+    if "--output-node" not in (error.remedy or ""):
         return error
     said = str(error).removesuffix(f"\n  Remedy: {error.remedy}")
     place = str(ImportRefused("", error.node, error.op_type))

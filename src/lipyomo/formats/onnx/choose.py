@@ -55,8 +55,8 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
         if len(final) != 1:
             raise ImportRefused(
                 f"the model has {len(names)} outputs: " + ", ".join(f"'{name}'" for name in names),
-                remedy=f"choose one, for example --output {shlex.quote(names[0])}, or several as "
-                f"one function: --output {shlex.quote(','.join(names))}",
+                remedy=f"choose one, for example --output-node {shlex.quote(names[0])}, or several "
+                f"as one function: --output-node {shlex.quote(','.join(names))}",
             )
         names = final
     return names[0]
@@ -73,7 +73,7 @@ def tell_choice(graph: onnx.GraphProto, chosen: str) -> None:
         listed = ", ".join(f"'{name}'" for name in others)
         warnings.warn(
             f"the model also has the output{'s' * (len(others) > 1)} {listed}; '{chosen}' was "
-            "taken, choose another, or several (a,b), with --output",
+            "taken, choose another, or several (a,b), with --output-node",
             SeveralOutputs,
             stacklevel=2,
         )

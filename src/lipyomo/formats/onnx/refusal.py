@@ -99,7 +99,7 @@ def remedy(
     if tensor == input_name:
         return f"{better} and export again"
     if all(other.op_type in NONLINEAR | STEPS | SHAPES for other in later):
-        return f"cut the graph before it: --output {shlex.quote(tensor)}"
+        return f"cut the graph before it: --output-node {shlex.quote(tensor)}"
     count = len(later)
     return (
         f"{better} and train again.  Cutting the graph before it is no help: {count} "

@@ -191,7 +191,7 @@ def _jumping(node: Node, own: Formula, refused: ImportRefused) -> ImportRefused 
     return node.refuse(
         f"it jumps by {float(jump.size):.4g} where the signal that it is made of is "
         f"{float(jump.at):.4g}, so it has no Lipschitz constant",
-        refused.remedy if refused.remedy and "--output" in refused.remedy else remedy,
+        refused.remedy if refused.remedy and "--output-node" in refused.remedy else remedy,
     )
 
 
@@ -349,6 +349,6 @@ def _output(value: Value | None, name: str) -> Affine:
     if value is None or value.dtype.kind not in "fiub" or not value.size:
         raise ImportRefused(
             f"the output '{name}' is not a tensor of numbers",
-            remedy="choose another one with --output",
+            remedy="choose another one with --output-node",
         )
     return Affine.constant(value)
