@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pyomo.environ as pyo
@@ -14,6 +16,7 @@ import pytest
 
 from conformance import instances as known
 from lipyomo.base.errors import SolverError
+from lipyomo.cli.main import main
 from lipyomo.solvers import (
     SolverOptions,
     SolveStatus,
@@ -55,13 +58,13 @@ def program(path: Path, *lines: str) -> Path:
 
 
 def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "lipyomo", *map(str, words)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120.0,
-    )
+    """The command line in that folder, of which no module can be imported."""
+    assert "" not in sys.path
+    assert str(folder) not in sys.path
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        code = main([*map(str, words)])
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 REFUSED = {
