@@ -132,11 +132,3 @@ def test_what_it_refuses():
     m.calm.build_formulation(Network.from_arrays([[[1.0, 2.0]]]), inputs=m.x, domain=Box(-1, 1, 2))
     m.goal = pyo.Objective(expr=m.calm.value)
     assert best(m) == pytest.approx(3.0)
-
-
-def test_a_margin_may_mean_two_things():
-    m = pyo.ConcreteModel()
-    m.calm = UpperLipschitzBlock()
-    with pytest.raises(ProblemError, match=r"cross\(i\).*distance_to_kink"):
-        m.calm.build_formulation(random_network(0, (2, 3, 2)), radius=0.1, margin=1)
-    assert not m.calm.is_built

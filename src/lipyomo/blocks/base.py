@@ -416,7 +416,7 @@ def formulation_block(name: str) -> Callable[[type], type]:
 
         component = getattr(module, name)
         component.build_formulation = build
-        _take_arguments(component, data, set(signature.parameters) | {"network_block"})
+        _take_arguments(component, data, set(signature.parameters))
         getattr(module, "Indexed" + name).build_formulation = of_each
         found: type = data
         return found
