@@ -354,7 +354,7 @@ def test_outputs_that_are_no_numbers() -> None:
 
 def test_nothing_can_be_cut_before_the_input() -> None:
     error = refused(one("Tan", ["N", 3]))
-    assert "--output" not in str(error)
+    assert "--output-node" not in str(error)
     assert "Relu" in str(error)
 
 
