@@ -178,11 +178,11 @@ def search_smooth(
     run: Run, cutoff: float, checkpoint: Checkpoint | None, slack: float | None = None
 ) -> Result:
     """`search` of a network with smooth units: boxes instead of activation patterns."""
-    from lipyomo.search.spaces.boxes.bundled import STUCK
     from lipyomo.search.spaces.boxes.context import Question, box_bytes
     from lipyomo.search.spaces.boxes.local import smooth_incumbent
+    from lipyomo.search.spaces.boxes.norm import Norm
     from lipyomo.search.spaces.boxes.params import Params
-    from lipyomo.search.spaces.boxes.pipeline import Pipeline
+    from lipyomo.search.spaces.boxes.pipeline import STUCK, Pipeline
 
     problem, reduced = run.problem, run.problem.reduced
     if problem.is_constant:  # boxes would be left with their rounding
@@ -200,7 +200,7 @@ def search_smooth(
     run_cascade(run, STAGES)
     params = Params() if slack is None else Params(slack=slack)
     question = Question(reduced.problem, run.settings.gap, cutoff, params)
-    found = explore(run, Pipeline(question, run.settings.seed), checkpoint)
+    found = explore(run, Pipeline(Norm(question), run.settings.seed), checkpoint)
     stuck = found.counters.get(STUCK, 0)
     run.record(stuck=stuck)
     done = close_enough(found.best.value, found.upper) or not run.expired

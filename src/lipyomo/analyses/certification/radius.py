@@ -18,7 +18,8 @@ from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.nearest import NearestPipeline, NearestQuestion, confirmed
 from lipyomo.search.objectives.reach import Reach
-from lipyomo.search.objectives.smooth_nearest import SmoothNearestPipeline
+from lipyomo.search.objectives.smooth_nearest import Distance
+from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +148,12 @@ def _searched(
         return clock.interrupted or (nodes is not None and split >= nodes)
 
     part = Clock(clock.left, enough)
-    make: Any = SmoothNearestPipeline if question.network.smooth else NearestPipeline
-    found: Found[Any] = Engine(make(question, start), part, news=hear).run()
+    pipeline: Any
+    if question.network.smooth:
+        pipeline = Pipeline(Distance(question, start))
+    else:
+        pipeline = NearestPipeline(question, start)
+    found: Found[Any] = Engine(pipeline, part, news=hear).run()
     if part.interrupted and not (enough() or found.starved):
         raise KeyboardInterrupt
     return found

@@ -47,8 +47,9 @@ from lipyomo.relaxations.linear.slopes import with_slopes
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.spaces.boxes.context import box_bytes
-from lipyomo.search.spaces.boxes.entries import EntriesPipeline, EntriesQuestion
+from lipyomo.search.spaces.boxes.entries import Entries, EntriesQuestion
 from lipyomo.search.spaces.boxes.params import Params
+from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 from lipyomo.search.start import searched
 
 End: TypeAlias = tuple[int, ...]
@@ -195,7 +196,8 @@ class EntrySearch:
         def hear(point: object, excess: float, nodes: int, message: str) -> None:
             self._tell(max(excess, 0.0) * float(tolerance.max()), nodes, message)
 
-        pipeline = EntriesPipeline(question, self.attained, look, self._settings.seed)
+        entries = Entries(question, self.attained, look)
+        pipeline = BoxPipeline(entries, self._settings.seed)
         found = searched(pipeline, self._settings, self._clock, hear)
         self.nodes += found.counters.get(NODES, 0)
         self._take(found.upper, tolerance)

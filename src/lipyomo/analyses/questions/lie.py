@@ -21,7 +21,8 @@ from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.settings import Settings
-from lipyomo.search.objectives.field import FieldPipeline, FieldQuestion
+from lipyomo.search.objectives.field import Along, FieldQuestion
+from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
 
 @with_one_blas_thread
@@ -83,9 +84,9 @@ def lie_derivative(
     terms = np.abs(V.gradients(points, row) * field.forward(points)).sum(axis=1)
     scale = float(terms.max())
 
-    def pipeline(sign: float) -> FieldPipeline:
+    def pipeline(sign: float) -> Pipeline:
         question = FieldQuestion(V, sign * row, domain, scale, field=field)
-        return FieldPipeline(question, settings.seed)
+        return Pipeline(Along(question), settings.seed)
 
     return ends_of(pipeline, settings, clock)
 

@@ -30,7 +30,8 @@ from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.objectives.pipeline import Pipeline
-from lipyomo.search.objectives.smooth import SmoothPipeline
+from lipyomo.search.objectives.smooth import Value
+from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 from lipyomo.search.start import searched
 
 
@@ -87,10 +88,12 @@ def value_range(
     domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
     sample = domain.sample(np.random.default_rng(settings.seed), 64)
     scale = _scale(reduced.network, row, sample)
-    kind = SmoothPipeline if reduced.network.smooth else Pipeline
 
     def pipeline(sign: float) -> Searching[Any, Any]:
-        return kind(Question(reduced.network, sign * row, domain, scale), settings.seed)
+        question = Question(reduced.network, sign * row, domain, scale)
+        if reduced.network.smooth:
+            return BoxPipeline(Value(question), settings.seed)
+        return Pipeline(question, settings.seed)
 
     found = ends_of(pipeline, settings, clock)
     low, high = found.witnesses

@@ -1,4 +1,4 @@
-"""The pipeline of Lie derivatives: ``grad V(x) . g(x)``, the derivative of V along a field g.
+"""Lie derivatives on boxes: ``grad V(x) . g(x)``, the derivative of V along a field g.
 
 On a box, with v in the range of g, the bound of ``grad V(x) . v`` is an affine function of (x, v)
 (`lipyomo.search.spaces.boxes.collapse`); g itself lies between affine functions of x, which take
@@ -27,15 +27,12 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.layers import by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack
-from lipyomo.search.engine.protocol import Incumbent, Recipe
+from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Question
-from lipyomo.search.objectives.points import challenged
-from lipyomo.search.objectives.smooth import SmoothPipeline
-from lipyomo.search.spaces.boxes.bound import Bounded, gaps_of
+from lipyomo.search.objectives.smooth import Value
+from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.bundled import Task
 from lipyomo.search.spaces.boxes.collapse import collapsed
-from lipyomo.search.spaces.boxes.confine import confined
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -85,41 +82,30 @@ class FieldQuestion(Question):
         return around(total)[0]
 
 
-class FieldPipeline(SmoothPipeline):
-    """Searches the largest value of a Lie derivative.
+class Along(Value):
+    """A Lie derivative.
 
     Parameters
     ----------
     question : FieldQuestion
-    seed : int, optional
     """
 
-    def __init__(self, question: FieldQuestion, seed: int = 0) -> None:
-        super().__init__(question, seed)
-        self._asked = question
-        self._regions: dict[bytes, Interior] = {}
-        self._field = _context(_as_units(question.field), question.domain)
-
-    @staticmethod
-    def _of(question: Question) -> Context:
-        """See `SmoothPipeline`."""
+    def __init__(self, question: FieldQuestion) -> None:
         network = question.network.with_functional(question.row)
         if not network.hidden:  # bounds go through at least one layer
             same = Layer(np.eye(network.input_dim), np.zeros(network.input_dim))
             network = Network([same, network.head])
-        return _context(network, question.domain)
+        super().__init__(question, _context(network, question.domain))
+        self._regions: dict[bytes, Interior] = {}
+        self._field = _context(_as_units(question.field), question.domain)
 
-    def recipe(self) -> Recipe[Boxes, Task]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(FieldPipeline, self._asked)
-
-    def _examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
-        """See `BundlePipeline._examined`: boxes whose middles are not of the region they stand for.
+    def examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
+        """See `Objective`: boxes whose middles are not of the region they stand for.
 
         A region in which V is affine may be too thin for float64 points, or may not exist at all:
         then boxes along it would be halved for ever.
         """
-        question, empty = self._asked, np.zeros(len(boxes), dtype=bool)
+        question, empty = self.question, np.zeros(len(boxes), dtype=bool)
         V, domain = question.network, question.domain
         kinked = np.concatenate([np.zeros(0, dtype=bool), *(layer.kinked for layer in V.hidden)])
         if V.smooth or boxes.floor.shape[1] != kinked.sum():
@@ -156,11 +142,11 @@ class FieldPipeline(SmoothPipeline):
 
     def _better(self, best: Incumbent, region: Interior) -> Incumbent:
         """The incumbent, or a point of a region."""
-        return best if region.point is None else challenged(self._asked, best, region.point)
+        return best if region.point is None else self.challenged(best, region.point)
 
-    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
-        """See `SmoothPipeline`."""
-        context, field, count = self._context, self._field, len(boxes)
+    def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
+        """See `Objective`."""
+        context, field, count = self.context, self._field, len(boxes)
         unit = 4.0 * max(context.unit, field.unit)
         free = np.full((count, len(field.breaks)), np.inf)
         inside = replace(boxes, floor=-free, ceiling=free)
@@ -187,12 +173,9 @@ class FieldPipeline(SmoothPipeline):
             constant=constant + fuzz,
             fuzz=above.fuzz + fuzz,
         )
-        cutoffs = np.full(count, cutoff)
-        top = confined(known, above, cutoffs)
-        scores = gaps_of(known, above)
-        _credit_field(context, scores, np.abs(slopes), sizes * pre.radius, boxes)
-        boxes = replace(boxes, scores=scores)
-        return Bounded.of(boxes, top, top.top, above.v, cutoffs)
+        found = under(known, above, np.full(count, cutoff))
+        _credit_field(context, found.boxes.scores, np.abs(slopes), sizes * pre.radius, boxes)
+        return found
 
 
 def _credit_field(

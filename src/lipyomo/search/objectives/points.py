@@ -12,11 +12,15 @@ from lipyomo.search.spaces.boxes.ascent import projected_ascents
 
 
 def best_start(
-    question: Question, rng: np.random.Generator, clock: Clock, points: FloatArray | None = None
+    question: Question,
+    rng: np.random.Generator | None,
+    clock: Clock,
+    points: FloatArray | None = None,
 ) -> Incumbent:
     """The best of ascents from given points (n, d), or from the best ones of a sample."""
     domain, params, best = question.domain, question.params, Incumbent()
     if points is None:
+        assert rng is not None
         best = challenged(question, best, domain.center)
         points = domain.sample(rng, params.samples)
     values = question.values(points)

@@ -1,4 +1,4 @@
-"""The pipeline of values of smooth and mixed networks: bundles of boxes, bounded by affine maps.
+"""Values of smooth and mixed networks on boxes, bounded by affine maps.
 
 It is the search of their constants (`lipyomo.search.spaces.boxes`) without directions: the
 objective is ``c . f`` itself, collapsed backwards as a whole over affine bounds of the units.
@@ -6,84 +6,72 @@ objective is ``c . f`` itself, collapsed backwards as a whole over affine bounds
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.kinds import each_kind
-from lipyomo.search.engine.protocol import Recipe, Root, Tell
+from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.spaces.boxes.bound import Bounded, under
-from lipyomo.search.spaces.boxes.boxes import Boxes, at_faces
-from lipyomo.search.spaces.boxes.bundled import BundlePipeline, Task
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
+from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.relax import Relaxation, relaxed
 
 
-class SmoothPipeline(BundlePipeline):
-    """Searches the largest value of ``c . f``.
+class Value(Objective):
+    """The value ``c . f`` of a network with smooth units.
 
     Parameters
     ----------
     question : Question
-        Of a network with smooth units.
-    seed : int, optional
+    context : Context, optional
+        By default that of the network under c.
     """
 
-    def __init__(self, question: Question, seed: int = 0) -> None:
-        super().__init__(self._of(question))
-        self._question, self._rng = question, np.random.default_rng(seed)
+    def __init__(self, question: Question, context: Context | None = None) -> None:
+        if context is None:
+            network = question.network.with_functional(question.row)
+            context = Context.of(BoxQuestion(LipschitzProblem(network, question.domain)))
+        super().__init__(question, context)
 
-    @staticmethod
-    def _of(question: Question) -> Context:
-        """What boxes are bounded in."""
-        network = question.network.with_functional(question.row)
-        return Context.of(BoxQuestion(LipschitzProblem(network, question.domain)))
+    def cutoff(self, value: float) -> float:
+        """See `Objective`."""
+        return float(self.question.cutoff(value))
 
-    def recipe(self) -> Recipe[Boxes, Task]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(SmoothPipeline, self._question)
+    def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
+        """See `Objective`."""
+        return bounded(self.context, boxes, cutoff)
 
-    def _met(self, value: float) -> float:
-        return self._question.cutoff(value)
+    def values(self, points: FloatArray) -> FloatArray:
+        """See `Objective`."""
+        return np.asarray(self.question.values(points))
 
-    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
-        return bounded(self._context, boxes, cutoff)
+    def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """See `Objective`."""
+        return challenged(self.question, best, point)
 
-    def _values(self, points: FloatArray) -> FloatArray:
-        return self._question.values(points)
+    def whole(self) -> Boxes:
+        """See `Objective`: one box, without directions."""
+        whole = super().whole().take(slice(0, 1))
+        still = np.zeros_like(whole.v_low)
+        return replace(whole, v_low=still, v_high=still)
 
-    def _challenge(self, point: FloatArray) -> bool:
-        value = self._best.value
-        self._best = challenged(self._question, self._best, point)
-        return self._best.value > value
+    def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
+        """See `Objective`."""
+        return best_start(self.question, rng, clock)
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        self._best = best_start(self._question, self._rng, clock)
-        tell(best=self._best)
-        return self._from_all()
-
-    def _from_all(self) -> Root[Boxes]:
-        """The root: all of the domain's box."""
-        context, domain = self._context, self._question.domain
-        none: FloatArray = np.zeros((1, context.inputs))
-        floor, ceiling = (ends[None] for ends in at_faces(context))
-        scores = np.zeros((1, 2 * context.inputs + len(context.breaks)))
-        whole = Boxes(
-            np.full(1, np.inf), domain.lower[None], domain.upper[None], none, none, floor, ceiling,
-            np.zeros(1, dtype=np.intp), scores, none, np.full(1, np.inf),
-        )  # fmt: skip
-        found = self._bounds_of(whole, self.cutoff(self._best.value)).boxes
-        return Root(self.adopt(self.settle([found], self.cutoff(self._best.value))))
-
-    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
-        found = best_start(self._question, self._rng, clock, boxes.middle)
-        self._best = max(self._best, found, key=lambda one: one.value)
+    def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
+        """See `Objective`."""
+        found = best_start(self.question, None, clock, boxes.middle)
+        return max(best, found, key=lambda one: one.value)
 
 
 def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:

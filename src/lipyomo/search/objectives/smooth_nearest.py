@@ -1,4 +1,4 @@
-"""The pipeline of distances of smooth and mixed networks: boxes, and how near they come.
+"""Distances of smooth and mixed networks: boxes, and how near they come.
 
 On a box the value has an affine function above it, so that it reaches zero only in a half-space.
 How near that comes to the centre within the box is a lower bound of the distance; it is off by the
@@ -15,18 +15,17 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.problems.domains import Box
-from lipyomo.search.engine.protocol import Incumbent, Recipe, Root, Tell
+from lipyomo.search.engine.protocol import Incumbent, Tell
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.halfspace import nearest, steps_of
 from lipyomo.search.objectives.nearest import NearestQuestion, confirmed, met
-from lipyomo.search.objectives.smooth import SmoothPipeline, bounded
+from lipyomo.search.objectives.smooth import Value, bounded
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.bundled import Task
 
 
-class SmoothNearestPipeline(SmoothPipeline):
-    """Searches the least distance at which ``c . f`` is positive.
+class Distance(Value):
+    """Minus the least distance at which ``c . f`` is positive.
 
     Parameters
     ----------
@@ -37,89 +36,93 @@ class SmoothNearestPipeline(SmoothPipeline):
     """
 
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
-        self._nearest = question
         reach = question.around.reach(question.most)
         whole = Box(reach.low, reach.high)  # the rest is what distances are for
-        super().__init__(Question(question.network, question.row, whole, params=question.params))
-        self._best = start or Incumbent()
+        self._value = Question(question.network, question.row, whole, params=question.params)
+        super().__init__(self._value)
+        self.question, self._start = question, start or Incumbent()
 
-    def recipe(self) -> Recipe[Boxes, Task]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(SmoothNearestPipeline, self._nearest)
+    def cutoff(self, value: float) -> float:
+        """See `Objective`."""
+        return met(value, self.question)
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        tell(upper=-self._nearest.least, best=self._best)
-        if self._best.point is not None:
-            self._challenge(self._best.point)
-        return self._from_all()
+    def values(self, points: FloatArray) -> FloatArray:
+        """Those whose sign counts."""
+        return self._value.values(points)
 
-    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
-        """Nothing to do: boxes show where the points are."""
+    def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
+        """See `Objective`: towards the point that is known."""
+        point = self._start.point
+        return self._start if point is None else self.challenged(self._start, point)
 
-    def _met(self, value: float) -> float:
-        return met(value, self._nearest)
+    def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
+        """See `Objective`: boxes show where the points are."""
+        return best
 
-    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
+    def root(self, best: Incumbent, clock: Clock, tell: Tell) -> tuple[Boxes, float]:
+        """See `Objective`."""
+        tell(upper=-self.question.least)
+        return super().root(best, clock, tell)
+
+    def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """Boxes with minus the distances from which on their values may be positive."""
-        reach = self._nearest.around.reach(-cutoff)
+        reach = self.question.around.reach(-cutoff)
         low, high = np.maximum(boxes.low, reach.low), np.minimum(boxes.high, reach.high)
         near = np.asarray((low <= high).all(axis=1))
         low, high = np.where(near[:, None], (low, high), (boxes.low, boxes.high))
         some = replace(boxes, low=low, high=high, bounds=np.full(len(boxes), np.inf))
-        found = bounded(self._context, some, 0.0)
+        found = bounded(self.context, some, 0.0)
         bounds = np.minimum(-self._closest(found)[0], boxes.bounds)
-        bounds = np.minimum(bounds, -self._nearest.least)
+        bounds = np.minimum(bounds, -self.question.least)
         bounds = np.where(near & (found.top >= 0.0), bounds, cutoff)  # or else farther than that
         return replace(found, boxes=replace(found.boxes, bounds=bounds))
 
-    def _looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
+    def looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
         """The point from which on the nearest of the boxes may be positive."""
         distances, points = self._closest(found)
         first = int(distances.argmin())
         best = max(
             best, Incumbent(-float(distances[first]), points[first]), key=lambda one: one.value
         )
-        return best, np.abs(found.top - self._values(left.middle)) < 2.0 * found.fuzz
+        return best, np.abs(found.top - self.values(left.middle)) < 2.0 * found.fuzz
 
     def _closest(self, found: Bounded) -> tuple[FloatArray, FloatArray]:
         """Lower bounds (N,) of the distances at which the affine functions reach zero, and where.
 
         The functions' constants follow from their maxima over the boxes, rounded up.
         """
-        boxes, reach = found.boxes, self._nearest.around.reach(self._nearest.most)
+        boxes, reach = found.boxes, self.question.around.reach(self.question.most)
         sides = found.x * boxes.low, found.x * boxes.high
         sizes = np.maximum(*map(np.abs, sides)).sum(axis=1) + np.abs(found.top)
         error = gamma(2 * found.x.shape[1] + 4) * sizes
         with np.errstate(invalid="ignore"):  # infinite bounds say nothing
             constant = found.top - np.maximum(*sides).sum(axis=1) + error
-        centre = self._nearest.around.centre
+        centre = self.question.around.centre
         steps = steps_of((boxes.low, boxes.high), (found.x, constant), centre, reach.weights)
         distances, u = nearest(steps, reach.norm or "linf")
         points = centre + u * reach.sizes
         return distances, np.clip(points, boxes.low, boxes.high)
 
-    def _challenge(self, point: FloatArray) -> bool:
+    def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """Towards a point, and on to the nearest points at which linearised values are zero."""
-        around, before = self._nearest.around, self._best.value
-        step = point - around.centre
-        for _ in range(self._nearest.params.steps):
-            last, share = self._best.value, self._crossed(step)
+        around, step = self.question.around, point - self.question.around.centre
+        for _ in range(self.question.params.steps):
+            last, share = best.value, self._crossed(step)
             if share is None:
                 break
             point = around.inside((around.centre + share * step)[None])[0]
-            found = confirmed(self._nearest, point)
+            found = confirmed(self.question, point)
             if found is not None and found.value > last:
-                self._best = found
-            if not self._best.value > last * (1.0 - EQUAL):
+                best = found
+            if not best.value > last * (1.0 - EQUAL):
                 break
             step = self._linearised(point)
-        return self._best.value > before
+        return best
 
     def _linearised(self, point: FloatArray) -> FloatArray:
         """The least step from the centre to where the value is zero if it is affine."""
-        around, slope = self._nearest.around, self._question.gradients(point[None])
-        reach, value = around.reach(self._nearest.most), self._values(point[None])
+        around, slope = self.question.around, self._value.gradients(point[None])
+        reach, value = around.reach(self.question.most), self.values(point[None])
         box, affine = (reach.low[None], reach.high[None]), (slope, value - slope @ point)
         steps = steps_of(box, affine, around.centre, reach.weights)
         return np.asarray(nearest(steps, reach.norm or "linf")[1][0] * reach.sizes)
@@ -128,12 +131,10 @@ class SmoothNearestPipeline(SmoothPipeline):
         """A share of a step from the centre at which the value is zero, or hardly more."""
         from scipy.optimize import brentq
 
-        around = self._nearest.around
+        around = self.question.around
 
         def value(share: float) -> float:
-            return float(
-                self._question.values(around.inside((around.centre + share * step)[None]))[0]
-            )
+            return float(self.values(around.inside((around.centre + share * step)[None]))[0])
 
         for share in (1.0, 2.0):  # there, or beyond
             if value(share) > 0.0:

@@ -17,6 +17,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import chords, with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.norm import Norm
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
 
@@ -89,7 +90,7 @@ def test_wide_roots_tell_semidefinite_bounds_before_chords() -> None:
         if isinstance(upper := news.get("upper"), float):
             told.append(upper)
 
-    Pipeline(Question(problem)).root(Clock(), tell)
+    Pipeline(Norm(Question(problem))).root(Clock(), tell)
     context = Context.of(Question(problem))
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     by_chords = with_chords(context, bounded(context, whole, -math.inf).boxes, Clock(), 0.0)

@@ -15,6 +15,7 @@ from lipyomo.networks.network import Curve, Layer
 from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.search.spaces.boxes.context import Question
+from lipyomo.search.spaces.boxes.norm import Norm
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
 from samples import steepest
 
@@ -287,7 +288,7 @@ def test_children_and_what_is_fathomed_cover_their_boxes(norm):
     rng = np.random.default_rng(13)
     network = smooth_network(rng, (2, 5, 4, 2), ["tanh", "elu", "selu"], mixed=0.2)
     problem = LipschitzProblem(network, Box(-1, 1, 2), norm, output_norm="linf").reduced.problem
-    pipeline = Pipeline(Question(problem))
+    pipeline = Pipeline(Norm(Question(problem)))
     nodes = pipeline.root(Clock(), lambda **_: None).outcome.children
     for _ in range(6):
         task = pipeline.plan(nodes, travels=False)

@@ -7,8 +7,8 @@ earlier holds for what is attained later, which is no less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,14 +17,13 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets
-from lipyomo.search.engine.protocol import Incumbent, Outcome, Pulse, Recipe, Root, Tell
+from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.boxes.ascent import projected_ascents
 from lipyomo.search.spaces.boxes.bound import Bounded, under
-from lipyomo.search.spaces.boxes.boxes import Boxes, bundles, joined
-from lipyomo.search.spaces.boxes.bundled import BundlePipeline, Task
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.params import Params
+from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import Slopes, along, growth, jacobians
 
@@ -42,42 +41,25 @@ class EntriesQuestion:
     tolerance : ndarray, shape (p, k)
     enough : float
         Excess that does not matter.
-    params : Params
     """
 
     problem: LipschitzProblem
     rows: FloatArray
     tolerance: FloatArray
     enough: float
-    params: Params = field(default_factory=Params)
-
-    @property
-    def context(self) -> Context:
-        """Each functional with each direction."""
-        d, *_, m = self.problem.tangent_network.sizes
-        targets = Targets.of(self.rows, m, d, "l1")
-        return Context.of(Question(self.problem, params=self.params), targets=targets)
 
 
-@dataclass(frozen=True, eq=False)
-class EntriesTask(Task):
-    """Boxes to split, and what is attained of all entries' negatives and entries, (2, p, k)."""
-
-    attained: FloatArray = field(default_factory=lambda: np.zeros((2, 0, 0)))
-
-
-class EntriesPipeline(BundlePipeline):
-    """Searches the largest excess of all entries.
+class Entries(Objective):
+    """The largest excess of all entries.
 
     Parameters
     ----------
     question : EntriesQuestion
     attained : ndarray, shape (2, p, k), optional
-        What is known of the entries' negatives and of the entries; finite.
+        What is known of the entries' negatives and of the entries; finite.  It is what is `known`.
     look : callable, optional
         From a point (d,) to what is known to be attained after a look at it, or None if the point
         does not count.  Needed at home.
-    seed : int, optional
     """
 
     def __init__(
@@ -85,41 +67,27 @@ class EntriesPipeline(BundlePipeline):
         question: EntriesQuestion,
         attained: FloatArray | None = None,
         look: Callable[[FloatArray], FloatArray | None] | None = None,
-        seed: int = 0,
     ) -> None:
-        super().__init__(question.context)
-        self._question, self._look = question, look
-        self._attained = np.zeros((2, 0, 0)) if attained is None else attained
-        self._rng = np.random.default_rng(seed)
+        d, *_, m = question.problem.tangent_network.sizes
+        targets = Targets.of(question.rows, m, d, "l1")  # each functional with each direction
+        super().__init__(question, Context.of(Question(question.problem), targets=targets))
+        self.known, self._look = attained, look
 
-    def recipe(self) -> Recipe[Boxes, Task]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(EntriesPipeline, self._question)
-
-    def _met(self, value: float) -> float:
-        return self._question.enough
-
-    def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return EntriesTask(tuple(nodes), self._best, attained=self._attained)
-
-    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        assert isinstance(task, EntriesTask)
-        self._attained = task.attained
-        return super().process(task, clock, pulse)
+    def cutoff(self, value: float) -> float:
+        """See `Objective`."""
+        return float(self.question.enough)
 
     def _known_of(self, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
         """What is attained of the entries that boxes are for, and their tolerances; (N,) each."""
         columns = np.abs(boxes.v_low).argmax(axis=1)
         rises = boxes.v_low[np.arange(len(boxes)), columns] > 0
         place = boxes.rows, columns
-        return self._attained[(rises.astype(np.intp), *place)], self._question.tolerance[place]
+        return self.known[(rises.astype(np.intp), *place)], self.question.tolerance[place]
 
-    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
-        """See `BundlePipeline`; functions and cutoffs are those of the entries as they are."""
+    def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
+        """See `Objective`; functions and cutoffs are those of the entries as they are."""
         attained, tolerance = self._known_of(boxes)
-        context, plain = self._context, replace(boxes, bounds=np.full(len(boxes), np.inf))
+        context, plain = self.context, replace(boxes, bounds=np.full(len(boxes), np.inf))
         known = relaxed(context, plain, (boxes.v_low, boxes.v_high))
         errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
         above = collapsed(known, context.rows[boxes.rows], errors)
@@ -128,49 +96,27 @@ class EntriesPipeline(BundlePipeline):
         excess += gamma(0) * np.where(np.isfinite(excess), np.abs(excess), 0.0)  # empty: -inf
         return replace(found, boxes=replace(found.boxes, bounds=np.minimum(excess, boxes.bounds)))
 
-    # -- the search --------------------------------------------------------------------------------
-
-    def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        context = self._context
-        self._first_look(clock)
-        self._best = Incumbent(0.0, context.domain.center)
-        tell(best=self._best)
-        whole, found = Boxes.whole(context), []
-        cutoff = self.cutoff(0.0)
-        for at in range(0, len(whole), context.chunk):
-            part = whole.take(slice(at, at + context.chunk))
-            found.append(part if clock.expired else self._bounds_of(part, cutoff).boxes)
-        return Root(self.adopt(self.settle(bundles(joined(found), context.bundle), cutoff)))
-
-    def adopt(self, outcome: Outcome[Boxes]) -> Outcome[Boxes]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        best = outcome.best
-        if best is not None and best.point is not None and best.value > 0.0:
-            self._challenge(best.point)
-        return replace(outcome, best=self._best)
-
     # -- points ------------------------------------------------------------------------------------
 
-    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
-        self._ascend(boxes.middle, boxes, clock)
-
-    def _first_look(self, clock: Clock) -> None:
-        """Ascents of every entry, and of its negative, from the best points of a sample."""
-        context, params = self._context, self._context.params
-        points = context.domain.sample(self._rng, context.samples // 8)
+    def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
+        """See `Objective`: ascents of every entry, and of its negative."""
+        context, params, ends = self.context, self.context.params, self.whole()
+        points = context.domain.sample(rng, context.samples // 8)
         values = jacobians(context, points, context.rows)
-        ends = Boxes.whole(context)
+        own = (values[:, ends.rows] * ends.v_low).sum(axis=2)
         each = int(np.clip(params.starts // len(ends), 1, params.again))
-        columns = np.abs(ends.v_low).argmax(axis=1)
-        signs = ends.v_low[np.arange(len(ends)), columns]
-        own = signs * values[:, ends.rows, columns]
         places = np.argsort(-own, axis=0)[:each].T.reshape(-1)
         self._ascend(points[places], ends.take(np.repeat(np.arange(len(ends)), each)), clock)
+        return Incumbent(0.0, context.domain.center)
+
+    def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
+        """See `Objective`."""
+        self._ascend(boxes.middle, boxes, clock)
+        return best
 
     def _ascend(self, points: FloatArray, boxes: Boxes, clock: Clock) -> None:
         """Ascend from points (N, d), each for the entry of its box, and take what is found."""
-        context = self._context
+        context = self.context
 
         def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
             at = self._slopes_at(x, boxes)
@@ -182,38 +128,41 @@ class EntriesPipeline(BundlePipeline):
         for _ in range(len(boxes)):
             excess = self._excess(values, boxes)
             best = int(excess.argmax())
-            if not excess[best] > self._question.enough / 2.0 or clock.expired:
+            if not excess[best] > self.question.enough / 2.0 or clock.expired:
                 break
-            self._challenge(found[best])
+            self.challenged(Incumbent(), found[best])
             values[best] = -np.inf
 
     def _slopes_at(self, points: FloatArray, boxes: Boxes) -> Slopes:
-        return along(self._context, points, self._context.rows[boxes.rows], boxes.v_low)
+        return along(self.context, points, self.context.rows[boxes.rows], boxes.v_low)
 
     def _excess(self, values: FloatArray, boxes: Boxes) -> FloatArray:
         attained, tolerance = self._known_of(boxes)
         return np.asarray((values - attained) / tolerance)
 
-    def _looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
-        """See `BundlePipeline`."""
+    def looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
+        """See `Objective`."""
         points = np.where(np.isnan(found.points), left.middle, found.points)
-        points = self._context.domain.drawn_in(points)
+        points = self.context.domain.drawn_in(points)
         excess = self._excess(self._slopes_at(points, left).values, left)
         top = int(excess.argmax())
-        if excess[top] > max(best.value, self._question.enough / 2.0):
+        if excess[top] > max(best.value, self.question.enough / 2.0):
             best = Incumbent(float(excess[top]), points[top])
         _, tolerance = self._known_of(left)
         return best, left.bounds - excess < 2.0 * found.fuzz / tolerance
 
-    def _values(self, points: FloatArray) -> FloatArray:
-        raise NotImplementedError
+    def values(self, points: FloatArray) -> FloatArray:
+        """See `Objective`: the largest excess of any entry."""
+        entries = jacobians(self.context, points, self.context.rows)
+        over = np.stack([-entries, entries], axis=1) - self.known
+        return np.asarray((over / self.question.tolerance).max(axis=(1, 2, 3)))
 
-    def _challenge(self, point: FloatArray) -> bool:
-        """See `BundlePipeline`: whether more of some entry is attained at a point."""
+    def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """See `Objective`: an excess that is attained is none; the incumbent stays."""
         assert self._look is not None
-        for x in self._context.domain.pulled_in(point):
+        for x in self.context.domain.pulled_in(point):
             found = self._look(x)
             if found is not None:
-                before, self._attained = self._attained, found
-                return bool((found > before).any())
-        return False
+                self.known = found
+                break
+        return best

@@ -1,131 +1,102 @@
-"""The pipeline of smooth and mixed networks: what the engine asks, answered by the steps."""
+"""The search of boxes, whatever is maximised there: what the engine asks, answered by the steps.
+
+A node is a bundle of boxes; all bounds are proved, so that settling it is a comparison.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lipyomo.base.arrays import FloatArray, keep_memory
+from lipyomo.base.arrays import keep_memory
 from lipyomo.base.clock import Clock
-from lipyomo.primal.regions.witness import make_witness
-from lipyomo.search.engine.protocol import Incumbent, Outcome, Recipe, Root, Tell
-from lipyomo.search.spaces.boxes.ascent import ascended
-from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
-from lipyomo.search.spaces.boxes.boxes import Boxes, bundles, joined
-from lipyomo.search.spaces.boxes.bundled import BundlePipeline, Task
-from lipyomo.search.spaces.boxes.chords import with_chords
-from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.ranges import (
-    global_slopes,
-    semidefinite_bounds,
-    semidefinite_root,
-    slopes_on,
+from lipyomo.search.engine.protocol import (
+    NODES,
+    Arrays,
+    Incumbent,
+    Outcome,
+    Pulse,
+    Recipe,
+    Root,
+    Tell,
 )
-from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.values import slopes_at
+from lipyomo.search.engine.protocol import Pipeline as Searching
+from lipyomo.search.spaces.boxes.boxes import NAMES, Boxes, bundles, joined
+from lipyomo.search.spaces.boxes.cut import cut
+from lipyomo.search.spaces.boxes.objective import Objective
+from lipyomo.search.spaces.boxes.split import split
+
+STUCK = "stuck"
+"""The counter of boxes that float64 numbers are too coarse to split, or to bound any better."""
 
 
-class Pipeline(BundlePipeline):
-    """Searches one problem.
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Boxes to split.
+
+    Attributes
+    ----------
+    bundles : tuple of Boxes
+    best : Incumbent
+    floor : float
+        No box with a bound up to it can be told from one that float64 numbers cannot close.
+    known : object
+        What else the objective has to know.
+    """
+
+    bundles: tuple[Boxes, ...]
+    best: Incumbent
+    floor: float
+    known: Any
+
+
+class Pipeline(Searching[Boxes, Task]):
+    """Splits and cuts bundles of boxes.
 
     Parameters
     ----------
-    question : Question
+    objective : Objective
     seed : int, optional
     """
 
-    def __init__(self, question: Question, seed: int = 0) -> None:
+    def __init__(self, objective: Objective, seed: int = 0) -> None:
         keep_memory()
-        super().__init__(Context.of(question, featured=True))
-        featured = self._context.features is not None
-        self._plain = Context.of(question) if featured else self._context
+        self._objective, self._context = objective, objective.context
         self._rng = np.random.default_rng(seed)
+        self._best, self._floor = Incumbent(), -math.inf
+        self._effort, self._turn = 0.0, 1.0
 
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(Pipeline, self._context.question)
-
-    def _met(self, value: float) -> float:
-        return self._context.cutoff(value)
-
-    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
-        return bounded(self._context, boxes, cutoff)
-
-    def _values(self, points: FloatArray) -> FloatArray:
-        return slopes_at(self._context, points).values
-
-    # -- the search --------------------------------------------------------------------------------
+        return Recipe(Pipeline, self._objective)
 
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        context = self._context
-        first = clock.part()
-        points = self._plain.domain.sample(self._rng, context.samples)
-        self._look(points if context.features is None else context.features.of(points), first)
+        objective = self._objective
+        self._best = objective.first(self._rng, clock)
         tell(best=self._best)
-        if not context.domain.is_bounded:
-            bounds = semidefinite_bounds(
-                context, global_slopes(context), clock, report=lambda upper: tell(upper=upper)
-            )
-            return Root(Outcome(closed=max(0.0, float(bounds.max())), best=self._best))
-        whole = self._bounded(Boxes.whole(context), clock)
-        tell(upper=max(whole.bound, 0.0))
-        cutoff = self.cutoff(self._best.value)
-        if whole.bound > cutoff:  # deep networks of few inputs need it as much as wide ones
-            whole = self._lowered(whole, clock.part(), tell)
-        keep = whole.bounds > cutoff
-        closed = max(0.0, float(whole.bounds[~keep].max(initial=0.0)))
-        nodes = bundles(whole.take(keep), context.bundle)
+        whole, closed = objective.root(self._best, clock, tell)
+        keep = whole.bounds > self.cutoff(self._best.value)
+        closed = max(closed, float(whole.bounds[~keep].max(initial=-math.inf)))
+        nodes = bundles(whole.take(keep), self._context.bundle)
         return Root(Outcome(nodes, closed=closed, best=self._best))
 
-    def _bounded(self, whole: Boxes, clock: Clock) -> Boxes:
-        """The root's boxes with bounds; twice, since the first look decides signs.
+    def cutoff(self, value: float) -> float:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return max(self._objective.cutoff(value), self._floor)
 
-        What there is no time for keeps its infinite bound.
-        """
-        context, found = self._context, []
-        decides = 8 * context.inputs**2 <= context.params.bundle_bytes
-        for at in range(0, len(whole), context.chunk):
-            part = whole.take(slice(at, at + context.chunk))
-            if at == 0 or not clock.expired:
-                part = bounded(context, part, -math.inf, decide=decides).boxes
-            if not clock.expired:
-                part = bounded(context, part, -math.inf).boxes
-            found.append(part)
-        return joined(found)
+    def together(self, node: Boxes) -> int:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        return max(1, 4 * self._context.bundle // len(node))
 
-    def _lowered(self, whole: Boxes, clock: Clock, tell: Tell) -> Boxes:
-        """The root's boxes with semidefinite bounds, and by chords, where these are less.
-
-        Semidefinite bounds begin: on wide domains their first steps, of a hundredth of a second,
-        are below what chords end with after many.
-        """
-        context, targets = self._context, self._context.targets
-        first, cutoff = whole.take(slice(0, 1)), self.cutoff(self._best.value)
-        layers = relaxed(context, first, (first.v_low, first.v_high)).layers
-
-        def report(upper: float) -> None:
-            tell(upper=max(upper, 0.0))
-
-        def together(boxes: Boxes) -> FloatArray:  # a target may have several boxes
-            return np.asarray(boxes.bounds.reshape(-1, targets.count).max(axis=0))
-
-        def lowest(boxes: Boxes, bounds: FloatArray) -> Boxes:
-            known = boxes.bounds.reshape(-1, targets.count)
-            return replace(boxes, bounds=np.minimum(known, bounds).reshape(-1))
-
-        root = semidefinite_root(self._plain, slopes_on(layers), together(whole))
-        on_cube = targets.input_norm == "linf" and not context.euclidean
-        if self._plain.inputs >= context.params.wide and on_cube:
-            within = clock.part()
-            root = root.begun(cutoff, within, report)
-            whole = with_chords(context, lowest(whole, root.upper), within, cutoff)
-            root = root.with_known(together(whole))
-            report(root.value)
-        return lowest(whole, root.run(cutoff, clock, report).upper)
+    def nbytes(self, node: Boxes) -> tuple[int, int]:
+        """See `lipyomo.search.engine.protocol.Pipeline`; every bundle counts as a full one."""
+        return max(len(node), self._context.bundle) * node.nbytes, 0
 
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`.
@@ -133,50 +104,104 @@ class Pipeline(BundlePipeline):
         The worst box is looked at more closely: where it cannot be closed, the upper end will not
         be below that, and nothing else has to be.
         """
-        cutoff = self.cutoff(self._best.value)
-        worst = max(nodes, key=lambda node: node.bound)
+        objective, worst = self._objective, max(nodes, key=lambda node: node.bound)
         first = worst.take(np.array([worst.bounds.argmax()]))
-        self._floor = max(self._floor, least_bound(self._context, first, cutoff))
-        return super().plan(nodes, travels)
+        self._floor = max(self._floor, objective.floor(first, self.cutoff(self._best.value)))
+        return Task(tuple(nodes), self._best, self._floor, objective.known)
 
-    # -- points ------------------------------------------------------------------------------------
-
-    def _ascend_from(self, boxes: Boxes, clock: Clock) -> None:
-        self._look(boxes.middle, clock)
-
-    def _look(self, points: FloatArray, clock: Clock) -> None:
-        """Ascend from the best of some points, and take what is found."""
-        context = self._context
-        values = self._values(points)
-        starts = points[np.argsort(-values)[: context.params.starts]]
-        found, values = ascended(context, starts, clock)
-        if context.features is not None:
-            best = self._near(found[np.argsort(-values)[: context.params.tries]])
-            found, values = ascended(self._plain, best, clock)
-        for k in np.argsort(-values)[: context.params.tries].tolist():
-            if not values[k] > self._best.value or self._challenge(found[k]):
+    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        context, objective, best = self._context, self._objective, task.best
+        objective.known, met = task.known, objective.cutoff(best.value)
+        cutoff, proved = max(met, task.floor), task.best
+        boxes = joined(task.bundles)
+        kept: list[Boxes] = []
+        rest: list[Boxes] = []
+        closed, stuck = -math.inf, int(task.floor > met)
+        size = max(1, context.chunk // 2)
+        for at in range(0, len(boxes), size):
+            if clock.expired:
+                rest.append(boxes.take(slice(at, len(boxes))))
                 break
+            children, unsplit = split(context, boxes.take(slice(at, at + size)))
+            found = objective.bounded(children, cutoff)
+            bounds = found.boxes.bounds
+            stuck += len(unsplit)
+            done = bounds <= cutoff
+            closed = max(closed, unsplit.bound, float(bounds[done].max(initial=-math.inf)))
+            keep = np.flatnonzero(~done)
+            if keep.size:
+                closed = max(closed, cutoff)  # what is cut off
+                some = found.take(keep)
+                left = cut(some)
+                empty, proved = objective.examined(left, proved, clock)
+                if empty.any():
+                    some, left = some.take(np.flatnonzero(~empty)), left.take(~empty)
+                if not len(left):
+                    continue
+                best, hopeless = objective.looked(some, left, best)
+                stuck += int(hopeless.sum())
+                closed = max(closed, left.take(hopeless).bound)
+                kept.append(left.take(~hopeless))
+            pulse()
+        return Outcome(
+            bundles(joined(kept), context.bundle) if kept else (),
+            returned=bundles(joined(rest), context.bundle) if rest else (),
+            closed=closed,
+            best=proved if proved.value > task.best.value else best,
+            counters={NODES: len(boxes) - sum(map(len, rest)), STUCK: stuck},
+        )
 
-    def _given(self, point: FloatArray) -> FloatArray:
-        return point if self._context.features is None else self._near(point[None])[0]
+    def adopt(self, outcome: Outcome[Boxes]) -> Outcome[Boxes]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        best = outcome.best
+        if best is not None and best.point is not None and best.value > self._best.value:
+            self._best = self._objective.challenged(self._best, best.point)
+        return replace(outcome, best=self._best)
 
-    def _near(self, features: FloatArray) -> FloatArray:
-        """Points (N, d) of the domain for features (N, r)."""
-        assert self._context.features is not None
-        return self._plain.domain.drawn_in(self._context.features.near(features))
+    def settle(self, nodes: Sequence[Boxes], cutoff: float) -> Outcome[Boxes]:
+        """See `lipyomo.search.engine.protocol.Pipeline`: all bounds are proved."""
+        closed, left = -math.inf, []
+        for node in nodes:
+            done = node.bounds <= cutoff
+            closed = max(closed, float(node.bounds[done].max(initial=-math.inf)))
+            if not done.all():
+                left.append(node.take(~done) if done.any() else node)
+        return Outcome(returned=tuple(left), closed=closed)
 
-    def _challenge(self, x: FloatArray) -> bool:
-        """Whether the norm that is proved to be attained at `x` is the best so far."""
-        problem = self._context.question.problem
-        if not problem.network.smooth or problem.domain.is_box:
-            near = [x]
-        else:  # faces are not made of float64 points
-            near = problem.domain.pulled_in(x)
-        for y in near:
-            found = make_witness(problem, y)
-            if found is not None:
-                if found.value <= self._best.value:
-                    return False
-                self._best = Incumbent(found.value, y)
-                return True
-        return False
+    def improve(self, effort: float, seeds: Sequence[Boxes], clock: Clock) -> Incumbent | None:
+        """See `lipyomo.search.engine.protocol.Pipeline`.
+
+        Ascents begin at the middles of the best boxes, more rarely the longer the search lasts.
+        """
+        self._effort += effort
+        if self._effort >= self._turn and seeds:
+            self._turn = max(self._turn, self._effort) * self._context.params.pause
+            first = joined(seeds)
+            order = np.argsort(-first.bounds, kind="stable")[: self._context.params.again]
+            self._best = self._objective.improved(self._best, first.take(order), clock)
+        return self._best
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def encode(self, nodes: Sequence[Boxes]) -> Arrays:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        whole = joined(nodes) if nodes else Boxes.whole(self._context).take(slice(0, 0))
+        point = self._best.point
+        return {f"boxes.{name}": array for name, array in whole.encode().items()} | {
+            "sizes": np.array([len(node) for node in nodes], dtype=np.int64),
+            "best": np.zeros((0, self._context.inputs)) if point is None else point[None],
+            "course": np.array([self._effort, self._turn, self._floor]),
+        }
+
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in NAMES})
+        ends = np.cumsum(arrays["sizes"]).tolist()
+        nodes = tuple(
+            whole.take(slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)
+        )
+        self._effort, self._turn, self._floor = arrays["course"].tolist()
+        for point in arrays["best"]:
+            self._best = self._objective.challenged(self._best, point)
+        return Outcome(nodes, best=self._best)

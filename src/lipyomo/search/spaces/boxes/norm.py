@@ -1,0 +1,173 @@
+"""The norm of the Jacobian, on boxes: the constants of smooth and mixed networks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.primal.regions.witness import make_witness
+from lipyomo.search.engine.protocol import Incumbent, Tell
+from lipyomo.search.spaces.boxes.ascent import ascended
+from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
+from lipyomo.search.spaces.boxes.boxes import Boxes, joined
+from lipyomo.search.spaces.boxes.chords import with_chords
+from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.objective import Objective
+from lipyomo.search.spaces.boxes.ranges import (
+    global_slopes,
+    semidefinite_bounds,
+    semidefinite_root,
+    slopes_on,
+)
+from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.values import slopes_at
+
+
+class Norm(Objective):
+    """The Jacobian's norm.
+
+    Parameters
+    ----------
+    question : Question
+    """
+
+    least = 0.0
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question, Context.of(question, featured=True))
+        featured = self.context.features is not None
+        self._plain = Context.of(question) if featured else self.context
+
+    def cutoff(self, value: float) -> float:
+        """See `Objective`."""
+        return self.context.cutoff(value)
+
+    def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
+        """See `Objective`."""
+        return bounded(self.context, boxes, cutoff)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """See `Objective`."""
+        return slopes_at(self.context, points).values
+
+    # -- the root ----------------------------------------------------------------------------------
+
+    def root(self, best: Incumbent, clock: Clock, tell: Tell) -> tuple[Boxes, float]:
+        """See `Objective`."""
+        context = self.context
+        if not context.domain.is_bounded:
+            bounds = semidefinite_bounds(
+                context, global_slopes(context), clock, report=lambda upper: tell(upper=upper)
+            )
+            return self.whole().take(slice(0, 0)), max(0.0, float(bounds.max()))
+        whole, cutoff = self._bounded(self.whole(), clock), self.cutoff(best.value)
+        tell(upper=max(whole.bound, 0.0))
+        if whole.bound > cutoff:  # deep networks of few inputs need it as much as wide ones
+            whole = self._lowered(whole, cutoff, clock.part(), tell)
+        return whole, 0.0
+
+    def _bounded(self, whole: Boxes, clock: Clock) -> Boxes:
+        """The root's boxes with bounds; twice, since the first look decides signs.
+
+        What there is no time for keeps its infinite bound.
+        """
+        context, found = self.context, []
+        decides = 8 * context.inputs**2 <= context.params.bundle_bytes
+        for at in range(0, len(whole), context.chunk):
+            part = whole.take(slice(at, at + context.chunk))
+            if at == 0 or not clock.expired:
+                part = bounded(context, part, -math.inf, decide=decides).boxes
+            if not clock.expired:
+                part = bounded(context, part, -math.inf).boxes
+            found.append(part)
+        return joined(found)
+
+    def _lowered(self, whole: Boxes, cutoff: float, clock: Clock, tell: Tell) -> Boxes:
+        """The root's boxes with semidefinite bounds, and by chords, where these are less.
+
+        Semidefinite bounds begin: on wide domains their first steps, of a hundredth of a second,
+        are below what chords end with after many.
+        """
+        context, targets = self.context, self.context.targets
+        first = whole.take(slice(0, 1))
+        layers = relaxed(context, first, (first.v_low, first.v_high)).layers
+
+        def report(upper: float) -> None:
+            tell(upper=max(upper, 0.0))
+
+        def together(boxes: Boxes) -> FloatArray:  # a target may have several boxes
+            return np.asarray(boxes.bounds.reshape(-1, targets.count).max(axis=0))
+
+        def lowest(boxes: Boxes, bounds: FloatArray) -> Boxes:
+            known = boxes.bounds.reshape(-1, targets.count)
+            return replace(boxes, bounds=np.minimum(known, bounds).reshape(-1))
+
+        root = semidefinite_root(self._plain, slopes_on(layers), together(whole))
+        on_cube = targets.input_norm == "linf" and not context.euclidean
+        if self._plain.inputs >= context.params.wide and on_cube:
+            within = clock.part()
+            root = root.begun(cutoff, within, report)
+            whole = with_chords(context, lowest(whole, root.upper), within, cutoff)
+            root = root.with_known(together(whole))
+            report(root.value)
+        return lowest(whole, root.run(cutoff, clock, report).upper)
+
+    def floor(self, box: Boxes, cutoff: float) -> float:
+        """See `Objective`."""
+        return least_bound(self.context, box, cutoff)
+
+    # -- points ------------------------------------------------------------------------------------
+
+    def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
+        """See `Objective`."""
+        context, within = self.context, clock.part()
+        points = self._plain.domain.sample(rng, context.samples)
+        if context.features is not None:
+            points = context.features.of(points)
+        return self._ascended(Incumbent(), points, within)
+
+    def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
+        """See `Objective`."""
+        return self._ascended(best, boxes.middle, clock)
+
+    def _ascended(self, best: Incumbent, points: FloatArray, clock: Clock) -> Incumbent:
+        """Ascend from the best of some points, and take what is found."""
+        context = self.context
+        values = self.values(points)
+        starts = points[np.argsort(-values)[: context.params.starts]]
+        found, values = ascended(context, starts, clock)
+        if context.features is not None:
+            ends = self._near(found[np.argsort(-values)[: context.params.tries]])
+            found, values = ascended(self._plain, ends, clock)
+        for k in np.argsort(-values)[: context.params.tries].tolist():
+            if not values[k] > best.value:
+                break
+            after = self.challenged(best, found[k])
+            if after is not best:
+                return after
+        return best
+
+    def given(self, point: FloatArray) -> FloatArray:
+        """See `Objective`."""
+        return point if self.context.features is None else self._near(point[None])[0]
+
+    def _near(self, features: FloatArray) -> FloatArray:
+        """Points (N, d) of the domain for features (N, r)."""
+        assert self.context.features is not None
+        return self._plain.domain.drawn_in(self.context.features.near(features))
+
+    def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """See `Objective`."""
+        problem = self.context.question.problem
+        near = [point]
+        if problem.network.smooth and not problem.domain.is_box:
+            near = problem.domain.pulled_in(point)  # faces are not made of float64 points
+        for y in near:
+            found = make_witness(problem, y)
+            if found is not None:
+                return Incumbent(found.value, y) if found.value > best.value else best
+        return best
