@@ -13,17 +13,16 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.relaxations.linear.kinds import each_kind
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import Above
+from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.relax import Relaxation, relaxed
+from lipyomo.search.spaces.boxes.relax import relaxed
 
 
 class Value(Objective):
@@ -77,27 +76,10 @@ class Value(Objective):
 def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     """Boxes with bounds of the value, and what these owe to each input and phase."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
-    return under(known, collapsed(known), np.full(len(boxes), cutoff))
-
-
-def collapsed(known: Relaxation) -> Above:
-    """The value as one affine function above it, on boxes; rounding is paid for as in `relax.py`.
-
-    Layer by layer, ``a . sigma(z) <= s . z + over`` unit by unit, and z is affine in the layer
-    before.
-    """
-    context, layers, count = known.context, known.layers, len(known.boxes)
-    network, unit = context.question.problem.network, context.unit
-    a = np.repeat(network.head.dense_weight, count, axis=0)
-    shift = float(network.head.bias[0])
-    constant, fuzz = np.full(count, shift), np.full(count, unit * abs(shift))
-    gaps: list[tuple[FloatArray, FloatArray]] = []
-    for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
-        low, none = np.minimum(layer.low, layer.high), np.zeros_like(a)
-        s, under, over = each_kind(stage.kinds, "lines", a, none, low, layer.high)
-        constant += (over + s * stage.bias).sum(axis=1)
-        fuzz += unit * (np.abs(over) + np.abs(under) + np.abs(s) * layer.reach).sum(axis=1)
-        gaps.append((over - under, none))
-        a = s @ stage.weight
-    fuzz = (fuzz + unit * np.abs(constant)) * (1.0 + unit)
-    return Above(a, np.zeros_like(a), constant + fuzz, fuzz, gaps[::-1])
+    head, count = context.question.problem.network.head, len(boxes)
+    weights, shift = np.repeat(head.dense_weight, count, axis=0), float(head.bias[0])
+    above = collapsed(known, np.zeros_like(weights), None, weights)
+    fuzz = context.unit * (np.abs(above.constant) + abs(shift))
+    constant = above.constant + shift + fuzz
+    above = replace(above, constant=constant, fuzz=above.fuzz + fuzz)
+    return under(known, above, np.full(count, cutoff))

@@ -1,8 +1,8 @@
 """The objective as one affine function above it: collapsed backwards as a whole.
 
 For a functional the objective is ``w . t`` of the last layer, w the functional's row of the last
-weights.  Layer by layer, a sum ``a . h + b . t`` over the units is bounded by one over the layer
-before: with t = sigma'(z) u as in `relax.py`, and any m and r,
+weights; of values it is ``w . h``.  Layer by layer, a sum ``a . h + b . t`` over the units is
+bounded by one over the layer before: with t = sigma'(z) u as in `relax.py`, and any m and r,
 
     a sigma(z) + b t = (a sigma + b m sigma')(z) + b r u - b m r + b (sigma' - r)(u - m).
 
@@ -55,8 +55,13 @@ class Above:
     gaps: list[tuple[FloatArray, FloatArray]]
 
 
-def collapsed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Above:
-    """The objective ``rows . t`` on boxes.
+def collapsed(
+    known: Relaxation,
+    rows: FloatArray,
+    errors: FloatArray | None,
+    weights: FloatArray | None = None,
+) -> Above:
+    """The objective ``rows . t + weights . h`` on boxes, of the last layer.
 
     Parameters
     ----------
@@ -65,10 +70,12 @@ def collapsed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) ->
     rows : ndarray, shape (N, n_L)
     errors : ndarray, shape (N, n_L), optional
         What the rows may be off by.
+    weights : ndarray, shape (N, n_L), optional
+        By default zeros.
     """
     context, layers = known.context, known.layers
     unit, b = context.unit, rows
-    a = np.zeros_like(rows)
+    a = np.zeros_like(rows) if weights is None else weights
     constant, fuzz = np.zeros(len(rows)), np.zeros(len(rows))
     gaps: list[tuple[FloatArray, FloatArray]] = []
     if errors is not None:
@@ -82,7 +89,7 @@ def collapsed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) ->
         side = _side(layer, b, *worst)
         c, rate = b * (layer.tangent - side * ur), layer.rate + side * np.sign(b) * rr
         low = np.minimum(layer.low, layer.high)
-        if layer is last:  # a = 0: its lines are known
+        if layer is last and weights is None:  # a = 0: its lines are known
             bend, middle, radius = layer.bend
             s, middle, radius = c * bend, c * middle, np.abs(c) * radius
             under, over = middle - radius, middle + radius
