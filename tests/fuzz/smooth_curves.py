@@ -381,4 +381,49 @@ def swish(beta: float) -> Curve:
     return Curve("swish", (Piece(formula, limits=(0.0, 1.0)),), parameters=(("beta", beta),))
 
 
+def _exp(z: arb) -> Jet:
+    e = z.exp()
+    return e, e, e
+
+
+def _log(z: arb) -> Jet:
+    if not z > 0:
+        return NOTHING
+    return z.log(), 1 / z, -1 / (z * z)
+
+
+EXP = Curve("exp", (Piece(_exp, monotone=True),))
+LOG = Curve("log", (Piece(_log, monotone=True),))
+NOTHING = (arb.nan(), arb.nan(), arb.nan())
+
+
+@cache
+def power(exponent: float) -> Curve:
+    """``z**exponent`` for a multiple of a half; no numbers where it is not defined."""
+    whole = exponent > 0 and exponent == int(exponent)
+
+    def raised(z: arb, p: float) -> arb:
+        if p == int(p):
+            size = arb(1)
+            for _ in range(abs(int(p))):
+                size = size * z
+            return size if p >= 0 else 1 / size
+        return (z.log() * arb(p)).exp()
+
+    def formula(z: arb) -> Jet:
+        if not whole and not z > 0 and not (z < 0 and exponent == int(exponent)):
+            return NOTHING
+        if exponent == 2.0:  # products of a ball about zero with itself reach below it
+            least = arb(0) if z.contains(arb(0)) else min(z.lower() ** 2, z.upper() ** 2)
+            value = hull(least, z.lower() * z.lower(), z.upper() * z.upper())
+            return value, 2 * z, arb(2)
+        p = exponent
+        first = p * raised(z, p - 1) if p != 1 else arb(1)
+        return raised(z, p), first, p * (p - 1) * raised(z, p - 2)
+
+    name, given = "power", (("exponent", exponent),)
+    monotone = not whole
+    return Curve(name, (Piece(formula, monotone=monotone),), parameters=given)
+
+
 ctx.prec = max(ctx.prec, 128)

@@ -30,7 +30,7 @@ from smooth_curves import (
 from smooth_oracle import CurvedLayer
 
 from lipyomo import Layer, Network
-from lipyomo.networks.activations import activation
+from lipyomo.networks.activations import Activation, Exp, Log, Power, activation
 from lipyomo.networks.network import Curve as PackageCurve
 
 SMOOTH = (
@@ -249,6 +249,13 @@ def network_of(layers: Drawn, name: str) -> Network:
     return Network([layer_of(layer) for layer in layers], name)
 
 
+def kind_of(curve: Curve) -> Activation:
+    """The same activation as the package has it."""
+    made = {"exp": Exp, "log": Log, "power": Power}.get(curve.name)
+    parameters = dict(curve.parameters)
+    return activation(curve.name, **parameters) if made is None else made(**parameters)
+
+
 def layer_of(layer: CurvedLayer) -> Layer:
     """The same layer as the package has it."""
     left, right = np.ones(len(layer.bias)), np.ones(len(layer.bias))
@@ -259,7 +266,7 @@ def layer_of(layer: CurvedLayer) -> Layer:
         else:
             left[k], right[k] = curve.slopes
     curves = tuple(
-        PackageCurve(activation(curve.name, **dict(curve.parameters)), np.array(units))
+        PackageCurve(kind_of(curve), np.array(units))
         for curve, units in kinds.items()
     )
     return Layer(layer.weight, layer.bias, left, right, curves)

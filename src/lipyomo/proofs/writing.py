@@ -138,7 +138,7 @@ def check_units(network: Network) -> None:
             name = curve.activation.name
             if isinstance(curve.activation, Confined | Unbounded):
                 raise ProofError(
-                    f"proofs do not know units of '{name}', of which products and quotients are "
+                    f"proofs do not know units of '{curve.activation.true.name}', of which products and quotients are "
                     "made.  Remedy: leave the proof out"
                 )
             try:

@@ -365,8 +365,8 @@ class Confined(Activation):
         return np.clip(np.asarray(z, dtype=np.float64), self.low, self.high)
 
     def _derivative(self, order: int, z: FloatArray) -> FloatArray:
-        """A derivative; outside of the interval that at its nearer end."""
-        return super()._derivative(order, self._shared(z))
+        """A derivative of the function itself, wherever it is asked for."""
+        return self.of._derivative(order, z)
 
     def _range(
         self, order: int, low: FloatArray, high: FloatArray

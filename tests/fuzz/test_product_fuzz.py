@@ -1,0 +1,34 @@
+"""A few networks of products a family against the oracle in Arb."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from fuzz_families import draw
+from fuzz_judge import faults
+from product_networks import PRODUCTS
+
+import lipyomo
+from lipyomo.base.errors import MethodError, ProblemError
+from lipyomo.methods import get_method, methods
+
+
+@pytest.mark.parametrize("family", PRODUCTS)
+def test_no_promise_is_broken(family: str) -> None:
+    judged = 0
+    for seed in range(4):
+        try:
+            sample = draw(family, seed)
+        except ProblemError as refused:
+            assert "range" in str(refused)  # noqa: PT017
+            continue
+        truth = sample.oracle.constant()
+        for method in methods():
+            if get_method(method).refusal(sample.problem) is not None:
+                continue
+            with suppress(MethodError):
+                result = lipyomo.solve(sample.problem, method, time_limit=1.0)
+                assert not faults(result, truth), (str(sample), method, result, truth)
+                judged += 1
+    assert judged >= 4
