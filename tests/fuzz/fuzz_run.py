@@ -169,7 +169,9 @@ def next_in_turn(names: list[str], turn: int, sample: Sample) -> tuple[list[str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", nargs="*", default=[*FAMILIES, *DIRECTED, *CURVED, *PRODUCTS, *HEADS])
+    parser.add_argument(
+        "--families", nargs="*", default=[*FAMILIES, *DIRECTED, *CURVED, *PRODUCTS, *HEADS]
+    )
     parser.add_argument("--count", type=int, default=20, help="seeds a family")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--methods", nargs="*", default=["auto"], help="METHOD or mip:SOLVER")

@@ -119,5 +119,3 @@ def small_box(rng: Rng, d: int) -> tuple[np.ndarray, np.ndarray]:
     if d > 1 and rng.random() < 0.2:
         high[0] = low[0]
     return low, high
-
-

@@ -265,8 +265,5 @@ def layer_of(layer: CurvedLayer) -> Layer:
             kinds.setdefault(curve, []).append(k)
         else:
             left[k], right[k] = curve.slopes
-    curves = tuple(
-        PackageCurve(kind_of(curve), np.array(units))
-        for curve, units in kinds.items()
-    )
+    curves = tuple(PackageCurve(kind_of(curve), np.array(units)) for curve, units in kinds.items())
     return Layer(layer.weight, layer.bias, left, right, curves)

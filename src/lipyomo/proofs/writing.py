@@ -138,8 +138,8 @@ def check_units(network: Network) -> None:
             name = curve.activation.name
             if isinstance(curve.activation, Confined | Unbounded):
                 raise ProofError(
-                    f"proofs do not know units of '{curve.activation.true.name}', of which products and quotients are "
-                    "made.  Remedy: leave the proof out"
+                    f"proofs do not know units of '{curve.activation.true.name}', of which "
+                    "products and quotients are made.  Remedy: leave the proof out"
                 )
             try:
                 parameters_of(name)
