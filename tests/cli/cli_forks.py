@@ -7,6 +7,7 @@ its own standard streams, folder, limits and signals, as a shell would start it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -137,7 +138,6 @@ def _serve(address: str) -> None:
             import_module(name)
         except ModuleNotFoundError:  # an extra that is not installed
             continue
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as place:
         place.bind(address)
         place.listen(16)
@@ -148,9 +148,11 @@ def _serve(address: str) -> None:
             line, _ = place.accept()
             if os.fork() == 0:
                 place.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 os._exit(_attend(line))
             line.close()
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:  # those that have ended
+                    continue
 
 
 def _attend(line: socket.socket) -> int:
