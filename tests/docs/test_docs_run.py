@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 from doc_blocks import Block, read_blocks, read_commands
 
+from lipyomo.cli.main import main
 from lipyomo.cli.tables import markdown
 from lipyomo.formats.onnx.lower import registry as lowerings
 from lipyomo.methods import registry
@@ -88,14 +90,14 @@ def test_no_line_of_code_is_wider_than_the_page(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_page_runs(page: Path, folder: Path) -> None:
+def test_page_runs(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Run the blocks of a page in order, in one folder and one Python namespace."""
     names: dict[str, Any] = {"__name__": "__page__"}
     for block in read_blocks(page):
         if block.language == "python":
             _run_python(block, names)
         elif block.language == "console":
-            _run_commands(block, folder)
+            _run_commands(block, folder, capsys)
         elif block.language == "toml":
             tomllib.loads(block.text)
         elif block.language == "json":
@@ -116,30 +118,48 @@ def _run_python(block: Block, names: dict[str, Any]) -> None:
     assert runner.failures == 0, "".join(said)
 
 
-def _run_commands(block: Block, folder: Path) -> None:
+def _run_commands(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in read_commands(block):
         parts = [part.strip() for part in command.text.replace("\\\n", " ").split("&&")]
         kept = " && ".join(part for part in parts if not part.startswith(NOT_HERE))
         if not kept:
             continue
-        done = subprocess.run(
-            ["bash", "-c", kept],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env={
-                **os.environ,
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            },
-        )
+        plain = kept.startswith(OWN) and not set(kept) & set("|&;<>$*`")
+        here = plain and block.page.name != "README.md"
+        code, out, err = _called(kept, capsys) if here else _started(kept, folder)
         where = f"{name(block.page)}:{block.line}: {kept}"
-        assert done.returncode in (0, 2), f"{where}\n{done.stderr}"
-        assert "Traceback" not in done.stderr, f"{where}\n{done.stderr}"
+        assert code in (0, 2), f"{where}\n{err}"
+        assert "Traceback" not in err, f"{where}\n{err}"
         if command.expected.strip():
-            printed = done.stdout or done.stderr  # progress lines on stderr come by the clock
+            printed = out or err  # progress lines on stderr come by the clock
             matched = doctest.OutputChecker().check_output(command.expected + "\n", printed, FLAGS)
-            assert matched, f"{where}\nprinted:\n{done.stdout}{done.stderr}"
+            assert matched, f"{where}\nprinted:\n{out}{err}"
+
+
+OWN = "python -m lipyomo "
+
+
+def _called(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Run the command line in this process, which has imported what it needs."""
+    capsys.readouterr()
+    code = main(shlex.split(command.removeprefix(OWN)))
+    return code, *capsys.readouterr()
+
+
+def _started(command: str, folder: Path) -> tuple[int, str, str]:
+    """Run a command of the shell."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_install_commands_are_not_the_only_ones() -> None:
