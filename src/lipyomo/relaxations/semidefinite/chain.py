@@ -148,6 +148,10 @@ class Point:
     tau: float
     value: float
 
+    def shape(self, chain: Chain) -> FloatArray | None:
+        """Proportions of zeta; None for a Euclidean ball, in which all are equal."""
+        return None if chain.euclidean else self.zeta / self.tau
+
 
 @dataclass(frozen=True, eq=False)
 class Chain:
@@ -275,16 +279,17 @@ class Chain:
             found.append(forward @ found[-1] @ forward.T + noise)
         return found
 
-    def slopes(self, point: Point) -> FloatArray:
-        """Derivatives (N,) of the log-determinant by lambda alone, without a Hessian."""
+    def slopes(self, point: Point) -> tuple[FloatArray, FloatArray]:
+        """Derivatives (d,), (N,) of the log-determinant by zeta and lambda, without a Hessian."""
         found, before = np.empty(self.units), inverse(point.slack)
+        by_zeta = before.diagonal()
         for step, span, (lower, scaled) in zip(self.steps, self.spans, point.factors, strict=True):
             passed, noise = solved(lower, scaled), inverse(lower)
             left = passed - step.open_rows
             found[span] = ((passed @ before) * left).sum(axis=1) + noise.diagonal()
             forward = step.forward(passed)
             before = forward @ before @ forward.T + step.spread(step.spread(noise).T)
-        return found
+        return by_zeta, found
 
     def derivatives(self, point: Point) -> tuple[FloatArray, FloatArray]:
         """Derivatives of the log-determinant by (zeta, lambda); zeta is one number if Euclidean.

@@ -34,6 +34,8 @@ _TURN = 10
 """Quasi-Newton steps by whose gain together it is decided whether more of them pay."""
 _GAIN = 0.3
 """Times mu that each of these is to gain."""
+_SCALES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
+"""Of multipliers of a ball of functionals that are tried for one of them, which needs less."""
 _MOST = 200
 """Steps: only numbers that do not converge take so many."""
 
@@ -84,9 +86,24 @@ class ChainDescent:
     seconds: float = 0.0
 
     @classmethod
-    def begun(cls, chain: Chain, tolerance: float = 1e-3) -> ChainDescent:
-        """A descent before its first step, from closed forms."""
+    def begun(
+        cls, chain: Chain, tolerance: float = 1e-3, known: Point | None = None
+    ) -> ChainDescent:
+        """A descent before its first step, from closed forms.
+
+        Parameters
+        ----------
+        chain : Chain
+        tolerance : float, optional
+        known : Point, optional
+            Of the same layers before other functionals: its multipliers, scaled, are tried too.
+        """
         point = start(chain)
+        if known is not None:
+            shape = known.zeta / known.tau
+            tried = [chain.at(scale * known.lam, None, shape) for scale in _SCALES]
+            ends = [point, *tried]
+            point = min((p for p in ends if p is not None), key=lambda p: p.value, default=None)
         if point is None:
             return cls(chain, None, None, done=True)
         mu = _FIRST * 0.25 * point.value**2 / chain.inputs
@@ -97,6 +114,11 @@ class ChainDescent:
     def value(self) -> float:
         """The least bound so far, in floating point."""
         return np.inf if self.best is None else self.best.value
+
+    @property
+    def approaching(self) -> bool:
+        """Whether the next step is a quasi-Newton step."""
+        return self.memory is not None
 
     def lowered(
         self, target: float = 0.0, stop: Callable[[ChainDescent], bool] | None = None
@@ -112,16 +134,21 @@ class ChainDescent:
         return now
 
     def _approached(self, memory: Memory) -> ChainDescent:
-        """A quasi-Newton step in the logarithms of the multipliers; proportions of zeta stay."""
+        """A quasi-Newton step in the logarithms of the multipliers and of zeta's proportions."""
         assert self.point is not None
         point, mu = self.point, self.mu
-        slopes = -mu * point.lam * (self.chain.slopes(point) - self.prices)
+        by_zeta, by_lam = self.chain.slopes(point)
+        slopes = -mu * point.lam * (by_lam - self.prices)
+        split = 0 if self.chain.euclidean else self.chain.inputs
+        slopes = np.concatenate([point.zeta[:split] * (1.0 - mu * by_zeta[:split]), slopes])
         memory = memory.at(slopes)
         direction, length = memory.direction(slopes)
         decrement, before, least = -float(slopes @ direction), self._merit(point), 1e-2 * length
-        shape = point.zeta / point.tau
         while length > least:
-            found = self.chain.at(point.lam * np.exp(length * direction), mu, shape)
+            factors, shape = np.exp(length * direction), point.zeta / point.tau
+            if split:
+                shape = shape * factors[:split] / (shape @ factors[:split])
+            found = self.chain.at(point.lam * factors[split:], mu, shape)
             if found is not None and self._merit(found) <= before - 0.1 * length * decrement:
                 break
             length *= 0.5

@@ -30,13 +30,17 @@ from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
 from lipyomo.relaxations.semidefinite.root import root_cost
 
-_CHEAPER = 4.0
+_CHEAPER = 2.0
 """Times that a step must be cheaper than with one matrix: that one knows products of pairs, and its
 multipliers serve the tree."""
 _LONG = 1.0
 """Seconds that one matrix is predicted to take at least: below, nothing is worth a choice."""
 _LAYERS = 3
 """Layers with open units from which on a network is deep."""
+_BELOW = 0.9
+"""Share of the next target's bound down to which the largest one is lowered at a time."""
+_JOINT = 0.4
+"""Share of the time that is left that all functionals take together at most."""
 _PROOFS = 0.1
 """Share of the time that proofs on the way down take at most."""
 
@@ -55,6 +59,9 @@ class ChainBounds:
     upper : ndarray, shape (T,)
     step_cost, proof_cost : float
         Seconds of one quiet core that a Newton step and a proof are predicted to take.
+    together : ChainDescent, optional
+        Of the Euclidean ball of all functionals, where they are single targets: their multipliers
+        are a start for each.
     descents : mapping of int to ChainDescent
         Of targets that were lowered.
     finished : frozenset of int
@@ -70,6 +77,7 @@ class ChainBounds:
     upper: FloatArray
     step_cost: float
     proof_cost: float
+    together: ChainDescent | None = None
     descents: Mapping[int, ChainDescent] = field(default_factory=dict)
     finished: frozenset[int] = frozenset()
     stopped: bool = False
@@ -149,11 +157,41 @@ class ChainBounds:
             Whether the bounds in closed form are all that is wanted.
         """
         clock, report = clock or Clock(), report or (lambda value: None)
-        now = self
+        now = self if closed_only else self._together(clock, report)
         while not now.done and now.value > cutoff:
-            now = now._lowered(int(np.argmax(now.upper)), cutoff, clock, report, closed_only)
+            worst = int(np.argmax(now.upper))
+            if closed_only and worst in now.descents:
+                break
+            now = now._lowered(worst, cutoff, clock, report, closed_only)
             if now.stopped:
                 break
+        return now
+
+    def _together(self, clock: Clock, report: Callable[[float], object]) -> ChainBounds:
+        """With the first steps of all functionals together, where these are single targets.
+
+        The length of all their values is no less than that of each.
+        """
+        if self.targets.count < 2 or self.together is not None or self.descents:
+            return self
+        if not clock.fits(self.step_cost + self.proof_cost):
+            return self
+        given = self.layered
+        chain = Chain.of(given.layers, given.unit_maps, self.heads, given.euclidean)
+        part, now = clock.within(_JOINT * clock.left), self
+        descent, proof = ChainDescent.begun(chain), self.proof_cost * pace()
+        for stop in (lambda _: True, lambda d: not d.approaching or now._late(d, proof, part)):
+            descent = descent.lowered(stop=stop)
+            if descent.best is not None and descent.value < now.value:
+                found = proved_bound(given, descent.best.lam, descent.best.shape(chain))
+                now = now._with(np.full(self.upper.size, found), report)
+        return replace(now, together=descent)
+
+    def _with(self, found: FloatArray, report: Callable[[float], object]) -> ChainBounds:
+        """With proved bounds (T,), reported if they are lower."""
+        now = replace(self, upper=np.fmin(self.upper, found))
+        if now.value < self.value:
+            report(now.value)
         return now
 
     def _lowered(
@@ -175,22 +213,20 @@ class ChainBounds:
             if not layered.head.any():
                 return replace(self, finished=self.finished | {target})
             chain = Chain.of(layered.layers, layered.unit_maps, layered.head, layered.euclidean)
-            descent = ChainDescent.begun(chain)
+            known = None if self.together is None else self.together.best
+            descent = ChainDescent.begun(chain, known=known)
         others = float(np.delete(self.upper, target).max(initial=0.0))
-        aim = max(cutoff, others) * (1.0 - EXACT_TOLERANCE)
+        aim = max(cutoff, _BELOW * others) * (1.0 - EXACT_TOLERANCE)
         now, proved, took = self, np.inf, self.proof_cost * pace()
         while descent.best is not None:
             if descent.value < proved:
                 began = time.perf_counter()
-                shape = None if layered.euclidean else descent.best.zeta
+                shape = descent.best.shape(descent.chain)
                 found = proved_bound(layered, descent.best.lam, shape)
-                took = time.perf_counter() - began
-                proved = min(proved, found)
-                upper = now.upper.copy()
-                upper[target] = min(upper[target], proved)
-                before, now = now.value, replace(now, upper=upper)
-                if now.value < before:
-                    report(now.value)
+                took, proved = time.perf_counter() - began, min(proved, found)
+                own = np.full(now.upper.size, np.inf)
+                own[target] = found
+                now = now._with(own, report)
             if descent.done or closed_only or descent.value <= aim:
                 break
             if now._late(descent, took, clock):
@@ -198,7 +234,7 @@ class ChainBounds:
                 break
             enough = partial(_enough, now, took, time.perf_counter(), clock)
             descent = descent.lowered(aim, enough)
-        stuck = descent.done or closed_only or now.upper[target] > aim >= descent.value
+        stuck = descent.done or now.upper[target] > aim >= descent.value
         finished = now.finished | {target} if stuck or descent.best is None else now.finished
         return replace(now, descents={**now.descents, target: descent}, finished=finished)
 

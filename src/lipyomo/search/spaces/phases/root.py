@@ -114,6 +114,7 @@ def _descended(
     norm = context.problem.output_norm
     chain = chain_bounds(cascade.problem, cascade.bounds.phases, cascade.targets, cascade.upper)
     if chain is not None:  # quick, and a tree over so many units comes late
+        chain = chain.run(context.cutoff(points.best.value), clock, report, closed_only=True)
         search()
         chain = chain.run(context.cutoff(points.best.value), clock, report)
         cascade.tighten(chain.upper)
