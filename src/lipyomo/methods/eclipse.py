@@ -27,14 +27,13 @@ from lipyomo.problems.run import Run
 def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs.
 
-    Of deep networks only the signal of one layer at a time is kept, and majorants are carried from
-    the outputs to the inputs, too: the lower bound of both counts.
+    Of deep networks only the signal of one layer at a time is kept first, and majorants are carried
+    from the outputs to the inputs, too: the least bound counts.
     """
     product_bound(run)
     bounds = domain_bounds(run)
     if (chain := deep_bounds(run, bounds)) is not None:
         run.drop_upper(chain.run(clock=run.clock, closed_only=True).value)
-        return run.result()
     if not form_fits(run, bounds.phases):
         fall_back(run, bounds)
         return run.result(done=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, product
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, open_phases
 from lipyomo.problems.affine.signal import unit_maps_of
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.relaxations.linear.slopes import with_slopes
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
@@ -258,3 +260,69 @@ def test_a_limit_is_kept_and_the_bound_holds() -> None:
     assert clock.seconds < 5.0
     assert ended.stopped
     assert ended.value < np.inf
+
+
+def residual_network(seed: int, inputs: int, width: int, blocks: int) -> Network:
+    """A residual network: identity units carry the skips past each block's first layer."""
+    rng = np.random.default_rng(seed)
+    eye, zero, one = np.eye(width), np.zeros(width), np.ones(width)
+
+    def weight(n: int, k: int, gain: float) -> FloatArray:
+        return rng.standard_normal((n, k)) * gain / np.sqrt(k)
+
+    layers = [Layer(weight(width, inputs, 1.4), zero, 0.0, 1.0)]
+    left, right = np.concatenate([zero, one]), np.ones(2 * width)
+    for _ in range(blocks):
+        inner = np.vstack([weight(width, width, 1.4), eye])
+        layers.append(Layer(inner, np.zeros(2 * width), left, right))
+        layers.append(Layer(np.hstack([weight(width, width, 0.4), eye]), zero, 0.0, 1.0))
+    return Network([*layers, Layer(weight(3, width, 1.0), np.zeros(3))], "residual")
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_residual_networks_have_one_optimum_with_and_without_dead_units(norm: Norm) -> None:
+    """Rows of 1e-39, as training leaves them behind, neither stall the descent nor its proof."""
+    network = residual_network(0, 20, 6, 5)
+
+    def lowered(network: Network) -> float:
+        layered = layered_of(network, open_phases(network), norm)
+        best = ChainDescent.begun(chain_of(layered)).lowered().best
+        assert best is not None
+        return proved_bound(layered, best.lam, None if norm == "l2" else best.zeta)
+
+    bound = lowered(network)
+    reference = solve(LipschitzProblem(network, AllSpace(20), norm, "l2"), "lipsdp").upper
+    assert bound == pytest.approx(reference, rel=3e-3)
+    first, second, *rest = network.layers
+    rows = np.vstack([first.dense_weight, 1e-39 * first.dense_weight[:2]])
+    more = np.hstack([second.dense_weight, np.ones((second.units, 2))])
+    added = Layer(rows, np.zeros(len(rows)), 0.0, 1.0)
+    passed = Layer(more, second.bias, second.left, second.right)
+    assert lowered(Network([added, passed, *rest])) == pytest.approx(bound, rel=3e-3)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_deep_smooth_networks_have_ranges_of_slopes(norm: Norm) -> None:
+    rng = np.random.default_rng(0)
+    sizes = (3, *(5,) * 6, 2)
+    weights = [rng.standard_normal((n, k)) * 1.5 / np.sqrt(k) for k, n in pairwise(sizes)]
+    network = Network.from_arrays(
+        weights, [np.zeros(n) for n in sizes[1:]], activation="tanh", name="tanh"
+    )
+    problem = LipschitzProblem(network, Box(-0.5, 0.5, 3), norm, "l2")
+    bounds = preactivation_bounds(network, problem.domain)
+    sloped = problem.with_network(with_slopes(network, bounds))
+    targets = semidefinite_targets(sloped)
+    chain = ChainBounds.of(sloped, bounds.phases, targets, np.full(targets.count, np.inf))
+    assert chain is not None
+    upper = chain.run().value
+    points = rng.uniform(-0.5, 0.5, (500, 3))
+    corners = np.array(list(product((-1.0, 1.0), repeat=3)))
+    for point in points:
+        jacobian = network.jacobian_at(point)
+        size = np.linalg.norm(jacobian, 2)
+        if norm == "linf":
+            size = np.linalg.norm(corners @ jacobian.T, axis=1).max()
+        assert size <= upper
+    least = min(upper, solve(problem, "naive").upper)
+    assert least == pytest.approx(solve(problem, "lipsdp").upper, rel=5e-3)

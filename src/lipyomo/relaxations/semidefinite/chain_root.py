@@ -180,7 +180,11 @@ class ChainBounds:
         chain = Chain.of(given.layers, given.unit_maps, self.heads, given.euclidean)
         part, now = clock.within(_JOINT * clock.left), self
         descent, proof = ChainDescent.begun(chain), self.proof_cost * pace()
-        for stop in (lambda _: True, lambda d: not d.approaching or now._late(d, proof, part)):
+
+        def enough(descent: ChainDescent) -> bool:
+            return not descent.approaching or part.expired or self._late(descent, proof, clock)
+
+        for stop in (lambda _: True, enough):
             descent = descent.lowered(stop=stop)
             if descent.best is not None and descent.value < now.value:
                 found = proved_bound(given, descent.best.lam, descent.best.shape(chain))

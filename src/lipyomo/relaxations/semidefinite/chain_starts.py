@@ -33,18 +33,22 @@ def proportions(chain: Chain) -> FloatArray:
     return np.asarray(sizes / sizes.sum())
 
 
-def forwards(chain: Chain, share: float = 0.5) -> FloatArray | None:
+def forwards(chain: Chain, shares: tuple[float, ...] = SHARES) -> FloatArray | None:
     """Multipliers (N,) from the inputs to the outputs; None where numbers overflow.
+
+    Of a few shares of the largest ones that keep the matrix definite, each layer takes the one that
+    looks best from the next layer: with the smallest sums of the rows of its Gram matrix.
 
     Parameters
     ----------
     chain : Chain
-    share : float, optional
-        Of the largest multipliers that keep the matrix definite.
+    shares : tuple of float, optional
+        Those that are tried.
     """
     signal = np.diag(1.0 / proportions(chain))
     found = []
-    for step in chain.steps:
+    ahead = [*(step.open_rows for step in chain.steps[1:]), chain.head]
+    for step, near in zip(chain.steps, ahead, strict=True):
         seen = step.open_rows @ signal
         block = seen @ step.open_rows.T
         sums = np.abs(block).sum(axis=1)
@@ -55,13 +59,22 @@ def forwards(chain: Chain, share: float = 0.5) -> FloatArray | None:
         scaled = root[:, None] * block * root
         top = float(np.linalg.eigvalsh(scaled)[-1])
         shape, scaled, root = shape / top, scaled / top, root / np.sqrt(top)
-        forward, passed = step.all_passed(), 2.0 * np.sqrt(share) * root
-        joint = 0.5 * (forward @ seen.T) * passed
-        joint[step.units, np.arange(step.count)] += step.change / passed
-        rest = np.eye(step.count) - share * scaled
-        signal = joint @ np.linalg.solve(rest, joint.T) + forward @ signal @ forward.T
-        signal = 0.5 * (signal + signal.T)
-        found.append(4.0 * share * shape)
+        forward = step.all_passed()
+        own, passed = forward @ signal @ forward.T, 0.5 * (forward @ seen.T)
+        best, least = None, np.inf
+        for share in shares:
+            factor = 2.0 * np.sqrt(share) * root
+            joint = passed * factor
+            joint[step.units, np.arange(step.count)] += step.change / factor
+            rest = np.eye(step.count) - share * scaled
+            after = own + joint @ np.linalg.solve(rest, joint.T)
+            size = float(np.abs(near @ after @ near.T).sum(axis=1).max())
+            if size < least:
+                best, least = (4.0 * share * shape, 0.5 * (after + after.T)), size
+        if best is None:
+            return None
+        found.append(best[0])
+        signal = best[1]
     lam = np.concatenate(found)
     end = float(np.linalg.eigvalsh(chain.head @ signal @ chain.head.T)[-1])
     return lam * (0.25 * end) if 0.0 < end < OVERFLOW else None
@@ -130,9 +143,7 @@ def start(chain: Chain) -> Point | None:
             return None
         return chain.at(lam, None, shape)
 
-    points = [at(forwards(chain)), at(backwards(chain))]
-    best = min((p for p in points if p is not None), key=lambda p: p.value, default=None)
-    if best is not None:
-        again = at(backwards(chain, chain.sizes(best)))
-        best = again if again is not None and again.value < best.value else best
-    return best
+    given = [forwards(chain), forwards(chain, (0.5,)), backwards(chain)]
+    points = [point for point in map(at, given) if point is not None]
+    points += [p for p in (at(backwards(chain, chain.sizes(q))) for q in points) if p is not None]
+    return min(points, key=lambda p: p.value, default=None)
