@@ -230,6 +230,8 @@ def test_former_orders_of_arguments_go_on_with_a_warning():
     with pytest.warns(DeprecationWarning, match="domain="):
         m.deep.build_formulation(NETWORK, m.x, Box(0, 1, 2))
     assert list(m.deep.region.box[0]) == [0.0, 0.0]
+    with pytest.raises(ProblemError, match="inputs= has no meaning with a built block"):
+        m.both.build_formulation(m.net, m.x)
     with pytest.raises(ProblemError, match=r"inputs=.*functional="):
         m.both.build_formulation(NETWORK, [0.5, 0.5])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -156,6 +157,32 @@ def test_reduced_space_has_neither_variables_nor_rows():
     m.x[0].setub(2.0)
     assert rebuild(m) >= 2
     assert m.nconstraints() == 2
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_derivatives_are_rebuilt_cloned_and_pickled(reduced):
+    network, x = smooth((2, 4, 3, 2)), np.array([1.5, -0.5])
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(["a", "b"], bounds=(-1, 1))
+    net = lipyomo.add_network(m, network, m.x, reduced_space=reduced)
+    entry = net.jacobian[1, "b"]
+    m.x["a"].setub(2.0)
+    assert rebuild(m) == 2
+    assert net.jacobian[1, "b"] is entry
+    for copy in (m, m.clone(), pickle.loads(pickle.dumps(m))):
+        block = copy.net.net
+        if reduced:
+            for variable, value in zip(copy.x.values(), x, strict=True):
+                variable.value = value
+        else:
+            for variable, value in zip(copy.x.values(), x, strict=True):
+                variable.value = value
+            for i, z in enumerate(network.preactivations(x)):
+                for k, variable in block.layer[i].preactivation.items():
+                    variable.value = z[k]
+            derivative(copy.net.row[1], network, x)
+        found = pyo.value(copy.net.jacobian[1, "b"])
+        assert found == pytest.approx(slopes_by_differences(network, x)[1, 1], abs=1e-7)
 
 
 # -- nonlinear programs ----------------------------------------------------------------------------

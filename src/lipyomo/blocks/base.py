@@ -186,7 +186,12 @@ class FormulationBlockData(BlockData):
         if len(arguments) != 2 or name not in ("functional", "direction"):
             return False
         network, second = arguments
-        if isinstance(network, BlockData) or "inputs" in options:
+        if isinstance(network, BlockData):
+            own = network.component("inputs")
+            behind = () if own is None else [getattr(v, "expr", v) for v in own.values()]
+            given = list(second.values()) if hasattr(second, "values") else [second]
+            return list(map(id, behind)) != list(map(id, given))
+        if "inputs" in options:
             return True
         items = list(second) if isinstance(second, list | tuple | np.ndarray) else [second]
         if all(isinstance(item, int | float | np.number) for item in items):

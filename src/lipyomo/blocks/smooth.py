@@ -23,7 +23,12 @@ from lipyomo.blocks.assemble import add_layers, add_variables, declared
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
 from lipyomo.blocks.formulations import UNIT_TIES
-from lipyomo.blocks.forward import ForwardBlockData, NetworkOptions, NetworkSource
+from lipyomo.blocks.forward import (
+    ForwardBlockData,
+    NetworkOptions,
+    NetworkSource,
+    need_bounded_slopes,
+)
 from lipyomo.blocks.inputs import InputBounds, variables_of
 from lipyomo.blocks.labels import NamedExpression
 from lipyomo.blocks.ranges import need_finite
@@ -32,7 +37,6 @@ from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
-from lipyomo.networks.activations import Unbounded
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear import preactivation_bounds
@@ -49,16 +53,6 @@ SmoothBounds: TypeAlias = (
     "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 )
 """How pre-activations are bounded, or their bounds: one pair (lower, upper) a hidden layer."""
-
-
-def _check_bounded(network: Network) -> None:
-    """Raise `ProblemError` where units have bounded slopes on some domain only."""
-    for kind in (curve.activation for layer in network.hidden for curve in layer.curves):
-        if isinstance(kind.true, Unbounded):
-            raise ProblemError(
-                f"units of {kind.true.name}, of which products and quotients of signals are made, "
-                "have no block yet.  Remedy: write them as constraints of your own"
-            )
 
 
 @formulation_block("SmoothNetworkBlock")
@@ -172,7 +166,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
         options = NetworkOptions(domain, input_bounds, scaling)
         net, inputs = self._taken(network, inputs, options)
-        _check_bounded(net)
+        need_bounded_slopes(net)
         variables = self._attach(net, inputs, outputs, options)
         self.formulation, self.segments = formulation, segments
         self.reduced_space = reduced_space
