@@ -15,7 +15,7 @@ import lipyomo
 from lipyomo import Curve, Layer, Network
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import GradientBlock, NetworkGreyBox, Scaling, SmoothNetworkBlock, rebuild
-from lipyomo.networks.activations import activation
+from lipyomo.networks.activations import Exp, activation
 from networks import random_network
 
 KINDS = {
@@ -294,3 +294,12 @@ def test_a_grey_box_leads_ipopt_to_a_stationary_point():
     assert (slope[x >= 1 - 1e-6] <= 1e-6).all()
     assert (slope[x <= -1 + 1e-6] >= -1e-6).all()
     assert least == pytest.approx(network.forward(x)[0])
+
+
+def test_units_that_are_right_on_some_domain_only_are_refused():
+    network = Network([Layer([[1.0]], [0.0], curves=[Curve(Exp(), [0])])])
+    m = pyo.ConcreteModel()
+    m.net = SmoothNetworkBlock()
+    for build in (m.net.build_formulation, NetworkGreyBox):
+        with pytest.raises(ProblemError, match="no block yet"):
+            build(network)
