@@ -121,9 +121,9 @@ def test_two_networks_differ_nowhere_more(page, designs):
         one, two = m.slope.gradient[j], m.copy_slope.gradient[j]
         return one.lb - two.ub, one.ub - two.lb
 
-    m.gap = pyo.Var(range(2), bounds=reach)
+    m.gap = pyo.Var(list(m.x), bounds=reach)
     m.gap_is = pyo.Constraint(
-        range(2), rule=lambda m, j: m.gap[j] == m.slope.gradient[j] - m.copy_slope.gradient[j]
+        list(m.x), rule=lambda m, j: m.gap[j] == m.slope.gradient[j] - m.copy_slope.gradient[j]
     )
     m.size = NormBlock()
     m.size.build_formulation(m.gap, "l1", sense="max")
