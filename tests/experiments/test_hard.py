@@ -34,6 +34,16 @@ def test_a_run_solves_the_question_that_is_asked(tmp_path):
     assert found.seconds > 0
 
 
+def test_no_run_but_the_first_compiles_what_it_imports(tmp_path):
+    asked = Question(he((3, 6, 2), 0), Box(-1.0, 1.0, 3), ("--functional", "1,-1"))
+    words, cache = asked.command(tmp_path), tmp_path / "bytecode"
+    run(words, ROOT / "src", 30.0, cache)
+    kept = {path: path.stat().st_mtime_ns for path in cache.rglob("lipyomo/**/*.pyc")}
+    assert kept
+    run(words, ROOT / "src", 30.0, cache)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
 def test_an_error_is_shown():
     with pytest.raises(RuntimeError, match="nosuch"):
         run(["nosuch.onnx", "--box", "0,1"], ROOT / "src", 1.0)
