@@ -150,6 +150,21 @@ def test_proved_bounds_hold_in_rational_arithmetic(
             assert at.value * (1 - 1e-9) <= bound <= at.value * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("decided", [0, 1, 2])
+def test_layers_without_open_units_are_passed_exactly(decided: int, norm: Norm) -> None:
+    network = mixed_network(6, (3, 5, 4, 4, 2))
+    phases = tuple(
+        np.full(phase.size, RIGHT, dtype=np.int8) if i == decided else phase
+        for i, phase in enumerate(open_phases(network))
+    )
+    chain = chain_of(layered_of(network, phases, norm))
+    best = ChainDescent.begun(chain).lowered().best
+    assert best is not None
+    bound = check_exactly(network, phases, norm, best.lam, best.shape(chain))
+    assert best.value * (1 - 1e-9) <= bound <= best.value * (1 + 1e-5)
+
+
 @pytest.mark.parametrize("scale", [1e-39, 1e-12, 3e7])
 def test_proved_bounds_hold_for_rows_of_all_sizes(scale: float) -> None:
     network = random_network(3, (3, 5, 4, 2))
@@ -246,6 +261,13 @@ def test_deep_networks_end_far_below_the_product_of_norms(norm: Norm) -> None:
     lower = solve(problem, "local_search", time_limit=1.0).lower
     assert 0.0 < lower < long < 0.9 * quick
     assert quick < 0.01 * naive
+
+
+def test_roots_of_searches_begin_with_chains() -> None:
+    """One matrix ends above the product of norms here, by orders of magnitude."""
+    problem = LipschitzProblem(random_network(0, (*(64,) * 21, 3)), AllSpace(64), "l2", "l2")
+    found = solve(problem, "bnb", time_limit=6.0)
+    assert 0.0 < found.lower < found.upper < 0.01 * solve(problem, "naive").upper
 
 
 def test_a_limit_is_kept_and_the_bound_holds() -> None:

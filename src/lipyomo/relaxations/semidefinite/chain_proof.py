@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, dense
-from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
+from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF, gamma
 from lipyomo.networks.network import Layer
 from lipyomo.problems.affine.signal import UnitMap
 from lipyomo.relaxations.semidefinite.chain import Step, eliminated
@@ -45,6 +45,8 @@ _SMALL, _LARGE = 1e-140, 1e140
 """Magnitudes of majorants within which products neither overflow nor vanish."""
 _STEEP = 1e20
 """Magnitude of weights above which nothing is proved, for the same reason."""
+_STRETCHED = 1e90
+"""Largest factor of a scaling with which that room suffices."""
 _VANISHED = 1e-100
 """Room for what vanished in the products of a scaled matrix."""
 
@@ -131,7 +133,7 @@ def _of_head(head: FloatArray, errors: FloatArray) -> FloatArray:
     # what is dominated by a diagonal is majorised by it
     spread = np.maximum(loose, loose.T).sum(axis=1) * (1.0 + gamma(2 * len(loose) + 8))
     found = _symmetric(found)
-    diagonal = found.diagonal() + spread
+    diagonal = found.diagonal() + (spread + UNDERFLOW)
     found[np.diag_indices_from(found)] = diagonal * (1.0 + 4.0 * UNIT_ROUNDOFF)
     return found
 
@@ -245,6 +247,8 @@ class _Joint:
         matrix *= self.scale[:, None]
         diagonal = matrix.diagonal()
         if not (np.isfinite(matrix).all() and diagonal.min() > 0.0):
+            return False
+        if self.scale.max() > _STRETCHED:
             return False
         trace = float(diagonal.sum())
         needed = self.distance + cholesky_slack(trace, size) + gamma(0) * float(diagonal.max())

@@ -23,6 +23,10 @@ from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.part import OutOfTimeError, Part
 
+_DEEP = 4.0
+"""Predicted seconds of the root's bound by one matrix from which on that of a chain comes first: a
+tree over so many units comes late.  Below, the multipliers of one matrix are wanted anyway."""
+
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
@@ -112,8 +116,11 @@ def _descended(
         cascade.run(("joint",))
         return _taken_over(context, node, cascade), None
     norm = context.problem.output_norm
-    chain = chain_bounds(cascade.problem, cascade.bounds.phases, cascade.targets, cascade.upper)
-    if chain is not None:  # quick, and a tree over so many units comes late
+    chain = None
+    if cost.full >= _DEEP:
+        given = cascade.problem, cascade.bounds.phases, cascade.targets, cascade.upper
+        chain = chain_bounds(*given)
+    if chain is not None:
         chain = chain.run(context.cutoff(points.best.value), clock, report, closed_only=True)
         search()
         chain = chain.run(context.cutoff(points.best.value), clock, report)
@@ -124,7 +131,8 @@ def _descended(
     )
     cutoff = context.cutoff(points.best.value)
     root = root.begun(cutoff, clock, report)
-    search()
+    if chain is None:
+        search()
     cutoff = context.cutoff(points.best.value)
     find = partial(_exclusive, bench, node)
     root = tighten_root(root, cascade, clock, report, cutoff, find)
