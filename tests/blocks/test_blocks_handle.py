@@ -285,6 +285,9 @@ def test_handles_live_in_the_model():
     assert rebuild(m) >= 2
     m.goal = pyo.Objective(expr=limit.value)
     assert best(m) <= 100.0
+    with pytest.raises((TypeError, ValueError)):
+        net.lipschitz_at_most("steep")
+    assert net.component("limit_2") is None
     with pytest.raises(LipyomoError):
         lipyomo.add_network(m, NETWORK, m.x, bounds="guess")
     assert m.component("net_3") is None

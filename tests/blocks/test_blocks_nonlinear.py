@@ -160,7 +160,7 @@ def test_reduced_space_has_neither_variables_nor_rows():
 
 
 @pytest.mark.parametrize("reduced", [False, True])
-def test_derivatives_are_rebuilt_cloned_and_pickled(reduced):
+def test_derivatives_are_rebuilt_written_cloned_and_pickled(reduced, tmp_path):
     network, x = smooth((2, 4, 3, 2)), np.array([1.5, -0.5])
     m = pyo.ConcreteModel()
     m.x = pyo.Var(["a", "b"], bounds=(-1, 1))
@@ -169,6 +169,11 @@ def test_derivatives_are_rebuilt_cloned_and_pickled(reduced):
     m.x["a"].setub(2.0)
     assert rebuild(m) == 2
     assert net.jacobian[1, "b"] is entry
+    m.goal = pyo.Objective(expr=net.y[0] + entry)
+    m.write(str(tmp_path / "model.nl"))
+    header = (tmp_path / "model.nl").read_text().splitlines()[1].split()
+    full = 2 + 2 * 7 + 2 + 4 + 7 + 2  # x, z and y, outputs, what arrives and leaves, gradient
+    assert int(header[0]) == (2 if reduced else full)
     for copy in (m, m.clone(), pickle.loads(pickle.dumps(m))):
         block = copy.net.net
         if reduced:

@@ -106,7 +106,11 @@ class NetworkBlockData(BlockData):
         name = _free_name(self, "limit")
         block = UpperLipschitzBlock(self.net, radius=radius, **(norms | options))
         self.add_component(name, block)
-        block.at_most = pyo.Constraint(expr=block.value <= limit)
+        try:
+            block.at_most = pyo.Constraint(expr=block.value <= limit)
+        except BaseException:
+            self.del_component(block)
+            raise
         return block
 
     def _row(self, key: Any) -> Any:
