@@ -72,7 +72,7 @@ def test_info_says_why_a_file_is_refused_and_where_to_cut(cli: Cli, tmp_path: Pa
     onnx = pytest.importorskip("onnx")
     nodes = [
         onnx.helper.make_node("Relu", ["x"], ["logits"]),
-        onnx.helper.make_node("Softmax", ["logits"], ["y"]),
+        onnx.helper.make_node("Hardmax", ["logits"], ["y"]),
     ]
     value = onnx.helper.make_tensor_value_info
     graph = onnx.helper.make_graph(nodes, "g", [value("x", 1, [1, 3])], [value("y", 1, None)])

@@ -252,26 +252,41 @@ def test_the_threshold_of_softplus_is_told() -> None:
         from_torch(nn.Sequential(nn.Linear(3, 2), nn.Softplus()))
 
 
+PRODUCTS = {
+    "function": (Body(torch.exp), (3,), "exp"),
+    "product": (Body(lambda x: x * x), (3,), "square"),
+    "softmax": (nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1)), None, "sigmoid"),
+    "norm": (nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4)), None, "square rsqrt"),
+    "norm of two": (nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)), None, "square rsqrt"),
+    "gate": (nn.Sequential(nn.Linear(3, 4), nn.GLU()), None, "sigmoid square"),
+    "lstm": (Recurrent(nn.LSTM), (4, 3), "sigmoid tanh square"),
+    "gru": (Recurrent(nn.GRU), (4, 3), "sigmoid tanh square"),
+    "rnn": (Recurrent(nn.RNN), (4, 3), "tanh"),
+    "norm of signals": (Body(lambda x: torch.linalg.norm(x, dim=1)), (3,), "square sqrt"),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS, ids=str)
+def test_products_of_signals(case: str) -> None:
+    module, shape, kinds = PRODUCTS[case]
+    network = from_torch(module, shape)
+    assert set(network.activations) == set(kinds.split())
+    x = torch.rand(20, *(shape or (3,)))
+    expected = module(x).detach().numpy()
+    found = network.forward(x.reshape(20, -1).numpy().astype(float))
+    np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-5)
+
+
 REFUSED = {
-    "function": (Body(torch.exp), (3,), "Exp"),
     "rounded": (Body(lambda x: torch.div(x, 2, rounding_mode="floor")), (3,), "Floor"),
-    "product": (Body(lambda x: x * x), (3,), "both factors"),
     "several": (Body(lambda x: (x, x + 1.0)), (3,), "2 outputs"),
     "divisor": (nn.AvgPool2d(2, divisor_override=3), (1, 4, 4), "disagree"),
-    "softmax": (nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1)), None, "Softmax"),
-    "norm": (nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)), None, "LayerNormalization"),
-    "gate": (nn.Sequential(nn.Linear(3, 4), nn.GLU()), None, "both factors"),
     "jump": (nn.Sequential(nn.Linear(3, 2), nn.Softplus(1.0, 3.0)), None, "jumps by 0.049"),
     "no-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), None, "input_shape"),
     "wrong-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), (2, 5, 5), "shape (2, 5, 5)"),
     "two-inputs": (TwoInputs(), (3,), "one input"),
     "rare-branch": (Branching(), (3,), "`return x if x.sum() > -1e6 else -x`"),
     "assert": (Asserting(True), (3,), "`assert (x > -1e6).all()`"),
-    "lstm": (Recurrent(nn.LSTM), (4, 3), "(LSTM)"),
-    "gru": (Recurrent(nn.GRU), (4, 3), "(GRU)"),
-    "rnn": (Recurrent(nn.RNN), (4, 3), "(RNN)"),
-    "group": (nn.GroupNorm(2, 4), (4, 3), "BatchNormalization"),
-    "norm of signals": (Body(lambda x: torch.linalg.norm(x, dim=1)), (3,), "ReduceL1"),
     "threshold": (nn.Threshold(0.5, 0.2), (3,), "Threshold ('') jumps by 0.3"),
     "hardshrink": (nn.Sequential(nn.Hardshrink()), (3,), "Hardshrink ('0') jumps by 0.5"),
     "mask": (Body(lambda x: x * (x > 0.5)), (3,), "jumps by 0.5 where"),

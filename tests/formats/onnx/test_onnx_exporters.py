@@ -88,7 +88,7 @@ def test_torch_exporters(case: str, dynamo: bool, free_batch: bool, tmp_path: Pa
 
 
 def test_sklearn_classifier_as_skl2onnx_writes_it() -> None:
-    """Cast, MatMul, Relu, Softmax, ArgMax, label lookup, ZipMap: the cut is before the Softmax."""
+    """Cast, MatMul, Relu, Softmax, ArgMax, label lookup, ZipMap: the cut is before the ArgMax."""
     rng = np.random.default_rng(0)
     nodes = [
         helper.make_node("Cast", ["x"], ["cast"], to=onnx.TensorProto.FLOAT),
@@ -123,8 +123,9 @@ def test_sklearn_classifier_as_skl2onnx_writes_it() -> None:
     proto = model(nodes, ["N", 4], constants, outputs=outputs, ml=1)
     proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     proto.graph.output[1].ClearField("type")
-    with pytest.raises(ImportRefused, match="--output-node add_result1"):
+    with pytest.raises(ImportRefused, match="--output-node probabilities"):
         from_model(proto)
+    assert from_model(proto, output="probabilities").activations == {"softplus": 3, "sigmoid": 3}
     assert from_model(proto, output="add_result1").sizes == (4, 5, 3)
 
 

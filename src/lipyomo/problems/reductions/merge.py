@@ -262,7 +262,7 @@ def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger
         spread[unit, place[leader]] = of_leader
         if of_own != 0:
             spread[unit, place[unit]] = of_own
-            left[unit] = right[unit] = 1.0
+        left[unit] = right[unit] = 1.0
     first, *rest = _after(sp.csr_array(spread), after)
     curves = layer.restricted(np.array(bent))
     few = Layer(layer.weight, layer.bias, left, right, curves).selected(np.array(kept))
