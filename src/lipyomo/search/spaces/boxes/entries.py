@@ -15,6 +15,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.system.memory import CACHED
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets
 from lipyomo.search.engine.protocol import Incumbent
@@ -24,8 +25,12 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.objective import Objective
+from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import Slopes, along, growth, jacobians
+
+TOGETHER = 4 * CACHED
+"""Bytes of boxes that are bounded at a time: more than for norms pay, batches have all entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,8 @@ class Entries(Objective):
     ) -> None:
         d, *_, m = question.problem.tangent_network.sizes
         targets = Targets.of(question.rows, m, d, "l1")  # each functional with each direction
-        super().__init__(question, Context.of(Question(question.problem), targets=targets))
+        asked = Question(question.problem, params=Params(chunk_bytes=TOGETHER))
+        super().__init__(question, Context.of(asked, targets=targets))
         self.known, self._look = attained, look
 
     def cutoff(self, value: float) -> float:
