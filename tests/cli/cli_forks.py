@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -90,7 +91,9 @@ class Forks:
         self._folder = tempfile.TemporaryDirectory()
         self._address = str(Path(self._folder.name, "asked"))
         self._server = subprocess.Popen(
-            [sys.executable, __file__, self._address], stdout=subprocess.PIPE
+            [sys.executable, __file__, self._address],
+            stdin=subprocess.PIPE,  # whose end, whatever it comes from, is the server's
+            stdout=subprocess.PIPE,
         )
         assert self._server.stdout is not None
         assert self._server.stdout.readline() == b"ready\n"
@@ -144,7 +147,7 @@ def _serve(address: str) -> None:
         threads = Path("/proc/self/task")
         assert not threads.is_dir() or len(list(threads.iterdir())) == 1
         print("ready", flush=True)
-        while True:
+        while not select.select([place, sys.stdin], [], [])[0].count(sys.stdin):
             line, _ = place.accept()
             if os.fork() == 0:
                 place.close()
@@ -164,6 +167,7 @@ def _attend(line: socket.socket) -> int:
         os.dup2(streams[0], 1)
         os.dup2(streams[1], 2)
         os.closerange(3, max(streams) + 1)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", closefd=False)
         sys.stderr = sys.__stderr__ = os.fdopen(
             2, "w", 1, "utf-8", "backslashreplace", closefd=False
