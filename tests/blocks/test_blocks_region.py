@@ -330,7 +330,6 @@ BAD_CALLS = {
     "lipschitz encoding None": lambda m: m.steep.build_formulation(
         NETWORK, inputs=m.x, encoding=None
     ),
-    "lipschitz sense": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, sense="min"),
     "lipschitz formulation": lambda m: m.steep.build_formulation(
         NETWORK, inputs=m.x, formulation="primal"
     ),
