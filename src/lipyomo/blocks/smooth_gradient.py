@@ -23,6 +23,8 @@ from lipyomo.blocks.curves import combination, kinds_of, need_no_kink, slope_of
 from lipyomo.blocks.labels import Labels, NamedExpression
 from lipyomo.blocks.switch import Triplets
 from lipyomo.networks.network import Layer, Network
+from lipyomo.relaxations.linear.interval import Switches
+from lipyomo.relaxations.linear.parts import parts_of
 from lipyomo.solvers.rows import Forms
 
 Ends = tuple[FloatArray, FloatArray]
@@ -63,11 +65,12 @@ def add_smooth_chain(
         ]
         ends = np.array(sides).T[0], np.array(sides).T[1]
     weights = [layer.dense_weight.T for layer in along.layers]
+    maps = [parts_of(layer).split.transposed for layer in along.layers]
     for i in reversed(range(len(base.network.hidden))):
-        forms, ends = forms.map(weights[i + 1]), _mapped(weights[i + 1], ends)
+        forms, ends = forms.map(weights[i + 1]), maps[i + 1].range(*ends)
         layer, given = base.network.hidden[i], base.layer[i].preactivation
         forms, ends = _passed(block.layer[i], layer, base.ranges[i], given, forms, ends)
-    forms, ends = forms.map(weights[0]), _mapped(weights[0], ends)
+    forms, ends = forms.map(weights[0]), maps[0].range(*ends)
     gradient = add_variables(block, "gradient", labels, *ends)
     add_equalities(block, "gradient_affine", labels, gradient, forms)
 
@@ -85,20 +88,6 @@ def _check_slopes(base: Any) -> None:
         )
 
 
-def _mapped(weight: FloatArray, ends: Ends) -> Ends:
-    """Interval arithmetic for a matrix, rounded outwards."""
-    plus, minus = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
-    low, high = ends
-    finite = np.isfinite(low).all() and np.isfinite(high).all()
-    if not finite:
-        n = weight.shape[0]
-        return np.full(n, -np.inf), np.full(n, np.inf)
-    slack = (
-        2.0**-50 * (weight.shape[1] + 2) * ((plus - minus) @ np.maximum(np.abs(low), np.abs(high)))
-    )
-    return plus @ low + minus @ high - slack, plus @ high + minus @ low + slack
-
-
 def _passed(
     block: Any, layer: Layer, ranges: Ends, z: Any, arriving: Forms, ends: Ends
 ) -> tuple[Forms, Ends]:
@@ -110,10 +99,7 @@ def _passed(
     t = add_variables(block, "arriving", moving, ends[0][moving], ends[1][moving])
     add_equalities(block, "arriving_affine", moving, t, arriving, moving)
     factors: dict[int, Any] = dict(zip(moving, t, strict=True))
-    corners = np.array([ends[0] * least, ends[0] * most, ends[1] * least, ends[1] * most])
-    corners = np.where(np.isnan(corners), 0.0, corners)
-    slack = 2.0**-50 * np.abs(corners).max(axis=0)
-    low, high = corners.min(axis=0) - slack, corners.max(axis=0) + slack
+    low, high = Switches(least, most).range(*ends)
     keys = curved.tolist()
     s = add_variables(block, "passed", keys, low[keys], high[keys])
     kinds = kinds_of(layer)
