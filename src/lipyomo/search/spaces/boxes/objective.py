@@ -39,6 +39,10 @@ class Objective(ABC):
         self.question, self.context = question, context
         self.known: Any = None
 
+    def told(self, known: Any) -> None:
+        """Take over what a task knows."""
+        self.known = known
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.question,)
 

@@ -112,7 +112,8 @@ class Pipeline(Searching[Boxes, Task]):
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         context, objective, best = self._context, self._objective, task.best
-        objective.known, met = task.known, objective.cutoff(best.value)
+        objective.told(task.known)
+        met = objective.cutoff(best.value)
         cutoff, proved = max(met, task.floor), task.best
         boxes = joined(task.bundles)
         kept: list[Boxes] = []
