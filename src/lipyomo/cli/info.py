@@ -60,8 +60,8 @@ def describe(
         If it is no ONNX file.
     """
     from lipyomo.formats.onnx import from_model
-    from lipyomo.formats.onnx.budget import limits, spending
     from lipyomo.formats.onnx.read import read_model
+    from lipyomo.networks.building.budget import limits, spending
 
     record: dict[str, Any] = {"path": str(path), "network": None, "refused": None, "notes": []}
     with spending(limits(time_limit, memory)):

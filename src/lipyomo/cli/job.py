@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         If anything about the input is wrong.
     """
     with importing():
-        from lipyomo.formats.onnx.budget import limits, spending
+        from lipyomo.networks.building.budget import limits, spending
 
         methods()
     _check_together(arguments)

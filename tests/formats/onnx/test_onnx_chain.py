@@ -11,10 +11,10 @@ from onnx import helper
 from onnx_builder import DOUBLE, agrees, model, run
 
 from lipyomo.formats.onnx import from_model, to_onnx
-from lipyomo.formats.onnx.affine import Affine
-from lipyomo.formats.onnx.cover import distinct_rows, smallest_cover
-from lipyomo.formats.onnx.system import System
-from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.cover import distinct_rows, smallest_cover
+from lipyomo.networks.building.system import System
+from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.network import Network
 
 RNG = np.random.default_rng(17)

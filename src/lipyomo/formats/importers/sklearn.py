@@ -12,13 +12,13 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.extras import need
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.formats.onnx.affine import Affine
-from lipyomo.formats.onnx.chain import to_network
 from lipyomo.formats.onnx.lower.affine_maps import times_constant
 from lipyomo.formats.onnx.lower.units import clip_between
-from lipyomo.formats.onnx.system import System
-from lipyomo.formats.onnx.trace import Trace
 from lipyomo.networks.activations import activation
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.chain import to_network
+from lipyomo.networks.building.system import System
+from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LOOKS
 from lipyomo.problems.reductions.merge import merge

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.graph import Node
-from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.trace import Trace
 
 MOST_BREAKS = 16
 """Activations that are written out have four at most."""

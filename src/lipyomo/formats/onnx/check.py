@@ -27,12 +27,12 @@ from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.memory import BATCH
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output
-from lipyomo.formats.onnx.budget import NUMBER, budget
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.read import PathLike, inlined, read_model
 from lipyomo.formats.onnx.runtime import Runner, open_runtime
 from lipyomo.formats.onnx.select import select_graph
 from lipyomo.networks.activations import Unbounded
+from lipyomo.networks.building.budget import NUMBER, budget
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.problem import LOOKS
 from lipyomo.problems.reductions.confine import needs_ranges

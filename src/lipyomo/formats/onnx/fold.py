@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.formats.onnx.budget import budget, expect, inner_operations, present
+from lipyomo.formats.onnx.forecast import expect, inner_operations, present
 from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, Array, Node, real_array
+from lipyomo.networks.building.budget import budget
 
 UNKNOWN = 8.0
 """Outputs whose shapes depend on values (NonZero, ...) are at most so many times their inputs."""

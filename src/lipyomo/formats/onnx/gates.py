@@ -27,11 +27,11 @@ import onnx
 
 from lipyomo.base.errors import ImportNote, ImportRefused, NetworkError
 from lipyomo.formats.onnx import bends
-from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.bends import Bent, Jump, Pieces
 from lipyomo.formats.onnx.graph import REAL_TYPES, Array, Node
-from lipyomo.formats.onnx.trace import Trace
 from lipyomo.networks.activations import Activation, activation
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.trace import Trace
 
 ROUNDED = 2.0 * float(np.finfo(np.float32).eps)
 """Relative error of a constant such as sqrt(2) that was stored as a float32 number."""

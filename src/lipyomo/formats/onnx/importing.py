@@ -13,11 +13,11 @@ from lipyomo.base.arguments import duration, instance, whole_number
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
-from lipyomo.formats.onnx.budget import limits, spending
 from lipyomo.formats.onnx.check import Samples, check_against_runtime
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
 from lipyomo.formats.onnx.select import select_graph
+from lipyomo.networks.building.budget import limits, spending
 from lipyomo.networks.network import Network
 
 

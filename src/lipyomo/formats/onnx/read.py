@@ -14,9 +14,9 @@ from google.protobuf.message import DecodeError
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.memory import DEEPEST
 from lipyomo.base.system.outputs import shown, why
-from lipyomo.formats.onnx.budget import budget
 from lipyomo.formats.onnx.foreign import foreign
 from lipyomo.formats.onnx.graph import branches, first_line
+from lipyomo.networks.building.budget import budget
 
 NODE_BYTES = 20_000
 """Of a node while it is imported."""

@@ -6,9 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.affine import Affine, joined
-from lipyomo.formats.onnx.budget import NUMBER, budget, entries
+from lipyomo.formats.onnx.forecast import entries
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.networks.building.affine import Affine, joined
+from lipyomo.networks.building.budget import NUMBER, budget
 
 
 def plus(a: Value, b: Value) -> Value:

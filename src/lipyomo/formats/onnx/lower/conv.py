@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.graph import Node
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.formats.onnx.lower.windows import Window, joint_positions, windows
+from lipyomo.networks.building.affine import Affine
 
 
 def conv_matrix(

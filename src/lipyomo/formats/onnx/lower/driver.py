@@ -7,10 +7,8 @@ import math
 import numpy as np
 
 from lipyomo.base.errors import ImportRefused, NetworkError
-from lipyomo.formats.onnx.affine import Affine
-from lipyomo.formats.onnx.budget import OverBudget, budget, expect
-from lipyomo.formats.onnx.chain import to_network
 from lipyomo.formats.onnx.fold import fold
+from lipyomo.formats.onnx.forecast import expect
 from lipyomo.formats.onnx.gates import (
     Formula,
     Pending,
@@ -50,8 +48,11 @@ from lipyomo.formats.onnx.lower.registry import (
     takes_constants,
 )
 from lipyomo.formats.onnx.refusal import refusal
-from lipyomo.formats.onnx.system import System
-from lipyomo.formats.onnx.trace import UNIT_BYTES, Trace
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.budget import OverBudget, budget
+from lipyomo.networks.building.chain import to_network
+from lipyomo.networks.building.system import System
+from lipyomo.networks.building.trace import UNIT_BYTES, Trace
 from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 

@@ -12,11 +12,11 @@ import numpy as np
 import onnx
 import scipy.sparse as sp
 
-from lipyomo.formats.onnx.affine import Affine, stack
-from lipyomo.formats.onnx.budget import budget
 from lipyomo.formats.onnx.fold import evaluated
 from lipyomo.formats.onnx.graph import REAL_TYPES, Array
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.budget import budget
 
 MOVED_BYTES = 140
 """Of an entry of a tensor that depends on the input, while it is moved (`Expand`)."""

@@ -1,6 +1,6 @@
 """Operators that multiply or divide signals, and functions whose slopes have no bound on R.
 
-A product is a difference of squares (`lipyomo.formats.onnx.trace.Trace.product`), a quotient a
+A product is a difference of squares (`lipyomo.networks.building.trace.Trace.product`), a quotient a
 product with a reciprocal.  Squares, reciprocals, roots, exponentials and logarithms are units that
 a problem confines to what its domain leads to (`lipyomo.problems.reductions.confine`).
 
@@ -17,14 +17,14 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.formats.onnx.affine import Affine, joined, stack, widen
 from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.affine_maps import constant_times, plus, times_constant
 from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.units import tree
-from lipyomo.formats.onnx.trace import Trace
 from lipyomo.networks.activations import Activation, Exp, Log, Power, Sigmoid, Softplus
+from lipyomo.networks.building.affine import Affine, joined, stack, widen
+from lipyomo.networks.building.trace import Trace
 
 SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power(-0.5)
 

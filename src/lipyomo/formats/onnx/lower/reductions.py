@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import IntArray
-from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.formats.onnx.lower.windows import Window, joint_positions, windows
-from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.trace import Trace
 
 
 def _windows(call: Call, shape: tuple[int, ...]) -> list[Window]:

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.graph import Array, Node
 from lipyomo.formats.onnx.refusal import remedy
-from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.trace import Trace
 
 Value: TypeAlias = "Affine | Array"
 """A tensor during lowering: affine in the variables, or a constant."""

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.formats.onnx.affine import Affine
-from lipyomo.formats.onnx.budget import ENTRY, NUMBER, budget
 from lipyomo.formats.onnx.graph import Node
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.budget import ENTRY, NUMBER, budget
 
 
 @lowers("Resize", "Upsample")

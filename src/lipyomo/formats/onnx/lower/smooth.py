@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from lipyomo.base.errors import NetworkError
-from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.networks.activations import activation
+from lipyomo.networks.building.affine import Affine
 
 PLAIN = {
     "Tanh": "tanh",

@@ -7,10 +7,10 @@ from functools import reduce
 
 import numpy as np
 
-from lipyomo.formats.onnx.affine import Affine
 from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.trace import Trace
 
 
 @lowers("Relu")

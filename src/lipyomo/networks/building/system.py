@@ -15,9 +15,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.formats.onnx.affine import Affine
-from lipyomo.formats.onnx.budget import budget
-from lipyomo.formats.onnx.trace import Trace
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.budget import budget
+from lipyomo.networks.building.trace import Trace
 
 Kinds = npt.NDArray[np.object_]
 

@@ -25,7 +25,7 @@ from lipyomo.base.numerics.exactness import (
     product_is_exact,
     sum_is_exact,
 )
-from lipyomo.formats.onnx.budget import NUMBER, budget
+from lipyomo.networks.building.budget import NUMBER, budget
 
 
 def _afford(numbers: float) -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray, settled
-from lipyomo.formats.onnx.budget import budget
-from lipyomo.formats.onnx.cover import distinct_rows, smallest_cover
-from lipyomo.formats.onnx.system import Kinds, System
 from lipyomo.networks.activations import Activation
+from lipyomo.networks.building.budget import budget
+from lipyomo.networks.building.cover import distinct_rows, smallest_cover
+from lipyomo.networks.building.system import Kinds, System
 from lipyomo.networks.network import Curve, Layer, Network
 
 

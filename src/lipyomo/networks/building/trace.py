@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exactness import entries_are_exact, sums_are_exact
-from lipyomo.formats.onnx.affine import Affine, stack, widen
-from lipyomo.formats.onnx.budget import ENTRY, budget
 from lipyomo.networks.activations import Activation, Power
+from lipyomo.networks.building.affine import Affine, stack, widen
+from lipyomo.networks.building.budget import ENTRY, budget
 
 FARTHEST = 8.0
 """Largest exponent of two by which factors are balanced."""
