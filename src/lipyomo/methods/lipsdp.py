@@ -27,6 +27,11 @@ from lipyomo.problems.run import Run
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.semidefinite.chain_root import (
+    ChainBounds,
+    chain_bounds,
+    exact_tangents,
+)
 from lipyomo.relaxations.semidefinite.choice import Ball
 from lipyomo.relaxations.semidefinite.columns import column_bounds
 from lipyomo.relaxations.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
@@ -38,6 +43,8 @@ CONIC_ORDER = 160
 """Largest matrix of conic solvers when time is limited; larger ones take hours."""
 QUICK_ORDER = 60
 """Largest matrix that they get in this process, where nothing interrupts them."""
+
+_TOLERANCE = 0.1 * EXACT_TOLERANCE
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -99,15 +106,45 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
     return upper
 
 
-def bound_piece(
-    network: Network, phases: Phases, norm: OutputNorm, plan: _Plan, domain: Domain, run: Run
-) -> float:
-    """Proved LipSDP bound of one piece, with inputs in a domain."""
+@dataclass(frozen=True)
+class _Piece:
+    """Some layers of a network in a row, with an affine one at their end.
+
+    Attributes
+    ----------
+    network : Network
+    phases : tuple of ndarray
+    norm : OutputNorm
+    plan : _Plan
+    domain : Domain
+    """
+
+    network: Network
+    phases: Phases
+    norm: OutputNorm
+    plan: _Plan
+    domain: Domain
+
+    def layer_by_layer(self) -> ChainBounds | None:
+        """Its bounds layer by layer, where Newton's method is asked for and these are cheaper."""
+        plan = self.plan
+        if plan.sharing != "neuron" or plan.solver not in ("auto", "newton"):
+            return None
+        network = exact_tangents(self.network, plan.directions)
+        _, targets = _targets(self.network, self.norm, plan.input_norm, plan.directions)
+        known = np.full(targets.count, np.inf)
+        return chain_bounds(network, self.norm, self.phases, targets, known, _TOLERANCE)
+
+
+def bound_piece(piece: _Piece, run: Run) -> float:
+    """Proved LipSDP bound of one piece, by one matrix."""
+    network, phases, norm, plan = piece.network, piece.phases, piece.norm, piece.plan
+    domain = piece.domain
     ball, targets = _targets(network, norm, plan.input_norm, plan.directions)
     left = presolve(network, targets.functionals, domain, phases, plan.directions)
     system, every = left.system, left.phases
     targets = replace(targets, functionals=left.functionals)
-    root = RootBounds.of(system, targets, every, norm=norm, tolerance=0.1 * EXACT_TOLERANCE)
+    root = RootBounds.of(system, targets, every, norm=norm, tolerance=_TOLERANCE)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:
         sized = Prover(system, targets, every, ball).sized(root.form)
@@ -180,13 +217,10 @@ def run(run: Run) -> Result:
     else:
         network, phases = switched(run, bounds).network, bounds.phases
     run.state(unstable=count_open(phases))
-    if not form_fits(run, phases):
-        fall_back(run, bounds)
-        return run.result(done=False)
     parts = list(pieces(network, phases, split or len(network.hidden))) if network.hidden else []
     if not parts:
         parts = [(network, phases)]
-    factors = []
+    found = []
     for position, (part, part_phases) in enumerate(parts):
         norm: OutputNorm = small.output_norm if position == len(parts) - 1 else L2Output()
         begins: tuple[InputNorm, Matrix | None] = "l2", None
@@ -194,8 +228,16 @@ def run(run: Run) -> Result:
             begins = small.input_norm, small.directions
         plan = _Plan(*begins, sharing, solver)
         domain = small.domain if len(parts) == 1 else AllSpace(part.input_dim)
-        factors.append(bound_piece(part, part_phases, norm, plan, domain, run))
+        found.append(_Piece(part, part_phases, norm, plan, domain))
     product_bound(run)
+    chains = [piece.layer_by_layer() for piece in found]
+    if any(chain is None for chain in chains) and not form_fits(run, phases):
+        fall_back(run, bounds)
+        return run.result(done=False)
+    factors = [
+        bound_piece(piece, run) if chain is None else chain.run(clock=run.clock).value
+        for piece, chain in zip(found, chains, strict=True)
+    ]
     upper = float(np.prod(factors)) * (1.0 + 2.0**-52 * len(factors))
     run.record(form=sharing, pieces=factors)
     run.drop_upper(upper)

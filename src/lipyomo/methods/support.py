@@ -27,7 +27,11 @@ from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.slopes import with_slopes
-from lipyomo.relaxations.semidefinite.chain_root import ChainBounds, chain_bounds
+from lipyomo.relaxations.semidefinite.chain_root import (
+    ChainBounds,
+    chain_bounds,
+    exact_tangents,
+)
 from lipyomo.relaxations.semidefinite.root import (
     RootBounds,
     root_cost,
@@ -234,7 +238,8 @@ def deep_bounds(
     except MethodError:
         return None
     known = np.full(targets.count, np.inf) if cascade is None else cascade.bounds_of(targets)
-    return chain_bounds(small, bounds.phases, targets, known)
+    tangents = exact_tangents(small.network, small.directions)
+    return chain_bounds(tangents, small.output_norm, bounds.phases, targets, known)
 
 
 def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -> RootBounds:

@@ -21,7 +21,11 @@ from lipyomo.relaxations.linear.slopes import with_slopes
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
-from lipyomo.relaxations.semidefinite.chain_root import ChainBounds, chain_bounds
+from lipyomo.relaxations.semidefinite.chain_root import (
+    ChainBounds,
+    chain_bounds,
+    exact_tangents,
+)
 from lipyomo.relaxations.semidefinite.chain_starts import start
 from lipyomo.relaxations.semidefinite.root import RootBounds, semidefinite_targets
 from networks import mixed_network, random_network
@@ -223,7 +227,7 @@ def test_both_ways_have_the_same_optimum(norms: tuple[Norm, Norm], bounded: bool
     phases = preactivation_bounds(network, domain).phases
     targets = semidefinite_targets(problem)
     known = np.full(targets.count, np.inf)
-    chain = ChainBounds.of(problem, phases, targets, known)
+    chain = ChainBounds.of(network, problem.output_norm, phases, targets, known)
     assert chain is not None
     left = presolve(network, targets.functionals, AllSpace(4), phases)
     root = RootBounds.of(left.system, targets, left.phases, norm=problem.output_norm)
@@ -241,15 +245,33 @@ def test_where_chains_do_not_serve_there_are_none() -> None:
 
     def of(problem: LipschitzProblem) -> ChainBounds | None:
         targets = semidefinite_targets(problem)
-        return ChainBounds.of(problem, phases, targets, np.full(targets.count, np.inf))
+        known = np.full(targets.count, np.inf)
+        return ChainBounds.of(network, problem.output_norm, phases, targets, known)
 
     assert of(LipschitzProblem(network, everywhere, "l2", "l2")) is not None
     assert of(LipschitzProblem(network, everywhere, "l1", "l2")) is None
-    along = LipschitzProblem(network, everywhere, "l2", "l2", directions=np.eye(4)[:, :2])
-    assert of(along) is None
     problem = LipschitzProblem(network, everywhere, "l2", "l2")
     targets = semidefinite_targets(problem)  # and they are not chosen where networks are small
-    assert chain_bounds(problem, phases, targets, np.full(targets.count, np.inf)) is None
+    known = np.full(targets.count, np.inf)
+    assert chain_bounds(network, problem.output_norm, phases, targets, known) is None
+    assert chain_bounds(None, problem.output_norm, phases, targets, known) is None
+
+
+def test_directions_are_inputs_where_nothing_is_rounded() -> None:
+    network = random_network(1, (4, 6, 6, 6, 3))
+    along = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.5], [0.0, -1.0]])
+    assert exact_tangents(network, along / 3.0) is None
+    assert exact_tangents(network, None) is network
+    inner = 2.0 * network.layers[0].dense_weight // 1.0  # of whole numbers: nothing is rounded
+    network = Network([Layer(inner, np.zeros(6), 0.0, 1.0), *network.layers[1:]])
+    tangents = exact_tangents(network, along)
+    assert tangents is not None
+    problem = LipschitzProblem(network, AllSpace(4), "l2", "l2", directions=along)
+    targets, phases = semidefinite_targets(problem), open_phases(network)
+    known = np.full(targets.count, np.inf)
+    chain = ChainBounds.of(tangents, problem.output_norm, phases, targets, known)
+    assert chain is not None
+    assert chain.run().value == pytest.approx(solve(problem, "lipsdp").upper, rel=5e-3)
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
@@ -257,9 +279,10 @@ def test_deep_networks_end_far_below_the_product_of_norms(norm: Norm) -> None:
     """Twenty random layers of 48 units: one matrix ends above it, by orders of magnitude."""
     problem = LipschitzProblem(random_network(0, (*(48,) * 21, 3)), AllSpace(48), norm, norm)
     naive = solve(problem, "naive").upper
-    quick, long = (solve(problem, name, time_limit=6.0).upper for name in ("eclipse", "sdp"))
+    names = "eclipse", "sdp", "lipsdp"
+    quick, *long = (solve(problem, name, time_limit=6.0).upper for name in names)
     lower = solve(problem, "local_search", time_limit=1.0).lower
-    assert 0.0 < lower < long < 0.9 * quick
+    assert 0.0 < lower < min(long) <= max(long) < 0.9 * quick
     assert quick < 0.01 * naive
 
 
@@ -273,9 +296,8 @@ def test_roots_of_searches_begin_with_chains() -> None:
 def test_a_limit_is_kept_and_the_bound_holds() -> None:
     problem = LipschitzProblem(random_network(1, (*(64,) * 21, 3)), AllSpace(64), "l2", "l2")
     targets = semidefinite_targets(problem)
-    chain = chain_bounds(
-        problem, open_phases(problem.network), targets, np.full(targets.count, np.inf)
-    )
+    network, known = problem.network, np.full(targets.count, np.inf)
+    chain = chain_bounds(network, problem.output_norm, open_phases(network), targets, known)
     assert chain is not None
     clock = Clock(1.0)
     ended = chain.run(clock=clock)
@@ -335,7 +357,8 @@ def test_deep_smooth_networks_have_ranges_of_slopes(norm: Norm) -> None:
     bounds = preactivation_bounds(network, problem.domain)
     sloped = problem.with_network(with_slopes(network, bounds))
     targets = semidefinite_targets(sloped)
-    chain = ChainBounds.of(sloped, bounds.phases, targets, np.full(targets.count, np.inf))
+    known = np.full(targets.count, np.inf)
+    chain = ChainBounds.of(sloped.network, sloped.output_norm, bounds.phases, targets, known)
     assert chain is not None
     upper = chain.run().value
     points = rng.uniform(-0.5, 0.5, (500, 3))
@@ -348,3 +371,14 @@ def test_deep_smooth_networks_have_ranges_of_slopes(norm: Norm) -> None:
         assert size <= upper
     least = min(upper, solve(problem, "naive").upper)
     assert least == pytest.approx(solve(problem, "lipsdp").upper, rel=5e-3)
+
+
+def test_roots_of_wide_smooth_networks_take_chains() -> None:
+    """All of R^d: slopes of tanh are anywhere in [0, 1], and one matrix takes many seconds."""
+    rng = np.random.default_rng(0)
+    sizes = (64, *(64,) * 16, 3)
+    weights = [rng.standard_normal((n, k)) * 1.4 / np.sqrt(k) for k, n in pairwise(sizes)]
+    network = Network.from_arrays(weights, [np.zeros(n) for n in sizes[1:]], activation="tanh")
+    problem = LipschitzProblem(network, AllSpace(64), "l2", "linf")
+    found = solve(problem, "bnb", time_limit=6.0)
+    assert 0.0 < found.lower < found.upper < 0.1 * solve(problem, "naive").upper

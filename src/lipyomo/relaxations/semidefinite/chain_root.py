@@ -14,16 +14,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.exactness import product_is_exact
 from lipyomo.base.numerics.pace import pace, seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import LARGE
 from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import Phases, count_open
 from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
-from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.norms import OutputNorm
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
@@ -59,6 +60,8 @@ class ChainBounds:
     upper : ndarray, shape (T,)
     step_cost, proof_cost : float
         Seconds of one quiet core that a Newton step and a proof are predicted to take.
+    tolerance : float
+        Relative accuracy of each minimum.
     together : ChainDescent, optional
         Of the Euclidean ball of all functionals, where they are single targets: their multipliers
         are a start for each.
@@ -77,6 +80,7 @@ class ChainBounds:
     upper: FloatArray
     step_cost: float
     proof_cost: float
+    tolerance: float = 1e-3
     together: ChainDescent | None = None
     descents: Mapping[int, ChainDescent] = field(default_factory=dict)
     finished: frozenset[int] = frozenset()
@@ -84,29 +88,36 @@ class ChainBounds:
 
     @classmethod
     def of(
-        cls, problem: LipschitzProblem, phases: Phases, targets: Targets, known: FloatArray
+        cls,
+        network: Network,
+        norm: OutputNorm,
+        phases: Phases,
+        targets: Targets,
+        known: FloatArray,
+        tolerance: float = 1e-3,
     ) -> ChainBounds | None:
         """Bounds that are not begun yet; None where chains do not serve.
 
-        They serve Euclidean balls and cubes of inputs, and functionals or Euclidean balls of them,
-        without directions.
+        They serve Euclidean balls and cubes of inputs, and functionals or Euclidean balls of them.
 
         Parameters
         ----------
-        problem : LipschitzProblem
-            With units of two slopes, and without frozen inputs.
+        network : Network
+            With units of two slopes, and directions as its inputs.
+        norm : OutputNorm
+            For a target that stands for all functionals.
         phases : tuple of ndarray
         targets : Targets
         known : ndarray, shape (T,)
             Bounds that are known already.
+        tolerance : float, optional
         """
-        network = problem.network
         whole = targets.rows[0] == ALL
-        if problem.directions is not None or targets.input_norm == "l1" or not network.hidden:
+        if targets.input_norm == "l1" or not network.hidden:
             return None
-        if whole and problem.output_norm.dual_ball != "round":
+        if whole and norm.dual_ball != "round":
             return None
-        if not count_open(phases) or 8.0 * sum(_entries(problem)) > LARGE:
+        if not count_open(phases) or 8.0 * sum(_entries(network)) > LARGE:
             return None
         unit_maps = unit_maps_of(network.hidden, phases, network.input_dim)
         head, functionals = network.head.weight, targets.functionals
@@ -119,7 +130,7 @@ class ChainBounds:
         euclidean = targets.input_norm == "l2"
         layered = Layered(network.hidden, unit_maps, heads, errors, euclidean)
         step, proof = _costs(unit_maps, network.sizes, len(heads) if whole else 1, euclidean)
-        return cls(layered, targets, heads, errors, known.copy(), step, proof)
+        return cls(layered, targets, heads, errors, known.copy(), step, proof, tolerance)
 
     @property
     def value(self) -> float:
@@ -167,8 +178,23 @@ class ChainBounds:
                 break
         return now
 
-    def _together(self, clock: Clock, report: Callable[[float], object]) -> ChainBounds:
-        """With the first steps of all functionals together, where these are single targets.
+    def begun(
+        self,
+        cutoff: float = 0.0,
+        clock: Clock | None = None,
+        report: Callable[[float], object] | None = None,
+    ) -> ChainBounds:
+        """With bounds in closed form: one for all functionals together; parameters as of `run`."""
+        if self.targets.count < 2:
+            return self.run(cutoff, clock, report, closed_only=True)
+        return self._begun_together(clock or Clock(), report or (lambda value: None))
+
+    def with_known(self, known: FloatArray) -> ChainBounds:
+        """With bounds (T,) that were found otherwise."""
+        return replace(self, upper=np.fmin(self.upper, known))
+
+    def _begun_together(self, clock: Clock, report: Callable[[float], object]) -> ChainBounds:
+        """With the closed form of the ball of all functionals, where these are single targets.
 
         The length of all their values is no less than that of each.
         """
@@ -178,22 +204,34 @@ class ChainBounds:
             return self
         given = self.layered
         chain = Chain.of(given.layers, given.unit_maps, self.heads, given.euclidean)
-        part, now = clock.within(_JOINT * clock.left), self
-        descent, proof = ChainDescent.begun(chain), self.proof_cost * pace()
+        return self._proved_together(ChainDescent.begun(chain, self.tolerance), report)
+
+    def _proved_together(
+        self, descent: ChainDescent, report: Callable[[float], object]
+    ) -> ChainBounds:
+        """With what a descent of the ball of all functionals proves."""
+        now = replace(self, together=descent)
+        if descent.best is None or not descent.value < self.value:
+            return now
+        shape = descent.best.shape(descent.chain)
+        found = proved_bound(self.layered, descent.best.lam, shape)
+        return now._with(np.full(self.upper.size, found), report)
+
+    def _together(self, clock: Clock, report: Callable[[float], object]) -> ChainBounds:
+        """With the first steps of all functionals together, where these are single targets."""
+        now = self._begun_together(clock, report)
+        if now.together is None or now.descents or not now.together.approaching:
+            return now
+        part, proof = clock.within(_JOINT * clock.left), self.proof_cost * pace()
 
         def enough(descent: ChainDescent) -> bool:
             return not descent.approaching or part.expired or self._late(descent, proof, clock)
 
-        for stop in (lambda _: True, enough):
-            descent = descent.lowered(stop=stop)
-            if descent.best is not None and descent.value < now.value:
-                found = proved_bound(given, descent.best.lam, descent.best.shape(chain))
-                now = now._with(np.full(self.upper.size, found), report)
-        return replace(now, together=descent)
+        return now._proved_together(now.together.lowered(stop=enough), report)
 
     def _with(self, found: FloatArray, report: Callable[[float], object]) -> ChainBounds:
         """With proved bounds (T,), reported if they are lower."""
-        now = replace(self, upper=np.fmin(self.upper, found))
+        now = self.with_known(found)
         if now.value < self.value:
             report(now.value)
         return now
@@ -218,7 +256,7 @@ class ChainBounds:
                 return replace(self, finished=self.finished | {target})
             chain = Chain.of(layered.layers, layered.unit_maps, layered.head, layered.euclidean)
             known = None if self.together is None else self.together.best
-            descent = ChainDescent.begun(chain, known=known)
+            descent = ChainDescent.begun(chain, self.tolerance, known)
         others = float(np.delete(self.upper, target).max(initial=0.0))
         aim = max(cutoff, _BELOW * others) * (1.0 - EXACT_TOLERANCE)
         now, proved, took = self, np.inf, self.proof_cost * pace()
@@ -259,9 +297,9 @@ def _enough(
     return bounds._late(descent, proof, clock) or _PROOFS * spent > proof
 
 
-def _entries(problem: LipschitzProblem) -> list[float]:
+def _entries(network: Network) -> list[float]:
     """Entries of the dense weights, and of all that a step forms."""
-    sizes = [float(size) for size in problem.network.sizes]
+    sizes = [float(size) for size in network.sizes]
     units = sum(sizes[1:-1]) + min(sizes[0], sizes[1])
     weights = [a * b for a, b in pairwise(sizes)]
     return [*weights, 6.0 * units**2]
@@ -285,17 +323,30 @@ def _costs(
     return seconds_of(step), seconds_of(proof + 4.0 * sizes[0] * sizes[1] ** 2)
 
 
+def exact_tangents(network: Network, directions: Matrix | None) -> Network | None:
+    """The network with directions as its inputs; None where its first layer would be rounded."""
+    if directions is None:
+        return network
+    exact = product_is_exact(network.layers[0].weight, directions)
+    return network.with_directions(directions) if exact else None
+
+
 def chain_bounds(
-    problem: LipschitzProblem, phases: Phases, targets: Targets, known: FloatArray
+    network: Network | None,
+    norm: OutputNorm,
+    phases: Phases,
+    targets: Targets,
+    known: FloatArray,
+    tolerance: float = 1e-3,
 ) -> ChainBounds | None:
     """`ChainBounds.of` where they are much cheaper than those by one matrix, else None."""
     layers = [count_open((phase,)) for phase in phases]
-    if sum(count > 0 for count in layers) < _LAYERS:
+    if network is None or sum(count > 0 for count in layers) < _LAYERS:
         return None
-    one = root_cost(targets, problem.tangent_network.input_dim, sum(layers), layers)
+    one = root_cost(targets, network.input_dim, sum(layers), layers)
     if one.fits and one.full < _LONG:
         return None
-    found = ChainBounds.of(problem, phases, targets, known)
+    found = ChainBounds.of(network, norm, phases, targets, known, tolerance)
     if found is None or (one.fits and _CHEAPER * found.step_cost > one.step):
         return None
     return found

@@ -20,6 +20,11 @@ from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import flat, open_phases
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import AllSpace
+from lipyomo.relaxations.semidefinite.chain_root import (
+    ChainBounds,
+    chain_bounds,
+    exact_tangents,
+)
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.relax import Relaxed
@@ -64,8 +69,10 @@ def semidefinite_bounds(
 
 def semidefinite_root(
     context: Context, slopes: Slopes, known: FloatArray | None = None
-) -> RootBounds:
+) -> RootBounds | ChainBounds:
     """Bounds of all targets where slopes are in these ranges, not begun yet.
+
+    Layer by layer where that is much cheaper than by one matrix.
 
     Parameters
     ----------
@@ -84,11 +91,14 @@ def semidefinite_root(
     ]
     head = Layer(network.head.weight, np.zeros(network.output_dim))
     between = Network([*hidden, head])
-    along = problem.directions
-    system = UnitSystem(between, context.targets.functionals, AllSpace(d), directions=along)
-    norm = problem.output_norm
+    along, norm, phases = problem.directions, problem.output_norm, open_phases(between)
     start = _crude(context, slopes) if known is None else known
-    return RootBounds.of(system, context.targets, flat(open_phases(between)), start, norm)
+    tangents = exact_tangents(between, along)
+    chain = chain_bounds(tangents, norm, phases, context.targets, start)
+    if chain is not None:
+        return chain
+    system = UnitSystem(between, context.targets.functionals, AllSpace(d), directions=along)
+    return RootBounds.of(system, context.targets, flat(phases), start, norm)
 
 
 def _crude(context: Context, slopes: Slopes) -> FloatArray:

@@ -14,7 +14,7 @@ from lipyomo.networks.phases import OPEN, flat
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pairs
 from lipyomo.relaxations.linear.stack import Stack
-from lipyomo.relaxations.semidefinite.chain_root import chain_bounds
+from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tangents
 from lipyomo.relaxations.semidefinite.root import RootBounds, root_cost, tighten_root
 from lipyomo.search.spaces.phases.bound import with_root
 from lipyomo.search.spaces.phases.context import Context
@@ -118,8 +118,9 @@ def _descended(
     norm = context.problem.output_norm
     chain = None
     if cost.full >= _DEEP:
-        given = cascade.problem, cascade.bounds.phases, cascade.targets, cascade.upper
-        chain = chain_bounds(*given)
+        small, phases = cascade.problem, cascade.bounds.phases
+        tangents = exact_tangents(small.network, small.directions)
+        chain = chain_bounds(tangents, norm, phases, cascade.targets, cascade.upper)
     if chain is not None:
         chain = chain.run(context.cutoff(points.best.value), clock, report, closed_only=True)
         search()
