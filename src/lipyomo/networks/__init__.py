@@ -1,10 +1,36 @@
 """Networks: layers, their units, and networks made of networks.
 
-`difference`, `compose`, `parallel`, `affine_after` and `unroll` make one network of several.
+`difference`, `compose`, `parallel`, `affine_after` and `unroll` make one network of several, as do
+`product`, `quotient` and `square`; `gradient`, `jacobian`, `hessian`, `directional` and `residual`
+are made of a network's derivatives.
 """
 
 from __future__ import annotations
 
 from lipyomo.networks.combined import affine_after, compose, difference, parallel, unroll
+from lipyomo.networks.derivatives import (
+    directional,
+    gradient,
+    hessian,
+    jacobian,
+    product,
+    quotient,
+    residual,
+    square,
+)
 
-__all__ = ["affine_after", "compose", "difference", "parallel", "unroll"]
+__all__ = [
+    "affine_after",
+    "compose",
+    "difference",
+    "directional",
+    "gradient",
+    "hessian",
+    "jacobian",
+    "parallel",
+    "product",
+    "quotient",
+    "residual",
+    "square",
+    "unroll",
+]

@@ -94,6 +94,11 @@ def side_by_side(networks: Sequence[Network], name: str | None = None) -> Networ
     return Network(layers, label, shape, input_parts=parts, input_names=names)
 
 
+def common_inputs(f: Network, g: Network) -> None:
+    """Raise `NetworkError` unless two networks take the same inputs."""
+    _common(f.input_shape, g.input_shape, f"the inputs of {f.name} and of {g.name}")
+
+
 def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
     """The layers of networks side by side, and the shape of their inputs."""
     shape = networks[0].input_shape

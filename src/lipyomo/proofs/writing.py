@@ -17,7 +17,7 @@ from lipyomo.base.errors import ProofError
 from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.base.tolerances import EXACT_TOLERANCE
-from lipyomo.networks.activations import Confined, Unbounded
+from lipyomo.networks.activations import Confined, Derivative, Unbounded
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
@@ -136,10 +136,10 @@ def check_units(network: Network) -> None:
     for layer in network.layers:
         for curve in layer.curves:
             name = curve.activation.name
-            if isinstance(curve.activation, Confined | Unbounded):
+            if isinstance(curve.activation, Confined | Unbounded | Derivative):
                 raise ProofError(
                     f"proofs do not know units of '{curve.activation.true.name}', of which "
-                    "products and quotients are made.  Remedy: leave the proof out"
+                    "products, quotients and derivatives are made.  Remedy: leave the proof out"
                 )
             try:
                 parameters_of(name)

@@ -100,6 +100,37 @@ def swish(beta: float) -> Series:
     return lambda x: x * logistic(beta * x)
 
 
+def tanh(x: arb_series) -> arb_series:
+    return 1 - 2 * logistic(-2 * x)
+
+
+def gelu_slope(x: arb_series) -> arb_series:
+    bell = (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+    return (1 + (x / arb(2).sqrt()).erf()) / 2 + x * bell
+
+
+def derivative(formula: Series) -> Series:
+    """The derivative of a formula, at a line: from a series of one more term."""
+
+    def found(x: arb_series) -> arb_series:
+        terms = x.prec + 1
+        series = formula(arb_series([x[0], arb(1)], prec=terms))
+        return arb_series([k * series[k] for k in range(1, terms)], prec=terms - 1)
+
+    return found
+
+
+def derived_from(parent: Activation, slope: Series, orders: int = 2) -> list[Definition]:
+    """Derivatives of an activation that are activations, by the formula of the first one."""
+    found: list[Definition] = []
+    for _ in range(orders):
+        kind = parent.derivative.kind
+        assert kind is not None
+        found.append(Definition(kind, (slope,)))
+        parent, slope = kind, derivative(slope)
+    return found
+
+
 _GAMMA, _ALPHA = 1.0507009873554805, 1.6732632423543772
 
 DEFINITIONS = [
@@ -129,6 +160,10 @@ DEFINITIONS = [
     Definition(Erf(), (lambda x: x.erf(),)),
     Definition(Sin(), (lambda x: x.sin(),)),
     Definition(Cos(), (lambda x: x.cos(),)),
+    *derived_from(Tanh(), lambda x: 1 - tanh(x) * tanh(x)),
+    *derived_from(Erf(), lambda x: 2 * (-x * x).exp() / arb.pi().sqrt()),
+    *derived_from(Gelu(), gelu_slope),
+    *derived_from(Silu(), lambda x: logistic(x) * (1 + x * logistic(-x))),
     Definition(TwoSlope(-0.3, 1.0), (line(-0.3), line(1.0)), (0.0,), (True,)),
     Definition(TwoSlope(), (line(0.0), line(1.0)), (0.0,), (True,)),
 ]

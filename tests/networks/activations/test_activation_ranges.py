@@ -11,7 +11,7 @@ from lipyomo.networks.activations import Gelu, Mish, Sin, Softplus, Tanh, TwoSlo
 from lipyomo.networks.activations.branch import Branch
 from lipyomo.networks.activations.scaled import Scaled
 
-SPAN = {"gelu": 12.0, "gelu(tanh)": 12.0, "erf": 12.0}
+SPAN = {"gelu": 12.0, "gelu(tanh)": 12.0, "erf": 12.0, "tanh'": 18.0, "tanh''": 18.0}
 """How far out turning points are looked for; 40 times the width of the others.  Derivatives are
 below 1e-15 beyond."""
 
@@ -101,7 +101,7 @@ def curves() -> list[tuple[str, Branch, object]]:
 def test_tables_hold_all_turning_points(title: str, branch, formula, order: int) -> None:
     """The next derivative crosses zero at each of them once, and keeps its sign between."""
     scale = branch.beta if isinstance(branch, Scaled) else 1.0
-    span = SPAN.get(title, 40.0 / scale)
+    span = SPAN.get(title, SPAN.get(title.rstrip("'"), 40.0 / scale))
     ends = max(branch.low, -span), min(branch.high, span)
     gaps, start = [], ends[0]
     for turn in branch.turns[order]:

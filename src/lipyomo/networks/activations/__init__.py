@@ -4,6 +4,7 @@
 """
 
 from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elu import Celu, Elu, Selu
 from lipyomo.networks.activations.erf import Erf
 from lipyomo.networks.activations.gelu import Gelu
@@ -24,6 +25,7 @@ __all__ = [
     "Celu",
     "Confined",
     "Cos",
+    "Derivative",
     "Elu",
     "Erf",
     "Exp",

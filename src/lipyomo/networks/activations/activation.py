@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import NetworkError
 from lipyomo.base.system.memory import ARRAYS, CACHED
 from lipyomo.networks.activations.bands import Band, Cut, band, cuts, share
 from lipyomo.networks.activations.branch import Branch
@@ -21,6 +23,22 @@ from lipyomo.networks.activations.sums import Sums
 
 BLOCK = CACHED // (8 * ARRAYS)
 """Entries that `lines` treats at a time: its arrays stay in the cache."""
+
+
+class Slope(NamedTuple):
+    """How the slope of an activation is one: ``sigma'(z) = factor kind(scale z)``.
+
+    Attributes
+    ----------
+    factor : float
+    kind : Activation or None
+        None is the identity.
+    scale : float
+    """
+
+    factor: float
+    kind: Activation | None
+    scale: float = 1.0
 
 
 class Activation(ABC):
@@ -45,6 +63,23 @@ class Activation(ABC):
     def reflection(self) -> tuple[float, float] | None:
         """Numbers (P, Q) with ``sigma(-z) = P sigma(z) + Q z`` for all z; (-1, 0) if it is odd."""
         return None
+
+    @property
+    def derivative(self) -> Slope:
+        """The slope as an activation.
+
+        Raises
+        ------
+        NetworkError
+            If there is none: the slope jumps, or bounds of it are not supported.
+        """
+        if any(self.jumps):
+            pairs = zip(self.breaks, self.jumps, strict=True)
+            where = ", ".join(f"{at:g}" for at, jumps in pairs if jumps)
+            raise NetworkError(
+                f"the slope of {self.name} jumps at {where}, so that gradients are not continuous"
+            )
+        raise NetworkError(f"derivatives of {self.name} are not supported as activations")
 
     @cached_property
     def breaks(self) -> tuple[float, ...]:

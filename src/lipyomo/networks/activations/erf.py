@@ -14,8 +14,10 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, Slope
+from lipyomo.networks.activations.bell import BellFamily
 from lipyomo.networks.activations.branch import Branch, Turn
+from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import erf, exp
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import FARTHEST, error
@@ -64,3 +66,8 @@ class Erf(Activation):
     name = "erf"
     reflection = (-1.0, 0.0)
     branches = (ErfBranch(),)
+
+    @property
+    def derivative(self) -> Slope:
+        """A bell curve."""
+        return Slope(1.0, Derivative(BellFamily("erf", ErfBranch(), 1, (1,), 2), 1))

@@ -31,8 +31,10 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, Slope
+from lipyomo.networks.activations.bell import BellFamily
 from lipyomo.networks.activations.branch import Branch, Turn
+from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import erfc, exp
 from lipyomo.networks.activations.logistic import logistic
 from lipyomo.networks.activations.registry import known_as
@@ -165,3 +167,10 @@ class Gelu(Activation):
     def branches(self) -> tuple[Branch, ...]:
         """One."""
         return (GeluBranch() if self.approximate == "none" else TanhGeluBranch(),)
+
+    @property
+    def derivative(self) -> Slope:
+        """``Phi(z) + z phi(z)``; that of the form with tanh is not supported."""
+        if self.approximate != "none":
+            return super().derivative
+        return Slope(1.0, Derivative(BellFamily("gelu", GeluBranch(), 2, (2, 0, -1), 1), 1))

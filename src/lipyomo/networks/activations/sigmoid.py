@@ -16,10 +16,12 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, Slope
 from lipyomo.networks.activations.bands import Band, Cut
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.cubic import tanh_band
+from lipyomo.networks.activations.derived import Derivative
+from lipyomo.networks.activations.hyperbolic import TanhFamily
 from lipyomo.networks.activations.logistic import logistic
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
@@ -61,6 +63,11 @@ class Sigmoid(Activation):
 
     name = "sigmoid"
     branches = (SigmoidBranch(),)
+
+    @property
+    def derivative(self) -> Slope:
+        """``tanh'(z / 2) / 4``."""
+        return Slope(0.25, Derivative(TanhFamily(), 1), 0.5)
 
     def _band(self, cut: Cut, sums: Sums) -> Band:
         """``A (1 + tanh y) / 2 + c tanh'(y) / 4`` with y = z / 2; only the last sums round."""

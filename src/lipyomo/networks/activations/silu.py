@@ -17,11 +17,14 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.activations.activation import Slope
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
+from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.logistic import logistic
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.scaled import ScaledActivation
+from lipyomo.networks.activations.silu_derivatives import SiluFamily
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ class Swish(ScaledActivation):
 
     base = SiluBranch()
     word, plain = "swish", "silu"
+
+    @property
+    def derivative(self) -> Slope:
+        """That of SiLU at beta z."""
+        return Slope(1.0, Derivative(SiluFamily(SiluBranch()), 1), self.beta)
 
 
 @known_as("silu")

@@ -19,7 +19,7 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, Slope
 from lipyomo.networks.activations.bands import Band, Cut
 from lipyomo.networks.activations.branch import Branch
 from lipyomo.networks.activations.elementary import cos, sin
@@ -91,6 +91,11 @@ class Sin(_Wave):
     reflection = (-1.0, 0.0)
     branches = (SineBranch(0),)
 
+    @property
+    def derivative(self) -> Slope:
+        """The cosine."""
+        return Slope(1.0, Cos())
+
 
 @known_as("cos")
 @dataclass(frozen=True)
@@ -100,3 +105,8 @@ class Cos(_Wave):
     name = "cos"
     reflection = (1.0, 0.0)
     branches = (SineBranch(1),)
+
+    @property
+    def derivative(self) -> Slope:
+        """Minus the sine."""
+        return Slope(-1.0, Sin())

@@ -14,12 +14,14 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.activations.activation import Slope
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.elementary import exp, log1p
 from lipyomo.networks.activations.logistic import logistic
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.scaled import ScaledActivation
+from lipyomo.networks.activations.sigmoid import Sigmoid
 from lipyomo.networks.activations.tanh import INFLECTION, STEEPEST
 
 
@@ -59,3 +61,8 @@ class Softplus(ScaledActivation):
 
     base = SoftplusBranch()
     word = plain = "softplus"
+
+    @property
+    def derivative(self) -> Slope:
+        """The logistic function of beta z."""
+        return Slope(1.0, Sigmoid(), self.beta)

@@ -18,11 +18,13 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, Slope
 from lipyomo.networks.activations.bands import Band, Cut
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.cubic import tanh_band
+from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elementary import exp, tanh
+from lipyomo.networks.activations.hyperbolic import TanhFamily
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.sums import Sums
@@ -77,6 +79,11 @@ class Tanh(Activation):
     name = "tanh"
     reflection = (-1.0, 0.0)
     branches = (TanhBranch(),)
+
+    @property
+    def derivative(self) -> Slope:
+        """``1 - tanh**2``."""
+        return Slope(1.0, Derivative(TanhFamily(), 1))
 
     def _band(self, cut: Cut, sums: Sums) -> Band:
         """By the roots of a cubic."""

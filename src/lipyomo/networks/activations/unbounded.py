@@ -24,7 +24,7 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.networks.activations.activation import Activation
+from lipyomo.networks.activations.activation import Activation, Slope
 from lipyomo.networks.activations.bands import Band
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.elementary import exp, log1p
@@ -298,6 +298,12 @@ class Power(Unbounded):
         """What is on an interval inside of one of these."""
         return PowerPiece(self.exponent, low, high)
 
+    @property
+    def derivative(self) -> Slope:
+        """A power again, or the identity."""
+        p = self.exponent
+        return Slope(p, None if p == 2.0 else Power(p - 1.0))
+
 
 _NAMES = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal"}
 
@@ -313,6 +319,11 @@ class Exp(Unbounded):
         """What is on an interval."""
         return ExpPiece(low, high)
 
+    @property
+    def derivative(self) -> Slope:
+        """Itself."""
+        return Slope(1.0, self)
+
 
 @dataclass(frozen=True)
 class Log(Unbounded):
@@ -324,6 +335,11 @@ class Log(Unbounded):
     def piece(self, low: float, high: float) -> Piece:
         """What is on an interval above zero."""
         return LogPiece(low, high)
+
+    @property
+    def derivative(self) -> Slope:
+        """The reciprocal."""
+        return Slope(1.0, Power(-1.0))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,184 @@
+"""Derivatives of activations as activations of their own.
+
+The slope of a unit is a function of its pre-activation, and where that is continuous it is an
+activation: the cosine that of the sine, the logistic function that of softplus.  Others have none
+of their own, such as tanh', and become a `Derivative`: its values and three derivatives are the
+next ones of the same function, which a `Family` gives to any order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from flint import arb, ctx, fmpz_poly
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import NetworkError
+from lipyomo.networks.activations.activation import Activation, Slope
+from lipyomo.networks.activations.branch import Branch, Turn
+from lipyomo.networks.activations.rounding import Error
+
+DEEPEST = 3
+"""Largest order of a derivative that is an activation: three more derivatives make its bands."""
+
+BITS = 128
+"""Precision with which turning points are found."""
+
+
+class Family(ABC):
+    """All derivatives of a smooth function on R."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Of the function."""
+
+    @abstractmethod
+    def derivatives(self, z: FloatArray, first: int, last: int) -> tuple[FloatArray, ...]:
+        """Those from order `first` to `last` at finite `z`; ``first >= 1``."""
+
+    @abstractmethod
+    def turns(self, order: int) -> tuple[Turn, ...]:
+        """Turning points of a derivative."""
+
+    @abstractmethod
+    def error(self, order: int) -> Error:
+        """What `derivatives` is off by."""
+
+    @abstractmethod
+    def ball(self, z: arb, order: int) -> arb:
+        """Enclosure of a derivative on a ball."""
+
+    def tails(self, order: int) -> tuple[float, float]:
+        """Limits of a derivative at both ends; ``order >= 1``."""
+        return 0.0, 0.0
+
+    def sign(self, order: int) -> float | None:
+        """P with ``sigma^(k)(-z) = P sigma^(k)(z)``, None if there is none."""
+        return None
+
+
+@dataclass(frozen=True)
+class DerivativeBranch(Branch):
+    """A derivative of a function, on R."""
+
+    family: Family
+    order: int
+
+    @cached_property
+    def turns(self) -> tuple[tuple[Turn, ...], ...]:
+        """Turning points, for the derivative and three more."""
+        return tuple(self.family.turns(self.order + k) for k in range(4))
+
+    @cached_property
+    def errors(self) -> tuple[Error, ...]:
+        """What `jet` is off by."""
+        return tuple(self.family.error(self.order + k) for k in range(4))
+
+    @property
+    def tails(self) -> tuple[tuple[float, float], ...]:
+        """Limits at both ends."""
+        return tuple(self.family.tails(self.order + k) for k in range(4))
+
+    def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
+        """Value and derivatives up to `order` at finite `z`."""
+        return self.family.derivatives(z, self.order, self.order + order)
+
+    def ball(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of value and slope on a ball."""
+        return self.family.ball(z, self.order), self.family.ball(z, self.order + 1)
+
+
+@dataclass(frozen=True)
+class Derivative(Activation):
+    """A derivative of a smooth function.
+
+    Parameters
+    ----------
+    family : Family
+        The function.
+    order : int
+        From 1 on.
+    """
+
+    family: Family
+    order: int
+
+    @property
+    def name(self) -> str:
+        """Such as ``tanh'``."""
+        return self.family.name + "'" * self.order
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """One."""
+        return (DerivativeBranch(self.family, self.order),)
+
+    @property
+    def reflection(self) -> tuple[float, float] | None:
+        """Those that are even or odd."""
+        sign = self.family.sign(self.order)
+        return None if sign is None else (sign, 0.0)
+
+    @property
+    def derivative(self) -> Slope:
+        """The next one."""
+        if self.order >= DEEPEST:
+            raise NetworkError(
+                f"derivatives of {self.family.name} beyond order {DEEPEST} are not supported, for "
+                "bounds of an activation need three more.  Remedy: ask for lower derivatives"
+            )
+        return Slope(1.0, Derivative(self.family, self.order + 1))
+
+
+def real_roots(coefficients: Sequence[int]) -> list[arb]:
+    """The real roots of a polynomial without multiple ones, in order; the constant term first."""
+    kept = ctx.prec
+    try:
+        ctx.prec = BITS
+        polynomial = fmpz_poly(list(coefficients))
+        roots = [root for root, _ in polynomial.complex_roots() if root.imag.contains(0)]
+        return sorted((root.real for root in roots), key=float)
+    finally:
+        ctx.prec = kept
+
+
+def horner(coefficients: Sequence[int], x: FloatArray) -> FloatArray:
+    """A polynomial at `x`, the constant term first."""
+    found = np.full_like(x, float(coefficients[-1]))
+    for one in coefficients[-2::-1]:
+        found = found * x + float(one)
+    return found
+
+
+def horner_of_ball(coefficients: Sequence[int], x: arb) -> arb:
+    """A polynomial on a ball."""
+    found = arb(coefficients[-1])
+    for one in coefficients[-2::-1]:
+        found = found * x + one
+    return found
+
+
+def derivative_of(coefficients: Sequence[int]) -> list[int]:
+    """Coefficients of the derivative of a polynomial."""
+    return [k * one for k, one in enumerate(coefficients)][1:] or [0]
+
+
+def times(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """Coefficients of a product of polynomials."""
+    found = [0] * (len(a) + len(b) - 1)
+    for i, one in enumerate(a):
+        for j, other in enumerate(b):
+            found[i + j] += one * other
+    return found
+
+
+def plus(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """Coefficients of a sum of polynomials."""
+    size = max(len(a), len(b))
+    left, right = ([*one, *[0] * (size - len(one))] for one in (a, b))
+    return [x + y for x, y in zip(left, right, strict=True)]

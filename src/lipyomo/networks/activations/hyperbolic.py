@@ -1,0 +1,97 @@
+"""Derivatives of tanh: ``s Q(t)`` with t = tanh z, s = 1 - t**2 and polynomials Q.
+
+As s' = -2 t s and t' = s, the next polynomial is ``-2 t Q + (1 - t**2) Q'``.  s is computed as
+``4 e / (1 + e)**2``, e = exp(-2 |z|), off by 24 u.  With C the sum of the absolute coefficients and
+n the degree, Q(t) is off by 8 n u C for t, which is off by 8 u, and by 2 n u C for Horner's rule; a
+monomial keeps its relative precision.  What underflows in e is off by four times as much in s.
+Turning points are roots of the next polynomial, which are found in ball arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from flint import arb, ctx
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.networks.activations.branch import Turn
+from lipyomo.networks.activations.derived import (
+    BITS,
+    Family,
+    derivative_of,
+    horner,
+    horner_of_ball,
+    plus,
+    real_roots,
+    times,
+)
+from lipyomo.networks.activations.elementary import exp, tanh
+from lipyomo.networks.activations.rounding import TINY, Error
+
+
+@cache
+def polynomial(order: int) -> tuple[int, ...]:
+    """Q of a derivative of tanh; ``order >= 1``."""
+    if order == 1:
+        return (1,)
+    before = polynomial(order - 1)
+    found = plus(times((0, -2), before), times((1, 0, -1), derivative_of(before)))
+    while found[-1] == 0:
+        found.pop()
+    return tuple(found)
+
+
+@cache
+def _turns(order: int) -> tuple[Turn, ...]:
+    roots = real_roots(polynomial(order + 1))
+    kept = ctx.prec
+    try:
+        ctx.prec = BITS
+        at = [(root.atanh(), _at(root, polynomial(order))) for root in roots]
+        return tuple(Turn(float(z.mid()), float(value.mid())) for z, value in at)
+    finally:
+        ctx.prec = kept
+
+
+def _at(t: arb, coefficients: Sequence[int]) -> arb:
+    return (1 - t * t) * horner_of_ball(coefficients, t)
+
+
+@dataclass(frozen=True)
+class TanhFamily(Family):
+    """Derivatives of tanh."""
+
+    name = "tanh"
+
+    def derivatives(self, z: FloatArray, first: int, last: int) -> tuple[FloatArray, ...]:
+        """See `Family`."""
+        t = tanh(z)
+        e = exp(-2.0 * np.abs(z))
+        d = 1.0 + e
+        s = 4.0 * e / (d * d)
+        return tuple(s * horner(polynomial(k), t) for k in range(first, last + 1))
+
+    def turns(self, order: int) -> tuple[Turn, ...]:
+        """See `Family`."""
+        return _turns(order)
+
+    def error(self, order: int) -> Error:
+        """See `Family`."""
+        coefficients = polynomial(order)
+        degree, size = len(coefficients) - 1, sum(map(abs, coefficients))
+        off, unit = 10 * degree, UNIT_ROUNDOFF
+        if sum(one != 0 for one in coefficients) == 1:
+            return Error((28 + off) * unit, 8 * size * TINY)
+        return Error(28 * unit, (off + 2) * size * unit + 8 * size * TINY)
+
+    def ball(self, z: arb, order: int) -> arb:
+        """See `Family`."""
+        return z.sech() ** 2 * horner_of_ball(polynomial(order), z.tanh())
+
+    def sign(self, order: int) -> float:
+        """See `Family`."""
+        return 1.0 if order % 2 else -1.0

@@ -1,0 +1,114 @@
+"""Partial derivatives of any order of a network's signals, forwards.
+
+With z_S the derivative of a pre-activation in the directions of a set S, that of ``sigma(z)`` is
+the sum over all partitions of S into blocks of ``sigma^(k)(z) prod z_B``, k the number of blocks
+(Faa di Bruno's formula).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.derivatives.replay import Replay, constant, is_constant, mapped, times
+
+Several = tuple[int, ...]
+"""Directions by their numbers, sorted; one may come several times."""
+
+
+class Jets:
+    """Derivatives of a replayed network in some directions.
+
+    Parameters
+    ----------
+    replay : Replay
+    directions : ndarray, shape (k, d)
+    """
+
+    def __init__(self, replay: Replay, directions: FloatArray) -> None:
+        self.replay, self.directions = replay, directions
+        self._inputs: dict[tuple[int, Several], Affine] = {}
+        self._rises: dict[tuple[int, Several], Affine] = {}
+        self._products: dict[tuple[int, tuple[Several, ...]], Affine] = {}
+
+    def output(self, among: Several) -> Affine:
+        """A derivative of the outputs, shape (m,); that of no direction is the value."""
+        replay = self.replay
+        if not among:
+            return replay.output
+        return mapped(replay.network.head, self._input(len(replay.layers), tuple(sorted(among))))
+
+    def _input(self, depth: int, among: Several) -> Affine:
+        """A derivative of what the layer at a depth reads."""
+        key = depth, among
+        if key not in self._inputs:
+            self._inputs[key] = self._units(depth - 1, among) if depth else self._start(among)
+        return self._inputs[key]
+
+    def _start(self, among: Several) -> Affine:
+        """Inputs are linear along directions."""
+        d = self.replay.network.input_dim
+        found = self.directions[among[0]] if len(among) == 1 else np.zeros(d)
+        return constant(self.replay.trace, found)
+
+    def _rise(self, depth: int, among: Several) -> Affine:
+        """A derivative of pre-activations."""
+        key = depth, among
+        if key not in self._rises:
+            layer = self.replay.layers[depth].layer
+            self._rises[key] = mapped(layer, self._input(depth, among))
+        return self._rises[key]
+
+    def _units(self, depth: int, among: Several) -> Affine:
+        """A derivative of what units give."""
+        layer = self.replay.layers[depth]
+        found: Affine | None = None
+        for blocks, count in _partitions(among):
+            rises = [self._rise(depth, block) for block in blocks]
+            if any(is_constant(rise) and not rise.offset.any() for rise in rises):
+                continue
+            term = layer.derivative(len(blocks))
+            variable = tuple(
+                block for block, rise in zip(blocks, rises, strict=True) if not is_constant(rise)
+            )
+            if variable:
+                term = times(self.replay.trace, term, self._product(depth, variable))
+            for rise in rises:  # one after the other: products of constants may round
+                term = term.scale(rise.offset) if is_constant(rise) else term
+            term = term if count == 1 else term.scale(float(count))
+            found = term if found is None else found + term
+        zeros = np.zeros(layer.layer.units)
+        return constant(self.replay.trace, zeros) if found is None else found
+
+    def _product(self, depth: int, blocks: tuple[Several, ...]) -> Affine:
+        """The product of derivatives of pre-activations."""
+        if len(blocks) == 1:
+            return self._rise(depth, blocks[0])
+        key = depth, blocks
+        if key not in self._products:
+            first, last = self._product(depth, blocks[:-1]), self._rise(depth, blocks[-1])
+            self._products[key] = times(self.replay.trace, first, last)
+        return self._products[key]
+
+
+def _partitions(among: Several) -> list[tuple[tuple[Several, ...], int]]:
+    """Partitions of directions into blocks, each with the number of ways in which it comes."""
+    counts: dict[tuple[Several, ...], int] = {}
+    for parts in _set_partitions(list(range(len(among)))):
+        blocks = tuple(sorted(tuple(sorted(among[i] for i in part)) for part in parts))
+        counts[blocks] = counts.get(blocks, 0) + 1
+    return sorted(counts.items())
+
+
+def _set_partitions(items: list[int]) -> Iterator[list[list[int]]]:
+    if not items:
+        yield []
+        return
+    first, rest = items[0], items[1:]
+    for parts in _set_partitions(rest):
+        for k in range(len(parts)):
+            yield [*parts[:k], [first, *parts[k]], *parts[k + 1 :]]
+        yield [[first], *parts]

@@ -1,0 +1,198 @@
+"""A network's signals in a trace, and their derivatives: networks are made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.errors import NetworkError
+from lipyomo.networks.activations import Activation, Power
+from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.chain import to_network
+from lipyomo.networks.building.system import System
+from lipyomo.networks.building.trace import Trace
+from lipyomo.networks.layer import Layer
+from lipyomo.networks.network import Network
+
+KINKS = (
+    "the network has units with kinks ({}), where its gradient jumps: it has no derivative that is "
+    "a continuous function.  Remedy: use smooth activations (softplus, gelu, tanh ...)"
+)
+
+
+def constant(trace: Trace, values: FloatArray) -> Affine:
+    """Constants as a tensor of a trace: what would round is carried by units."""
+    return replace(Affine.constant(values), carrier=trace)
+
+
+def is_constant(x: Affine) -> bool:
+    """Whether no entry depends on anything."""
+    return not x.matrix.nnz
+
+
+def times(trace: Trace, a: Affine, b: Affine) -> Affine:
+    """``a b`` of flat tensors of one size; entries of which one is constant need no unit.
+
+    A tensor times itself is a square.
+    """
+    if a is b:
+        return trace.smooth(a, Power(2.0))
+    fixed = [np.diff(x.matrix.indptr) == 0 for x in (a, b)]
+    some = fixed[0] | fixed[1]
+    if not some.any():
+        return trace.product(a, b)
+    by_a, by_b = np.flatnonzero(fixed[0]), np.flatnonzero(fixed[1] & ~fixed[0])
+    rest = np.flatnonzero(~some)
+    parts = [b.take(by_a).scale(a.offset[by_a]), a.take(by_b).scale(b.offset[by_b])]
+    if rest.size:
+        parts.append(trace.product(a.take(rest), b.take(rest)))
+    back = np.argsort(np.concatenate([by_a, by_b, rest]))
+    return stack(parts).take(back)
+
+
+class Replayed:
+    """A hidden layer in a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+    layer : Layer
+    h : Affine, shape (inputs,)
+        What it reads.
+
+    Attributes
+    ----------
+    z : Affine, shape (n,)
+        Pre-activations.
+    """
+
+    def __init__(self, trace: Trace, layer: Layer, h: Affine) -> None:
+        self.trace, self.layer = trace, layer
+        self.z = mapped(layer, h).shift(layer.bias)
+        self._orders: dict[int, Affine] = {}
+        self._made: dict[tuple[int, Activation | None, tuple[float, ...]], Affine] = {}
+
+    @cached_property
+    def _rest(self) -> IntArray:
+        """Units that are not smooth."""
+        return np.flatnonzero(~self.layer.curved)
+
+    def derivative(self, order: int) -> Affine:
+        """Derivatives of the units at their pre-activations, shape (n,); 0 are their values.
+
+        Raises
+        ------
+        NetworkError
+            If an activation has no such derivative, or units have kinks.
+        """
+        if order in self._orders:
+            return self._orders[order]
+        parts, places = [], []
+        if self._rest.size:
+            parts.append(self._two_slopes(order))
+            places.append(self._rest)
+        for k, curve in enumerate(self.layer.curves):
+            parts.append(self._curve(k, order))
+            places.append(curve.units)
+        whole = parts[0] if len(parts) == 1 else stack(parts)
+        found = self._orders[order] = whole.take(np.argsort(np.concatenate(places)))
+        return found
+
+    def _two_slopes(self, order: int) -> Affine:
+        left, right = self.layer.left[self._rest], self.layer.right[self._rest]
+        if order == 0:
+            return self.trace.unit(self.z.take(self._rest), left, right)
+        if (left != right).any():
+            raise NetworkError(KINKS.format("ReLU, say"))
+        return constant(self.trace, left if order == 1 else np.zeros_like(left))
+
+    def _curve(self, k: int, order: int) -> Affine:
+        """A derivative of the units of a curve: ``sigma' = f kind(s z)``, step by step."""
+        curve = self.layer.curves[k]
+        kind: Activation | None = curve.activation.true
+        factors: list[float] = []
+        scales: list[float] = []
+        for left in range(order, 0, -1):
+            if kind is None:  # of the identity
+                fixed = np.prod([*factors, *scales]) if left == 1 else 0.0
+                return constant(self.trace, np.full(curve.units.size, fixed))
+            slope = kind.derivative
+            factors += [slope.factor, *scales]
+            scales.append(slope.scale)
+            kind = slope.kind
+        found = self._unit(k, kind, tuple(one for one in scales if one != 1.0))
+        for factor in factors:
+            if factor != 1.0:
+                found = found.scale(factor)
+        return found
+
+    def _unit(self, k: int, kind: Activation | None, scales: tuple[float, ...]) -> Affine:
+        """``kind(scale z)``; made once."""
+        key = k, kind, scales
+        if key not in self._made:
+            z = self.z.take(self.layer.curves[k].units)
+            for scale in scales:
+                z = z.scale(scale)
+            self._made[key] = z if kind is None else self.trace.smooth(z, kind)
+        return self._made[key]
+
+
+def mapped(layer: Layer, h: Affine) -> Affine:
+    """``W h``."""
+    return h.apply(layer.weight, (layer.units,))
+
+
+class Replay:
+    """A network in a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+    network : Network
+    x : Affine, shape (d,)
+
+    Attributes
+    ----------
+    layers : list of Replayed
+        The hidden ones.
+    output : Affine, shape (m,)
+    """
+
+    def __init__(self, trace: Trace, network: Network, x: Affine) -> None:
+        self.trace, self.network = trace, network
+        self.layers: list[Replayed] = []
+        for layer in network.hidden:
+            self.layers.append(Replayed(trace, layer, x))
+            x = self.layers[-1].derivative(0)
+        self.output = mapped(network.head, x).shift(network.head.bias)
+
+    @classmethod
+    def of(cls, network: Network) -> Replay:
+        """In a trace of its own."""
+        trace = Trace(network.input_dim)
+        return cls(trace, network, trace.input((network.input_dim,)))
+
+    def adjoints(self, row: FloatArray) -> Affine:
+        """The gradient of an affine function of the outputs, by the chain rule backwards, (d,)."""
+        g = constant(self.trace, row).apply(self.network.head.weight.T, (-1,))
+        for layer in reversed(self.layers):
+            g = times(self.trace, layer.derivative(1), g)
+            g = g.apply(layer.layer.weight.T, (layer.layer.inputs,))
+        return g
+
+
+def made(
+    trace: Trace,
+    output: Affine,
+    name: str,
+    like: Network,
+    output_shape: Sequence[int] | None = None,
+) -> Network:
+    """The network of a tensor, with the inputs of another one."""
+    found = to_network(System.of(trace, output), name)
+    named = like.input_parts, like.input_names
+    return Network(found.layers, name, like.input_shape, output_shape, *named)
