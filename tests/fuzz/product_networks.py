@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 from fuzz_networks import Rng, normals
-from smooth_curves import COS, EXP, GELU, LOG, SIGMOID, SIN, TANH, power, two_slope
+from smooth_curves import (
+    COS,
+    EXP,
+    GELU,
+    HALVES,
+    LOG,
+    SIGMOID,
+    SIN,
+    TANH,
+    power,
+    two_slope,
+)
 from smooth_oracle import CurvedLayer
 
 Drawn = list[CurvedLayer]
@@ -48,7 +59,8 @@ def products(rng: Rng) -> Drawn:
         rows.append(halves(a, b, t))
         biases.append(halves(np.array([p]), np.array([q]), t)[:, 0])
     weight, bias = np.vstack(rows), np.concatenate(biases)
-    squares = CurvedLayer(weight, bias, (SQUARE,) * len(bias))
+    pair = HALVES if rng.random() < 0.8 else (SQUARE, SQUARE)
+    squares = CurvedLayer(weight, bias, pair * len(rows))
     signs = np.kron(np.eye(len(rows)), [[1.0, -1.0]])
     last = head(rng, len(rows))
     if rng.random() < 0.5:  # more units behind
@@ -102,13 +114,49 @@ def normalisations(rng: Rng) -> Drawn:
         np.vstack([mean, pass_on]), np.append(epsilon, np.zeros(n)), (power(-0.5),) + (LINE,) * n
     )
     rows = [halves(np.eye(n + 1)[0], np.eye(n + 1)[1 + k]) for k in range(n)]
-    both = CurvedLayer(np.vstack(rows), np.zeros(2 * n), (SQUARE,) * (2 * n))
+    both = CurvedLayer(np.vstack(rows), np.zeros(2 * n), HALVES * n)
     signs = np.kron(np.eye(n), [[1.0, -1.0]])
     last = head(rng, n)
     return [first, squares, root, both, CurvedLayer(last.weight @ signs, last.bias, last.curves)]
 
 
-PRODUCTS = {f.__name__: f for f in (products, quotients, softmaxes, normalisations)}
+def gates(rng: Rng) -> Drawn:
+    """One gate for several signals, open, shut or between, and the signals themselves."""
+    d, n = int(rng.integers(1, 3)), int(rng.integers(2, 4))
+    size = float(rng.choice([1.0, 1.0, 8.0, 40.0]))
+    weight, bias = normals(rng, (n + 1, d)), 0.5 * normals(rng, (n + 1,))
+    weight[0] *= size
+    signals = (TANH, LINE, SIN)[int(rng.integers(3))]
+    first = CurvedLayer(weight, bias, (SIGMOID,) + (signals,) * n)
+    eye = np.eye(n + 1)
+    scales = 2.0 ** rng.integers(-2, 3, size=n)
+    rows = [halves(eye[0], eye[1 + k], float(t)) for k, t in enumerate(scales)]
+    both = CurvedLayer(np.vstack([*rows, eye[1:]]), np.zeros(3 * n), HALVES * n + (LINE,) * n)
+    mixed = np.hstack([np.kron(normals(rng, (n, n)), [[1.0, -1.0]]), normals(rng, (n, n))])
+    inner = CurvedLayer(mixed, normals(rng, (n,)), (TANH,) * n)
+    return [first, both, inner, head(rng, n)]
+
+
+def recurrences(rng: Rng) -> Drawn:
+    """Steps of ``h + z (y - h)`` with z and y of h: products of what products are made of."""
+    d, steps = int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    drawn = [CurvedLayer(normals(rng, (1, d)), normals(rng, (1,)), (LINE,))]
+    state = np.ones((1, 1))  # h as a row of what the layer before gives
+    for _ in range(steps):
+        weight, bias = 2.0 * normals(rng, (2, 1)), normals(rng, (2,))
+        rows = np.vstack([weight @ state, state])
+        drawn.append(CurvedLayer(rows, np.append(bias, 0.0), (SIGMOID, TANH, LINE)))
+        gate, away = np.eye(3)[0], np.eye(3)[1] - np.eye(3)[2]
+        rows = np.vstack([halves(gate, away), np.eye(3)[2]])
+        drawn.append(CurvedLayer(rows, np.zeros(3), (*HALVES, LINE)))
+        state = np.array([[1.0, -1.0, 1.0]])
+    last = head(rng, 1)
+    drawn.append(CurvedLayer(last.weight @ state, last.bias, last.curves))
+    return drawn
+
+
+FAMILIES = (products, quotients, softmaxes, normalisations, gates, recurrences)
+PRODUCTS = {f.__name__: f for f in FAMILIES}
 
 
 def small_box(rng: Rng, d: int) -> tuple[np.ndarray, np.ndarray]:

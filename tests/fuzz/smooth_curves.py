@@ -9,7 +9,7 @@ all three are monotone, and otherwise from a table of cells an eighth wide.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -424,6 +424,12 @@ def power(exponent: float) -> Curve:
     name, given = "power", (("exponent", exponent),)
     monotone = not whole
     return Curve(name, (Piece(formula, monotone=monotone),), parameters=given)
+
+
+HALVES = tuple(
+    replace(power(2.0), name="half", parameters=(("difference", side),)) for side in (False, True)
+)
+"""The two squares of a product, which are known to be that."""
 
 
 ctx.prec = max(ctx.prec, 128)

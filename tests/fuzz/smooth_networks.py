@@ -30,7 +30,7 @@ from smooth_curves import (
 from smooth_oracle import CurvedLayer
 
 from lipyomo import Layer, Network
-from lipyomo.networks.activations import Activation, Exp, Log, Power, activation
+from lipyomo.networks.activations import Activation, Exp, Half, Log, Power, activation
 from lipyomo.networks.network import Curve as PackageCurve
 
 SMOOTH = (
@@ -251,7 +251,7 @@ def network_of(layers: Drawn, name: str) -> Network:
 
 def kind_of(curve: Curve) -> Activation:
     """The same activation as the package has it."""
-    made = {"exp": Exp, "log": Log, "power": Power}.get(curve.name)
+    made = {"exp": Exp, "log": Log, "power": Power, "half": Half}.get(curve.name)
     parameters = dict(curve.parameters)
     return activation(curve.name, **parameters) if made is None else made(**parameters)
 

@@ -8,6 +8,7 @@ from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.elu import Celu, Elu, Selu
 from lipyomo.networks.activations.erf import Erf
 from lipyomo.networks.activations.gelu import Gelu
+from lipyomo.networks.activations.halves import HALVES, Half
 from lipyomo.networks.activations.hard_swish import HardSwish
 from lipyomo.networks.activations.mish import Mish
 from lipyomo.networks.activations.registry import activation, activations, known_as
@@ -21,6 +22,7 @@ from lipyomo.networks.activations.two_slope import TwoSlope
 from lipyomo.networks.activations.unbounded import Confined, Exp, Log, Power, Unbounded
 
 __all__ = [
+    "HALVES",
     "Activation",
     "Celu",
     "Confined",
@@ -30,6 +32,7 @@ __all__ = [
     "Erf",
     "Exp",
     "Gelu",
+    "Half",
     "HardSwish",
     "Log",
     "Mish",

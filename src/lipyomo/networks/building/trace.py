@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exactness import entries_are_exact, sums_are_exact
-from lipyomo.networks.activations import Activation, Power
+from lipyomo.networks.activations import HALVES, Activation
 from lipyomo.networks.building.affine import Affine, stack, widen
 from lipyomo.networks.building.budget import ENTRY, budget
 
@@ -137,8 +137,11 @@ class Trace:
             wanted = np.round(0.5 * np.log2(self.changes(b) / self.changes(a)))
         t = np.exp2(np.clip(np.nan_to_num(wanted), -FARTHEST, FARTHEST))
         first, second = a.scale(0.5 * t), b.scale(0.5 / t)
-        squares = self.smooth(stack([first + second, first - second]), Power(2.0))
-        return squares.take(np.arange(t.size)) - squares.take(np.arange(t.size, 2 * t.size))
+        sums, differences = (
+            self.smooth(x, half)
+            for x, half in zip((first + second, first - second), HALVES, strict=True)
+        )
+        return sums - differences
 
     def changes(self, x: Affine) -> FloatArray:
         """How far entries of `x` change between points that are near each other, shape (size,).

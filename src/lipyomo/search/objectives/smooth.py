@@ -77,7 +77,7 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     """Boxes with bounds of the value, and what these owe to each input and phase."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
     head, count = context.question.problem.network.head, len(boxes)
-    weights, shift = np.repeat(head.dense_weight, count, axis=0), float(head.bias[0])
+    weights, shift = np.repeat(context.head, count, axis=0), float(head.bias[0])
     above = collapsed(known, np.zeros_like(weights), None, weights)
     fuzz = context.unit * (np.abs(above.constant) + abs(shift))
     constant = above.constant + shift + fuzz

@@ -9,13 +9,15 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above, collapsed
 from lipyomo.search.spaces.boxes.confine import Confined, confined
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
-from lipyomo.search.spaces.boxes.relax import Affine, Relaxation, Relaxed, relaxed
+from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +171,14 @@ def gaps_of(known: Relaxation, above: Above) -> FloatArray:
         share = _credit(layer.pre, gap, x_radius, v_radius, *parts)
         share_of_tangents = _credit(layer.pre_tangent, off, x_radius, v_radius, *parts)
         if n:
-            before = layers[n - 1]
+            before, own = layers[n - 1], context.stages[n - 1]
             assert before.value is not None
             assert before.change is not None
             moved = share_of_tangents @ stage.along_sizes
             of_later = (share @ stage.sizes) * before.value[2] + moved * before.change[2]
-            of_later_tangents = moved * before.rate_radius * before.tangent_radius
+            of_later = own.on_rows(own.spread(of_later))
+            of_tangents = own.spread(moved) * before.rate_radius * own.own(before.tangent_radius)
+            of_later_tangents = own.on_rows(of_tangents)
     parts[0][:] *= x_radius
     parts[1][:] *= v_radius * context.params.sign_weight
     return found

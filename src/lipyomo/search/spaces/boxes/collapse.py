@@ -29,8 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.linear.kinds import each_kind
-from lipyomo.search.spaces.boxes.relax import Relaxation, Relaxed, at
+from lipyomo.search.spaces.boxes.affine import at
+from lipyomo.search.spaces.boxes.factors import factored
+from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.stage import Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,28 @@ class Above:
     fuzz: FloatArray
     gaps: list[tuple[FloatArray, FloatArray]]
 
+    def least(self, other: Above, known: Relaxation) -> Above:
+        """Of each box the function whose maximum is less."""
+        x, v, _ = known.inputs
+        tops = [
+            one.constant
+            + (one.x * x.middle + np.abs(one.x) * x.radius).sum(axis=1)
+            + (one.v * v.middle + np.abs(one.v) * v.radius).sum(axis=1)
+            for one in (self, other)
+        ]
+        less = ~(tops[0] <= tops[1])
+        alone = less[:, None]
+        return Above(
+            np.where(alone, other.x, self.x),
+            np.where(alone, other.v, self.v),
+            np.where(less, other.constant, self.constant),
+            np.where(less, other.fuzz, self.fuzz),
+            [
+                (np.where(alone, theirs[0], ours[0]), np.where(alone, theirs[1], ours[1]))
+                for ours, theirs in zip(self.gaps, other.gaps, strict=True)
+            ],
+        )
+
 
 def collapsed(
     known: Relaxation,
@@ -73,51 +97,96 @@ def collapsed(
     weights : ndarray, shape (N, n_L), optional
         By default zeros.
     """
+    found = _collapsed(known, rows, errors, weights, False)
+    if not known.context.multiplies:
+        return found
+    # planes that are lowest at one point are better on narrow boxes, and worse on wide ones
+    return found.least(_collapsed(known, rows, errors, weights, True), known)
+
+
+def _collapsed(
+    known: Relaxation,
+    rows: FloatArray,
+    errors: FloatArray | None,
+    weights: FloatArray | None,
+    lowest: bool,
+) -> Above:
+    """The same with planes of products through their middles, or those lowest at one point."""
     context, layers = known.context, known.layers
     unit, b = context.unit, rows
     a = np.zeros_like(rows) if weights is None else weights
     constant, fuzz = np.zeros(len(rows)), np.zeros(len(rows))
     gaps: list[tuple[FloatArray, FloatArray]] = []
     if errors is not None:
-        layer = layers[-1]
+        stage, layer = context.stages[-1], layers[-1]
         largest = np.abs(layer.rate) + layer.rate_radius
-        fuzz += (errors * largest * (np.abs(layer.tangent) + layer.tangent_radius)).sum(axis=1)
+        largest = largest * stage.own(np.abs(layer.tangent) + layer.tangent_radius)
+        fuzz += (errors * stage.sums(largest)).sum(axis=1)
     last = layers[-1]
-    worst = _worst(known, rows)
+    worst = _worst(known, rows, weights)
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
-        ur, rr, size = layer.tangent_radius, layer.rate_radius, np.abs(b)
-        side = _side(layer, b, *worst)
-        c, rate = b * (layer.tangent - side * ur), layer.rate + side * np.sign(b) * rr
-        low = np.minimum(layer.low, layer.high)
-        if layer is last and weights is None:  # a = 0: its lines are known
-            bend, middle, radius = layer.bend
-            s, middle, radius = c * bend, c * middle, np.abs(c) * radius
-            under, over = middle - radius, middle + radius
+        products = None
+        if stage.products is not None:
+            n = stage.products.units
+            products = factored(stage, layer, a[:, n:], b[:, n:], worst if lowest else None, unit)
+            a, b, some = a[:, :n], b[:, :n], layer.units(n)
         else:
-            s, under, over = each_kind(stage.kinds, "lines", a, c, low, layer.high)
-        above, most = over - c * rate, np.maximum(np.abs(under), np.abs(over))
-        d = b * (layer.tangent + side * ur)
-        many = (ur > 2.0 * unit * layer.pace).any(axis=1)  # else u is known but for rounding
-        many &= np.isfinite(d).all(axis=1) & np.isfinite(s).all(axis=1)
-        if many.any():
-            whole = np.broadcast_arrays(a, d, low, layer.high, s, layer.rate, rr)
-            *some, middle, radius = (array[many] for array in whole)
-            other = each_kind(stage.kinds, "lines", *some)[2]
-            ends = (c[many], over[many]), (d[many], other)
-            rate[many] = _rate(middle, radius, *ends)
-            above[many] = np.maximum(*(end - g * rate[many] for g, end in ends))
-            most[many] = np.maximum(most[many], np.abs(other))
-        constant += (above + s * stage.bias).sum(axis=1)
-        fuzz += unit * (
-            2.0 * most
-            + np.abs(s) * layer.reach
-            + size * (np.abs(rate) + 2.0 * (np.abs(layer.rate) + rr)) * (layer.pace + 4.0 * ur)
-        ).sum(axis=1)
-        rounds = size * rr * ur
-        gaps.append((over - under + rounds, rounds))
-        a, b = s @ stage.weight, (b * rate) @ stage.along
+            some = layer
+        own_lines = layer is last and weights is None  # a = 0: its lines are known
+        s, rate, above, off, gap = _of_units(stage, some, a, b, worst, own_lines, unit)
+        constant += above
+        fuzz += off
+        slopes = b * rate
+        if products is not None:
+            s, slopes, gap = products.joined(stage, s, slopes, gap)
+            constant += products.constant
+            fuzz += products.fuzz
+        gaps.append(gap)
+        a, b = s @ stage.branch_weight, slopes @ stage.branch_along
     fuzz = fuzz * (1.0 + unit)
     return Above(a, b, constant + fuzz, fuzz, gaps[::-1])
+
+
+def _of_units(
+    stage: Stage,
+    layer: Relaxed,
+    a: FloatArray,
+    b: FloatArray,
+    worst: tuple[FloatArray, FloatArray],
+    own_lines: bool,
+    unit: float,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
+    """Slopes in z and in b u, constants, what these are off by, and gaps, of a layer's units."""
+    ur, rr, size = layer.tangent_radius, layer.rate_radius, np.abs(b)
+    side = _side(layer, b, *worst)
+    c, rate = b * (layer.tangent - side * ur), layer.rate + side * np.sign(b) * rr
+    low = np.minimum(layer.low, layer.high)
+    if own_lines:
+        bend, middle, radius = layer.bend
+        s, middle, radius = c * bend, c * middle, np.abs(c) * radius
+        under, over = middle - radius, middle + radius
+    else:
+        s, under, over = stage.each("lines", a, c, low, layer.high)
+    above, most = over - c * rate, np.maximum(np.abs(under), np.abs(over))
+    d = b * (layer.tangent + side * ur)
+    many = (ur > 2.0 * unit * layer.pace).any(axis=1)  # else u is known but for rounding
+    many &= np.isfinite(d).all(axis=1) & np.isfinite(s).all(axis=1)
+    if many.any():
+        whole = np.broadcast_arrays(a, d, low, layer.high, s, layer.rate, rr)
+        *some, middle, radius = (array[many] for array in whole)
+        other = stage.each("lines", *some)[2]
+        ends = (c[many], over[many]), (d[many], other)
+        rate[many] = _rate(middle, radius, *ends)
+        above[many] = np.maximum(*(end - g * rate[many] for g, end in ends))
+        most[many] = np.maximum(most[many], np.abs(other))
+    off = unit * (
+        2.0 * most
+        + np.abs(s) * layer.reach
+        + size * (np.abs(rate) + 2.0 * (np.abs(layer.rate) + rr)) * (layer.pace + 4.0 * ur)
+    ).sum(axis=1)
+    rounds = size * rr * ur
+    constant = (above + s * stage.units_of(stage.bias)).sum(axis=1)
+    return s, rate, constant, off, (over - under + rounds, rounds)
 
 
 def _rate(
@@ -132,14 +201,19 @@ def _rate(
     return np.clip(np.where(np.isfinite(found), found, rate), rate - radius, rate + radius)
 
 
-def _worst(known: Relaxation, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _worst(
+    known: Relaxation, rows: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
     """Where on the boxes the objective is largest, if it were as affine as its chords."""
     a, b = np.zeros_like(rows), rows
+    if weights is not None and known.context.multiplies:
+        a = weights
     for stage, layer in zip(reversed(known.context.stages), reversed(known.layers), strict=True):
-        s = b * layer.tangent * layer.bend[0]
+        a, b = stage.spread(a), stage.spread(b)
+        s = b * stage.other(layer.tangent) * layer.bend[0]
         if layer.value is not None:
             s += a * layer.value[0]
-        a, b = s @ stage.weight, (b * layer.rate) @ stage.along
+        a, b = s @ stage.branch_weight, (b * layer.rate) @ stage.branch_along
     x, v, _ = known.inputs
     return x.middle + np.sign(a) * x.radius, v.middle + np.sign(b) * v.radius
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import close_product
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import ALL, Targets, targets_of
-from lipyomo.relaxations.linear.kinds import Kind, kinds_of
 from lipyomo.search.spaces.boxes.features import Features, features_of
 from lipyomo.search.spaces.boxes.params import Params
+from lipyomo.search.spaces.boxes.stage import Stage
+from lipyomo.search.spaces.boxes.stages import stages_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,39 +41,6 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
-    """A hidden layer as the search has it.
-
-    Attributes
-    ----------
-    weight, sizes : ndarray, shape (n, h)
-        The weight and its absolute values.
-    along, along_sizes : ndarray, shape (n, t)
-        The same for tangents: the first layer's are ``W T``, with the problem's directions T, which
-        hardly rounds in a reduced problem (`LipschitzProblem.rounding`).
-    bias : ndarray, shape (n,)
-    off : ndarray, shape (n,)
-        Further sizes of pre-activations, whose rounding stands for what else they are off by.
-    kinds : tuple of Kind
-        Every unit is in one of them; two-slope units are activations as well.
-    broken : ndarray of int, shape (b,)
-        Units whose slope has a break (a kink, or a jump): they have phases.
-    phases : slice
-        Their places among those of all layers.
-    """
-
-    weight: FloatArray
-    sizes: FloatArray
-    along: FloatArray
-    along_sizes: FloatArray
-    bias: FloatArray
-    off: FloatArray
-    kinds: tuple[Kind, ...]
-    broken: IntArray
-    phases: slice
-
-
-@dataclass(frozen=True, eq=False)
 class Context:
     """A question, and what follows from it.
 
@@ -81,6 +49,8 @@ class Context:
     question : Question
     targets : Targets
     stages : tuple of Stage
+    head : ndarray, shape (m, n_L)
+        The last layer's weights of the last stage's outputs.
     unit : float
         Relative error that pays for all sums of products of a bound (`relax.py` says how).
     features : Features, optional
@@ -90,12 +60,17 @@ class Context:
     question: Question
     targets: Targets
     stages: tuple[Stage, ...]
+    head: FloatArray
     unit: float
     features: Features | None = None
 
     @classmethod
     def of(
-        cls, question: Question, featured: bool = False, targets: Targets | None = None
+        cls,
+        question: Question,
+        featured: bool = False,
+        targets: Targets | None = None,
+        native: bool = True,
     ) -> Context:
         """The context of a question.
 
@@ -106,6 +81,8 @@ class Context:
             Whether boxes may have ends for what the first layer sees, where that is less.
         targets : Targets, optional
             By default those of the problem's norms.
+        native : bool, optional
+            Whether products are products, and not the squares that the network has for them.
 
         Raises
         ------
@@ -113,33 +90,19 @@ class Context:
             If the dual ball has too many vertices.
         """
         network, tangents = question.problem.network, question.problem.tangent_network
-        stages, place = [], 0
-        for layer, ahead in zip(network.hidden, tangents.hidden, strict=True):
-            kinds = kinds_of(layer)
-            has = np.zeros(layer.units, dtype=bool)
-            for activation, units in kinds:
-                has[units] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
-            broken = np.flatnonzero(has)
-            weight = along = np.ascontiguousarray(layer.dense_weight)
-            if ahead is not layer:
-                along = np.ascontiguousarray(ahead.dense_weight)
-            phases = slice(place, place + broken.size)
-            both = weight, abs(weight), along, abs(along)
-            none = np.zeros(layer.units)
-            stages.append(Stage(*both, layer.bias, none, kinds, broken, phases))
-            place += broken.size
+        found, head = stages_of(network, tangents, native)
+        stages = list(found)
+        products = sum(stage.products is not None for stage in stages)
         operations = sum(network.sizes) + tangents.input_dim + 8 * len(network.layers)
-        unit, found = gamma(operations), None
+        unit, seen = gamma(operations + 16 * products), None
         if featured and stages:
             domain = question.problem.domain
-            found = features_of(stages[0].weight, stages[0].bias, domain, question.params)
-        if found is not None:
-            off = found.off / unit * (1.0 + gamma(2))
-            stages[0] = replace(
-                stages[0], weight=found.weight, sizes=abs(found.weight), bias=found.bias, off=off
-            )
+            seen = features_of(stages[0].weight, stages[0].bias, domain, question.params)
+        if seen is not None:
+            off = seen.off / unit * (1.0 + gamma(2))
+            stages[0] = stages[0].with_inputs(seen.weight, seen.bias, off)
         targets = targets or targets_of(question.problem)
-        return cls(question, targets, tuple(stages), unit, found)
+        return cls(question, targets, tuple(stages), head, unit, seen)
 
     @property
     def params(self) -> Params:
@@ -162,6 +125,11 @@ class Context:
     def directions(self) -> int:
         """K: entries of a direction v; as many as inputs if all are asked for."""
         return self.question.problem.tangent_network.input_dim
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether any stage has products."""
+        return any(stage.products is not None for stage in self.stages)
 
     @cached_property
     def breaks(self) -> tuple[tuple[float, ...], ...]:
@@ -211,11 +179,6 @@ class Context:
         plain = np.count_nonzero(functionals, axis=1) <= 1
         plain &= np.isin(np.abs(functionals), (0.0, 1.0)).all(axis=1)
         return rows, np.where(plain[:, None], 0.0, errors)
-
-    @cached_property
-    def head(self) -> FloatArray:
-        """The last layer's weights, shape (m, n_L)."""
-        return self.question.problem.network.head.dense_weight
 
     def cutoff(self, value: float) -> float:
         """Bounds at or below it fathom, where `value` is attained."""

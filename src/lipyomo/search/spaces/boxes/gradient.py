@@ -10,7 +10,8 @@ layer before are ``W^T`` times
     p F_0 + (F_0 q + rate F) delta +- (|rate| e + |F_0| r + rr (|F| + e))
 
 with sums of absolute values for |F|: what is left is O(h^2).  It says which entries have one sign,
-and what is across a direction.  Rounding is paid for as in `relax.py`.
+and what is across a direction.  A product has the other factor's z in the place of sigma'(z).
+Rounding is paid for as in `relax.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.search.spaces.boxes.relax import Relaxation
+from lipyomo.search.spaces.boxes.relaxation import Relaxation
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +64,15 @@ def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> 
     for stage, layer in zip(reversed(context.stages), reversed(known.layers), strict=True):
         bend, centre, away = layer.bend
         z = np.matmul(layer.pre.x, x.middle[:, :, None])[:, :, 0] + layer.pre.constant
-        p = (bend * z + centre)[:, None]
-        q = bend[:, None, :] * np.swapaxes(layer.pre.x, 1, 2) * x.radius[:, :, None]
+        p = (bend * stage.other(z) + centre)[:, None]
+        coefficients = stage.other(np.swapaxes(layer.pre.x, 1, 2))
+        q = bend[:, None, :] * coefficients * x.radius[:, :, None]
         whole = np.matmul(np.abs(layer.pre.x), x.size[:, :, None])[:, :, 0]
-        whole = np.abs(bend) * (whole + np.abs(layer.pre.constant)) + np.abs(centre)
-        r = (away + np.abs(bend) * layer.pre.radius + unit * whole)[:, None]
+        whole = stage.other(whole + np.abs(layer.pre.constant))
+        whole = np.abs(bend) * whole + np.abs(centre)
+        r = (away + np.abs(bend) * stage.other(layer.pre.radius) + unit * whole)[:, None]
         rate, rr = layer.rate[:, None], layer.rate_radius[:, None]
+        F, rest = stage.spread(F), stage.spread(rest)
         start, linear = np.abs(F[:, :, 0]), np.abs(F[:, :, 1:]).sum(axis=2)
         rest = np.abs(rate) * rest + start * r + rr * (linear + rest)
         rest = rest + unit * (start * (np.abs(p) + np.abs(q).sum(axis=1)[:, None]))
@@ -77,6 +81,7 @@ def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> 
         new[:, :, 0] = F[:, :, 0] * p
         new[:, :, 1:] += F[:, :, :1] * q[:, None]
         total = np.abs(new).sum(axis=2)
-        rest = rest @ stage.along_sizes + unit * (total @ stage.along_sizes)
-        F = new @ stage.along
+        sizes = stage.branch_along_sizes
+        rest = rest @ sizes + unit * (total @ sizes)
+        F = new @ stage.branch_along
     return Enclosed(F[:, :, 0], F[:, :, 1:], rest * (1.0 + unit))

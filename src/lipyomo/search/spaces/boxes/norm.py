@@ -41,6 +41,8 @@ class Norm(Objective):
         super().__init__(question, Context.of(question, featured=True))
         featured = self.context.features is not None
         self._plain = Context.of(question) if featured else self.context
+        native = self.context.multiplies
+        self._squares = Context.of(question, native=False) if native else self._plain
 
     def cutoff(self, value: float) -> float:
         """See `Objective`."""
@@ -94,7 +96,10 @@ class Norm(Objective):
         """
         context, targets = self.context, self.context.targets
         first = whole.take(slice(0, 1))
-        layers = relaxed(context, first, (first.v_low, first.v_high)).layers
+        if context.multiplies:  # semidefinite bounds know units only
+            first = Boxes.whole(self._squares).take(slice(0, 1))
+        units = self._squares if context.multiplies else context
+        layers = relaxed(units, first, (first.v_low, first.v_high)).layers
 
         def report(upper: float) -> None:
             tell(upper=max(upper, 0.0))
@@ -106,7 +111,7 @@ class Norm(Objective):
             known = boxes.bounds.reshape(-1, targets.count)
             return replace(boxes, bounds=np.minimum(known, bounds).reshape(-1))
 
-        root = semidefinite_root(self._plain, slopes_on(layers), together(whole))
+        root = semidefinite_root(self._squares, slopes_on(layers), together(whole))
         on_cube = targets.input_norm == "linf" and not context.euclidean
         if self._plain.inputs >= context.params.wide and on_cube:
             within = clock.part()

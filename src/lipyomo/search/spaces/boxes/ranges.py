@@ -27,7 +27,7 @@ from lipyomo.relaxations.semidefinite.chain_root import (
 )
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.relax import Relaxed
+from lipyomo.search.spaces.boxes.relaxation import Relaxed
 
 Slopes = list[tuple[FloatArray, FloatArray]]
 """Least and largest slope of the units of each hidden layer."""

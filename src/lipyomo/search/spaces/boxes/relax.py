@@ -23,105 +23,18 @@ every row is sound.  The last step is a sum over x and v, whose error is added t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.relaxations.linear.kinds import each_kind
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Stage
+from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
-
-
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """Functions ``x . X + v . V + c +- r`` of (x, v) in boxes; V is None where v does not matter.
-
-    Attributes
-    ----------
-    x, v : ndarray, shape (N or 1, n, d)
-    constant, radius : ndarray, shape (N, n)
-    """
-
-    x: FloatArray
-    v: FloatArray | None
-    constant: FloatArray
-    radius: FloatArray
-
-
-Lines = tuple[FloatArray, FloatArray, FloatArray]
-"""Slope, middle and radius."""
-
-
-@dataclass(frozen=True, eq=False)
-class Relaxed:
-    """What is known of a layer's units on N boxes; arrays have the shape (N, n).
-
-    Attributes
-    ----------
-    low, high : ndarray
-        Ends of z.
-    tangent, tangent_radius : ndarray
-        u is in one +- the other.
-    rate, rate_radius : ndarray
-        So is sigma'(z).
-    reach, pace : ndarray
-        Sizes of all that z and u are made of.
-    pre, pre_tangent : Affine
-        z and u as functions of (x, v).
-    bend : tuple of ndarray
-        (slope, middle, radius) of sigma'(z).
-    value : tuple of ndarray, or None
-        The same of h, where a later layer needs it; the bias's part is in the middle.
-    change : tuple of ndarray, or None
-        (tilt, drift, spread) of t, likewise.
-    """
-
-    low: FloatArray
-    high: FloatArray
-    tangent: FloatArray
-    tangent_radius: FloatArray
-    rate: FloatArray
-    rate_radius: FloatArray
-    reach: FloatArray
-    pace: FloatArray
-    pre: Affine
-    pre_tangent: Affine
-    bend: Lines
-    value: Lines | None = None
-    change: Lines | None = None
-
-    @property
-    def empty(self) -> BoolArray:
-        """Boxes on which z has no room, shape (N,)."""
-        return np.asarray((self.low > self.high).any(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class Relaxation:
-    """What is known of all hidden layers on N boxes.
-
-    Attributes
-    ----------
-    context : Context
-    boxes : Boxes
-    directions : (ndarray, ndarray), shape (N, d) each
-        Ends of v.  There may be several for one box.
-    inputs : Inputs
-    layers : list of Relaxed
-    """
-
-    context: Context
-    boxes: Boxes
-    directions: tuple[FloatArray, FloatArray]
-    inputs: Inputs
-    layers: list[Relaxed]
-
-    @property
-    def empty(self) -> BoolArray:
-        """Boxes on which a unit has no room, shape (N,)."""
-        return np.asarray(np.any([layer.empty for layer in self.layers], axis=0))
+from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines, with_products
+from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.stage import Stage
 
 
 def relaxed(
@@ -134,9 +47,11 @@ def relaxed(
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
         layer = _layer(context, stage, found, boxes, inputs, (h, t))
-        found.append(_with_lines(context, stage, layer, last))
+        found.append(_with_lines(context, stage, layer, inputs, last))
         if not last:
-            h, t = _values(stage, found[-1]), _tangents(found[-1], unit)
+            h, t = _values(stage, found[-1]), _tangents(stage, found[-1], unit)
+            if stage.products is not None:
+                h, t = with_products(stage, found[-1], unit, (h, t))
     return Relaxation(context, boxes, directions, inputs, found)
 
 
@@ -173,59 +88,62 @@ def _layer(
         other, other_radius = _range(pre_tangent, within, unit)
         u_low = np.maximum(u - u_radius, other - other_radius)
         u_high = np.minimum(u + u_radius, other + other_radius)
-        u, u_radius = _centred(u_low, u_high, unit)
+        u, u_radius = centred(u_low, u_high, unit)
     if stage.broken.size:
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
         high[:, stage.broken] = np.minimum(high[:, stage.broken], boxes.ceiling[:, stage.phases])
     none = low > high
     some_low = np.where(none, high, low)
-    least, largest = each_kind(stage.kinds, "slope_range", some_low, high)
-    rate, rate_radius = _centred(least, largest, unit)
+    least, largest = stage.each("slope_range", some_low, high)
+    if stage.products is not None:
+        least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
+    rate, rate_radius = centred(least, largest, unit)
     lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
     return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
 
 
-def _centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
-    """``middle +- radius`` around [low, high]."""
-    middle = 0.5 * (low + high)
-    radius = np.maximum(high - middle, middle - low)
-    return middle, np.maximum(radius, 0.0) * (1.0 + unit)
-
-
-def _with_lines(context: Context, stage: Stage, layer: Relaxed, last: bool) -> Relaxed:
-    """The same with lines around sigma and sigma', widened for rounding."""
-    unit, one, zero = context.unit, np.ones_like(layer.low), np.zeros_like(layer.low)
-    low = np.minimum(layer.low, layer.high)
-    bend, under, over = each_kind(stage.kinds, "lines", zero, one, low, layer.high)
-    centre, away = _centred(under, over, unit)
+def _with_lines(
+    context: Context, stage: Stage, layer: Relaxed, inputs: Inputs, last: bool
+) -> Relaxed:
+    """The same with lines around sigma and sigma', widened for rounding; and with planes."""
+    unit, low = context.unit, np.minimum(layer.low, layer.high)
+    one, zero = np.ones_like(layer.low), np.zeros_like(layer.low)
+    bend, under, over = stage.each("lines", zero, one, low, layer.high)
+    centre, away = centred(under, over, unit)
     layer = replace(layer, bend=(bend, centre, away))
+    if stage.products is not None:
+        layer = with_planes(stage, layer, inputs, unit)
     if last:
         return layer
-    slope, under, over = each_kind(stage.kinds, "lines", one, zero, low, layer.high)
-    middle, radius = _centred(under, over, unit)
-    shift = slope * stage.bias
-    radius = radius + unit * (np.abs(middle) + radius + np.abs(slope) * layer.reach)
-    u, ur, rate, rr = layer.tangent, layer.tangent_radius, layer.rate, layer.rate_radius
+    slope, under, over = stage.each("lines", one, zero, low, layer.high)
+    some = layer if stage.products is None else layer.units(stage.products.units)
+    middle, radius = centred(under, over, unit)
+    bias = stage.units_of(stage.bias)
+    shift = slope * bias
+    radius = radius + unit * (np.abs(middle) + radius + np.abs(slope) * some.reach)
+    u, ur, rate, rr = some.tangent, some.tangent_radius, some.rate, some.rate_radius
     tilt, size = u * bend, np.abs(u)
-    drift = u * (centre - rate) + tilt * stage.bias
-    rounding = size * (np.abs(bend) * layer.reach + np.abs(centre) + away + np.abs(rate) + rr)
-    rounding += np.abs(rate) * layer.pace + rr * ur
+    drift = u * (centre - rate) + tilt * bias
+    rounding = size * (np.abs(bend) * some.reach + np.abs(centre) + away + np.abs(rate) + rr)
+    rounding += np.abs(rate) * some.pace + rr * ur
     change = tilt, drift, size * away + rr * ur + unit * rounding
-    return replace(layer, value=(slope, middle + shift, radius), change=change)
+    layer = replace(layer, value=(slope, middle + shift, radius), change=change)
+    return layer if stage.products is None else with_product_lines(stage, layer, unit)
 
 
 def _values(stage: Stage, layer: Relaxed) -> Signal:
-    """Ranges of h."""
-    low, high = each_kind(stage.kinds, "enclose", np.minimum(layer.low, layer.high), layer.high)
+    """Ranges of the units' h."""
+    low, high = stage.each("enclose", np.minimum(layer.low, layer.high), layer.high)
     middle = 0.5 * (low + high)
     radius = np.maximum(high - middle, middle - low)
     return Signal(middle, radius, np.maximum(np.abs(low), np.abs(high)))
 
 
-def _tangents(layer: Relaxed, unit: float) -> Signal:
-    """Ranges of t = sigma'(z) u."""
-    u, ur, rate, rr = layer.tangent, layer.tangent_radius, layer.rate, layer.rate_radius
+def _tangents(stage: Stage, layer: Relaxed, unit: float) -> Signal:
+    """Ranges of the units' t = sigma'(z) u."""
+    some = layer if stage.products is None else layer.units(stage.products.units)
+    u, ur, rate, rr = some.tangent, some.tangent_radius, some.rate, some.rate_radius
     middle = rate * u
     radius = np.abs(rate) * ur + rr * (np.abs(u) + ur) + unit * np.abs(middle)
     return Signal(middle, radius, (np.abs(middle) + radius) * (1.0 + unit))
@@ -238,18 +156,12 @@ def _range(affine: Affine, inputs: Inputs, unit: float) -> tuple[FloatArray, Flo
     down, up = spans(affine.x, inputs, unit)
     radius = up
     if row is not None:
-        middle, radius = _centred(middle - down, middle + up, unit)
+        middle, radius = centred(middle - down, middle + up, unit)
     radius = affine.radius + radius
     if affine.v is not None:
         middle = middle + times(affine.v, v.middle)
         radius = radius + times(np.abs(affine.v), v.radius)
     return middle, radius
-
-
-def at(affine: Affine, x: FloatArray, v: FloatArray) -> FloatArray:
-    """Affine functions at points (N, d) and directions (N, d), shape (N, n)."""
-    found = affine.constant + times(affine.x, x)
-    return found if affine.v is None else found + times(affine.v, v)
 
 
 def _substituted(
@@ -275,15 +187,16 @@ def _substituted(
         if X is not None:
             constant = constant + times(X, middle)
             radius = radius + times(np.abs(X), away)
-            Z = X * slope[:, None, :]
+            Z = own.spread(X) * slope[:, None, :]
         if Y is not None:
             constant = constant + times(Y, drift)
             radius = radius + times(np.abs(Y), spread)
+            Y = own.spread(Y)
             bent = Y * tilt[:, None, :]
             Z = bent if Z is None else Z + bent
-            Y = (Y * layer.rate[:, None, :]) @ own.along
+            Y = (Y * layer.rate[:, None, :]) @ own.branch_along
         assert Z is not None
-        X = Z @ own.weight
+        X = Z @ own.branch_weight
     assert X is not None
     size = unit * (times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
     if Y is not None:

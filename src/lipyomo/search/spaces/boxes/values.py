@@ -11,7 +11,6 @@ from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.problems.norms import DUAL, InputNorm, L2Output, maximiser, vector_norm
 from lipyomo.problems.operator_norm import alternating
 from lipyomo.problems.targets import ALL
-from lipyomo.relaxations.linear.kinds import each_kind
 from lipyomo.search.spaces.boxes.context import Context
 
 Phases = tuple[FloatArray, FloatArray]
@@ -29,7 +28,7 @@ class Slopes:
         y times the last weights.
     directions : ndarray, shape (N, d)
     units : list of (ndarray, ndarray)
-        Pre-activations and slopes of each layer, shapes (N, n).
+        Pre-activations of each layer, and slopes of its branches.
     """
 
     values: FloatArray
@@ -64,7 +63,7 @@ def along(
     """``y . J(x) v`` at points (N, d), each with its own functional (N, n_L) and direction."""
     units, t = _units(context, points), directions
     for stage, (_, slope) in zip(context.stages, units, strict=True):
-        t = slope * (t @ stage.along.T)
+        t = stage.sums(slope * stage.own(t @ stage.along.T))
     return Slopes((t * functionals).sum(axis=1), functionals, directions, units)
 
 
@@ -89,9 +88,9 @@ def _units(
             floor, ceiling = (ends[:, stage.phases] for ends in phases)
             inside = np.minimum(z[:, stage.broken], np.nextafter(ceiling, -np.inf))
             z[:, stage.broken] = np.maximum(inside, floor)
-        found.append((z, np.asarray(each_kind(stage.kinds, "slope", z))))
+        found.append((z, stage.slopes(z)))
         if stage is not context.stages[-1]:
-            h = np.asarray(each_kind(stage.kinds, "value", z))
+            h = stage.outputs(z)
     return found
 
 
@@ -104,7 +103,7 @@ def _backwards(
     """Rows (k, n_L), or (N, k, n_L), times the Jacobian of the last units at so many points."""
     found = np.broadcast_to(rows, (count, *rows.shape[-2:]))
     for stage, (_, slope) in zip(reversed(context.stages), reversed(units), strict=True):
-        found = (found * slope[:, None, :]) @ stage.along
+        found = (stage.spread(found) * slope[:, None, :]) @ stage.branch_along
     return np.asarray(found)
 
 
@@ -113,11 +112,12 @@ def growth(context: Context, at: Slopes) -> FloatArray:
     t, steps = at.directions, []
     for stage, (z, slope) in zip(context.stages, at.units, strict=True):
         u = t @ stage.along.T
-        steps.append((slope, np.asarray(each_kind(stage.kinds, "curvature", z)) * u))
-        t = slope * u
+        steps.append((slope, stage.bends(z, u)))
+        t = stage.sums(slope * stage.own(u))
     a, b = np.zeros_like(at.functionals), at.functionals
     for stage, (slope, bend) in zip(reversed(context.stages), reversed(steps), strict=True):
-        a, b = (a * slope + b * bend) @ stage.weight, (b * slope) @ stage.along
+        a, b = stage.spread(a), stage.spread(b)
+        a, b = (a * slope + b * bend) @ stage.branch_weight, (b * slope) @ stage.branch_along
     return np.asarray(a)
 
 

@@ -1,0 +1,116 @@
+"""What products of two signals are beside planes, on boxes.
+
+For p in p_0 +- r and q in q_0 +- s
+
+    p q = q_0 p + p_0 q - p_0 q_0 + (p - p_0)(q - q_0),
+
+where the last product is within +- r s.  Where both are affine functions of (x, v) with errors,
+``4 a b = (a + b)**2 - (a - b)**2`` says more: with a = t (p - p_0), b = (q - q_0) / t and R+ and R-
+not below |a + b| and |a - b| on the box, it lies in [-R-**2 / 4, R+**2 / 4].  No t is better for
+all; with t**2 = s / r both have one size.
+
+A product's derivative is the sum of two such: u_i z_j + z_i u_j.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.affine import Affine
+from lipyomo.search.spaces.boxes.inputs import Inputs, spans, times
+
+
+class Form(NamedTuple):
+    """Signals ``x . X + v . V + c +- e`` within ``middle +- radius``, of k signals on N boxes.
+
+    V is None where v does not matter; all others have the shapes (N or 1, k, d) and (N, k).
+    """
+
+    x: FloatArray
+    v: FloatArray | None
+    constant: FloatArray
+    error: FloatArray
+    middle: FloatArray
+    radius: FloatArray
+
+    @classmethod
+    def of(cls, affine: Affine, middle: FloatArray, radius: FloatArray) -> Form:
+        """Affine functions and ranges of the same signals."""
+        return cls(affine.x, affine.v, affine.constant, affine.radius, middle, radius)
+
+
+class Errors(NamedTuple):
+    """What is left of products beside their planes: in [low, high], shapes (N, P)."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def middle(self) -> FloatArray:
+        """The middle."""
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def radius(self) -> FloatArray:
+        """Half the width; of the middle to either end, rounded up by the caller."""
+        return np.maximum(self.high - self.middle, self.middle - self.low)
+
+
+class Planes(NamedTuple):
+    """What is left of z_i z_j, of u_i z_j, and of z_i u_j."""
+
+    values: Errors
+    left: Errors
+    right: Errors
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what overflows says nothing
+def errors_of(one: Form, other: Form, inputs: Inputs, unit: float) -> Errors:
+    """What is left of the products of two signals beside their planes."""
+    most = one.radius * other.radius * (1.0 + 2.0 * unit)
+    t = np.sqrt(other.radius / one.radius)
+    t = np.where(np.isfinite(t) & (t > 0), t, 1.0)
+    first, second = _scaled(one, t, inputs, unit), _scaled(other, 1.0 / t, inputs, unit)
+    alone = first.error + second.error + _sizes(first.v) + _sizes(second.v)
+    ends = []
+    for sign in (-1.0, 1.0):
+        offset = first.offset + sign * second.offset
+        below, above = spans(first.x + sign * second.x, inputs, unit)
+        size = np.maximum(above + offset, below - offset) + alone
+        ends.append(np.fmin(most, 0.25 * size * size * (1.0 + 4.0 * unit)))
+    return Errors(-ends[0], ends[1])
+
+
+class _Scaled(NamedTuple):
+    """A multiple of a signal less its middle, ``X . (x - middle) + V . delta + offset +- error``.
+
+    Delta is in [-1, 1]^k.
+    """
+
+    x: FloatArray
+    v: FloatArray | None
+    offset: FloatArray
+    error: FloatArray
+
+
+def _scaled(form: Form, t: FloatArray, inputs: Inputs, unit: float) -> _Scaled:
+    """The error pays for the rounding of all sums of this module."""
+    v = None
+    value, size = times(form.x, inputs.x.middle), times(np.abs(form.x), inputs.x.radius)
+    if form.v is not None:
+        v = form.v * inputs.v.radius[:, None]
+        value, size = value + times(form.v, inputs.v.middle), size + _sizes(v)
+    offset = value + form.constant - form.middle
+    away = form.error + unit * (np.abs(offset) + np.abs(form.middle) + form.error + size)
+    v = None if v is None else v * t[:, :, None]
+    return _Scaled(form.x * t[:, :, None], v, offset * t, away * t * (1.0 + unit))
+
+
+def _sizes(coefficients: FloatArray | None) -> FloatArray:
+    """Sums of absolute values, shape (N, k)."""
+    if coefficients is None:
+        return np.zeros(1)
+    return np.asarray(np.abs(coefficients).sum(axis=2))

@@ -1,0 +1,121 @@
+"""Products in the relaxation of a layer: their ranges, and planes around them and their tangents.
+
+With z_i and z_j in m_i +- and m_j +-, u_i and u_j alike, h = z_i z_j and t = u_i z_j + z_i u_j are
+
+    h = m_j z_i + m_i z_j - m_i m_j + e_0,
+    t = m_j u_i + n_i z_j - n_i m_j + e_1  +  m_i u_j + n_j z_i - m_i n_j + e_2
+
+with n the middles of u, and errors of `errors.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.errors import Form, Planes, errors_of
+from lipyomo.search.spaces.boxes.inputs import Inputs, Signal
+from lipyomo.search.spaces.boxes.relaxation import Lines, Relaxed
+from lipyomo.search.spaces.boxes.stage import Stage
+
+
+def with_planes(stage: Stage, layer: Relaxed, inputs: Inputs, unit: float) -> Relaxed:
+    """The layer with what is left of its products, and slopes of their branches."""
+    products = stage.products
+    assert products is not None
+    n, count = products.units, products.left.size
+    middles, radii = layer.rate[:, n:], layer.rate_radius[:, n:]
+    z = [
+        Form.of(layer.pre.take(rows), middles[:, own], radii[:, own])
+        for rows, own in (
+            (products.left, slice(count, None)),
+            (products.right, slice(count)),
+        )
+    ]
+    u = [
+        Form.of(layer.pre_tangent.take(rows), layer.tangent[:, rows], layer.tangent_radius[:, rows])
+        for rows in (products.left, products.right)
+    ]
+    planes = Planes(
+        errors_of(z[0], z[1], inputs, unit),
+        errors_of(u[0], z[1], inputs, unit),
+        errors_of(z[0], u[1], inputs, unit),
+    )
+    ones, zeros = np.ones_like(middles), np.zeros_like(middles)
+    return replace(layer, planes=planes, bend=_behind(layer.bend, (ones, zeros, zeros)))
+
+
+def with_product_lines(stage: Stage, layer: Relaxed, unit: float) -> Relaxed:
+    """The layer, which has lines of its units, with those of its products behind them."""
+    products, planes = stage.products, layer.planes
+    assert products is not None
+    assert planes is not None
+    assert layer.value is not None
+    assert layer.change is not None
+    n, count = products.units, products.left.size
+    i, j = products.left, products.right
+    m_j, m_i = layer.rate[:, n : n + count], layer.rate[:, n + count :]
+    n_i, n_j = layer.tangent[:, i], layer.tangent[:, j]
+    reach, pace, bias = layer.reach, layer.pace, stage.bias
+    away, error = planes.values.radius, planes.values.middle
+    middle = error - m_i * m_j + m_j * bias[i] + m_i * bias[j]
+    rounding = np.abs(error) + away + np.abs(m_i * m_j)
+    rounding += np.abs(m_j) * reach[:, i] + np.abs(m_i) * reach[:, j]
+    added = layer.rate[:, n:], middle, away + unit * rounding
+    value = _behind(layer.value, added)
+    error = planes.left.middle + planes.right.middle
+    away = planes.left.radius + planes.right.radius
+    drift = error - n_i * m_j - m_i * n_j + n_j * bias[i] + n_i * bias[j]
+    rounding = np.abs(planes.left.middle) + np.abs(planes.right.middle) + away
+    rounding = rounding + np.abs(n_i * m_j) + np.abs(m_i * n_j)
+    rounding += np.abs(n_j) * reach[:, i] + np.abs(n_i) * reach[:, j]
+    rounding += np.abs(m_j) * pace[:, i] + np.abs(m_i) * pace[:, j]
+    added = layer.tangent[:, products.other[n:]], drift, away + unit * rounding
+    change = _behind(layer.change, added)
+    return replace(layer, value=value, change=change)
+
+
+def _behind(units: Lines, products: Lines) -> Lines:
+    """Lines of units, and those of products behind them."""
+    slope, middle, radius = (
+        np.concatenate(both, axis=1) for both in zip(units, products, strict=True)
+    )
+    return slope, middle, radius
+
+
+def with_products(
+    stage: Stage, layer: Relaxed, unit: float, units: tuple[Signal, Signal]
+) -> tuple[Signal, Signal]:
+    """Ranges of h and t of all outputs, from those of the units."""
+    products = stage.products
+    assert products is not None
+    i, j = products.left, products.right
+    z = np.minimum(layer.low, layer.high), layer.high
+    u = layer.tangent - layer.tangent_radius, layer.tangent + layer.tangent_radius
+    z_i, z_j, u_i, u_j = (
+        (ends[0][:, rows], ends[1][:, rows]) for ends, rows in ((z, i), (z, j), (u, i), (u, j))
+    )
+    one, other = _times(u_i, z_j), _times(z_i, u_j)
+    found = []
+    for (low, high), signal in zip(
+        (_times(z_i, z_j), (one[0] + other[0], one[1] + other[1])), units, strict=True
+    ):
+        middle = 0.5 * (low + high)
+        radius = np.maximum(high - middle, middle - low)
+        size = (np.abs(middle) + radius) * (1.0 + unit)
+        radius = radius + 4.0 * unit * size
+        more = middle, radius, size
+        parts = zip((signal.middle, signal.radius, signal.size), more, strict=True)
+        found.append(Signal(*(np.concatenate(both, axis=1) for both in parts)))
+    return found[0], found[1]
+
+
+Ends = tuple[FloatArray, FloatArray]
+
+
+def _times(one: Ends, other: Ends) -> Ends:
+    """The range of a product of ranges."""
+    corners = np.stack([a * b for a in one for b in other])
+    return corners.min(axis=0), corners.max(axis=0)

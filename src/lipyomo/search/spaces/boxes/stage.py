@@ -1,0 +1,182 @@
+"""Hidden layers as the search of boxes has them: dense arrays, and products of two pre-activations.
+
+In a network a product is a difference of two squares (`lipyomo.networks.activations.halves`).  Here
+``p**2 - q**2`` with opposite columns in the next weight is ``(p + q) (p - q)`` again: a layer has
+rows, whose pre-activations are z, and outputs, which are sigma(z) of the first rows, one by one,
+and then products of two rows.  Rows that are multiples of each other by a power of two are one row
+of all the products that they are in.
+
+Once z is held, an output depends linearly on its rows: it has one *branch* for each of them.  That
+of a unit multiplies u with sigma'(z), the two of a product multiply the u of one row with the z of
+the other.  Sums over a layer's branches are what the chain rule is, with products or without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.relaxations.linear.kinds import Kind, each_kind
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """The products of a layer, behind so many units.
+
+    Attributes
+    ----------
+    units : int
+        Rows, and outputs, that are units; the outputs behind them are products.
+    left, right : ndarray of int, shape (P,)
+        Rows of each product's factors.
+    rows : int
+        Number of all rows.
+    """
+
+    units: int
+    left: IntArray
+    right: IntArray
+    rows: int
+
+    @cached_property
+    def own(self) -> IntArray:
+        """The row of each branch: of the units, of the left factors, of the right ones."""
+        return np.concatenate([np.arange(self.units), self.left, self.right])
+
+    @cached_property
+    def other(self) -> IntArray:
+        """The row that a branch's slope depends on: its own one of a unit, else the other one."""
+        return np.concatenate([np.arange(self.units), self.right, self.left])
+
+    @cached_property
+    def output(self) -> IntArray:
+        """The output of each branch."""
+        after = self.units + np.arange(self.left.size)
+        return np.concatenate([np.arange(self.units), after, after])
+
+    @cached_property
+    def scatter(self) -> FloatArray:
+        """Ones where a branch belongs to a row, shape (branches, rows)."""
+        found = np.zeros((self.own.size, self.rows))
+        found[np.arange(self.own.size), self.own] = 1.0
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A hidden layer as the search has it.
+
+    Attributes
+    ----------
+    weight, sizes : ndarray, shape (n, h)
+        The weight and its absolute values: n rows, h outputs of the layer before.
+    along, along_sizes : ndarray, shape (n, t)
+        The same for tangents: the first layer's are ``W T``, with the problem's directions T, which
+        hardly rounds in a reduced problem (`LipschitzProblem.rounding`).
+    bias : ndarray, shape (n,)
+    off : ndarray, shape (n,)
+        Further sizes of pre-activations, whose rounding stands for what else they are off by.
+    kinds : tuple of Kind
+        Every unit is in one of them; two-slope units are activations as well.
+    broken : ndarray of int, shape (b,)
+        Units whose slope has a break (a kink, or a jump): they have phases.
+    phases : slice
+        Their places among those of all layers.
+    products : Products, optional
+    """
+
+    weight: FloatArray
+    sizes: FloatArray
+    along: FloatArray
+    along_sizes: FloatArray
+    bias: FloatArray
+    off: FloatArray
+    kinds: tuple[Kind, ...]
+    broken: IntArray
+    phases: slice
+    products: Products | None = None
+
+    def with_inputs(self, weight: FloatArray, bias: FloatArray, off: FloatArray) -> Stage:
+        """The same units of other inputs; tangents are as before."""
+        return replace(self, weight=weight, sizes=abs(weight), bias=bias, off=off)
+
+    # -- from rows to branches to outputs, and back ------------------------------------------------
+
+    @cached_property
+    def branch_weight(self) -> FloatArray:
+        """The rows' weights, a row for each branch."""
+        return self.weight if self.products is None else self.weight[self.products.own]
+
+    @cached_property
+    def branch_along(self) -> FloatArray:
+        """The same for tangents."""
+        return self.along if self.products is None else self.along[self.products.own]
+
+    @cached_property
+    def branch_along_sizes(self) -> FloatArray:
+        """Their absolute values."""
+        return self.along_sizes if self.products is None else self.along_sizes[self.products.own]
+
+    def units_of(self, rows: FloatArray) -> FloatArray:
+        """Of numbers of rows (..., n), or of outputs, those of units."""
+        return rows if self.products is None else rows[..., : self.products.units]
+
+    def own(self, rows: FloatArray) -> FloatArray:
+        """Numbers of rows (..., n) for each branch."""
+        return rows if self.products is None else rows[..., self.products.own]
+
+    def other(self, rows: FloatArray) -> FloatArray:
+        """Numbers of the rows (..., n) that branches' slopes depend on."""
+        return rows if self.products is None else rows[..., self.products.other]
+
+    def spread(self, outputs: FloatArray) -> FloatArray:
+        """Numbers of outputs (..., h) for each branch."""
+        return outputs if self.products is None else outputs[..., self.products.output]
+
+    def on_rows(self, branches: FloatArray) -> FloatArray:
+        """Sums over each row's branches."""
+        return branches if self.products is None else branches @ self.products.scatter
+
+    def each(self, name: str, *rows: FloatArray) -> tuple[FloatArray, ...] | FloatArray:
+        """A method of every unit's activation, applied to numbers of rows (..., n)."""
+        some = [self.units_of(array) for array in rows]
+        if not self.kinds:
+            none = np.zeros_like(some[-1])
+            return {"enclose": (none,) * 2, "slope_range": (none,) * 2, "lines": (none,) * 3}.get(
+                name, none
+            )
+        return each_kind(self.kinds, name, *some)
+
+    # -- at points ---------------------------------------------------------------------------------
+
+    def outputs(self, z: FloatArray) -> FloatArray:
+        """Outputs (..., h) at pre-activations (..., n)."""
+        found = np.asarray(self.each("value", z))
+        if self.products is None:
+            return found
+        return np.concatenate([found, z[..., self.products.left] * z[..., self.products.right]], -1)
+
+    def slopes(self, z: FloatArray) -> FloatArray:
+        """What branches multiply u by, at pre-activations (..., n)."""
+        return self.with_others(np.asarray(self.each("slope", z)), z)
+
+    def bends(self, z: FloatArray, u: FloatArray) -> FloatArray:
+        """How these slopes change along u (..., n)."""
+        return self.with_others(np.asarray(self.each("curvature", z)) * self.units_of(u), u)
+
+    def with_others(self, units: FloatArray, rows: FloatArray) -> FloatArray:
+        """Numbers of units, and of products those of the other row of each branch."""
+        if self.products is None:
+            return units
+        return np.concatenate([units, rows[..., self.products.other[self.products.units :]]], -1)
+
+    def sums(self, branches: FloatArray) -> FloatArray:
+        """Outputs (..., h) from numbers of branches."""
+        if self.products is None:
+            return branches
+        n, count = self.products.units, self.products.left.size
+        left, right = branches[..., n : n + count], branches[..., n + count :]
+        return np.concatenate([branches[..., :n], left + right], -1)

@@ -1,0 +1,179 @@
+"""How layers of a network become stages: squares whose columns are opposite are products again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.networks.activations import Half
+from lipyomo.networks.network import Layer, Network
+from lipyomo.relaxations.linear.kinds import kinds_of
+from lipyomo.search.spaces.boxes.stage import Products, Stage
+
+
+class _Chosen(NamedTuple):
+    """Columns of the next weight, and powers of two that they are multiplied by."""
+
+    columns: IntArray
+    scales: FloatArray
+
+    def of(self, weight: FloatArray) -> FloatArray:
+        """The weight of the outputs that these are."""
+        return np.ascontiguousarray(weight[:, self.columns] * self.scales)
+
+    def exact_for(self, weight: FloatArray) -> bool:
+        """Whether nothing overflows or underflows."""
+        found = self.of(weight)
+        return bool((found / self.scales == weight[:, self.columns]).all())
+
+
+class _Rows(NamedTuple):
+    """Rows of a layer: weights, those of tangents, and biases."""
+
+    weight: FloatArray
+    along: FloatArray
+    bias: FloatArray
+
+    def take(self, rows: IntArray) -> _Rows:
+        """Some of them."""
+        return _Rows(self.weight[rows], self.along[rows], self.bias[rows])
+
+
+class _Made(NamedTuple):
+    """What a layer with products is made of."""
+
+    products: Products
+    outputs: _Chosen
+    rows: _Rows
+
+
+def stages_of(
+    network: Network, tangents: Network, native: bool
+) -> tuple[tuple[Stage, ...], FloatArray]:
+    """The hidden layers, and the last weights as weights of the last stage's outputs.
+
+    Parameters
+    ----------
+    network : Network
+    tangents : Network
+        The same with another first weight.
+    native : bool
+        Whether differences of squares are read as products.  What sums of rows round is relative
+        to each entry, as another operation would be.
+    """
+    stages: list[Stage] = []
+    chosen: _Chosen | None = None
+    place = 0
+    for layer, ahead, after in zip(
+        network.hidden, tangents.hidden, network.layers[1:], strict=True
+    ):
+        weight = along = np.ascontiguousarray(layer.dense_weight)
+        if ahead is not layer:
+            along = np.ascontiguousarray(ahead.dense_weight)
+        if chosen is not None:
+            weight = along = chosen.of(weight)
+        found = _Rows(weight, along, layer.bias)
+        pairs = _pairs(layer, after.dense_weight) if native else ()
+        products, chosen, units = None, None, layer
+        if pairs:
+            made = _with_products(found, layer, pairs)
+            if made.outputs.exact_for(after.dense_weight):
+                products, chosen, found = made
+                units = layer.selected(chosen.columns[: products.units])
+        kinds = kinds_of(units) if units.units else ()
+        has = np.zeros(units.units, dtype=bool)
+        for activation, which in kinds:
+            has[which] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
+        broken = np.flatnonzero(has)
+        phases = slice(place, place + broken.size)
+        both = found.weight, abs(found.weight), found.along, abs(found.along)
+        none = np.zeros(found.bias.size)
+        stages.append(Stage(*both, found.bias, none, kinds, broken, phases, products))
+        place += broken.size
+    head = network.head.dense_weight
+    return tuple(stages), head if chosen is None else chosen.of(head)
+
+
+def _pairs(layer: Layer, after: FloatArray) -> Sequence[tuple[int, int]]:
+    """Units (p, q) that are the two squares of a product, with opposite columns in `after`."""
+    sides: list[list[int]] = [[], []]
+    for curve in layer.curves:
+        kind = curve.activation.true
+        if isinstance(kind, Half):
+            sides[kind.difference] += curve.units.tolist()
+    sums, differences = (sorted(side) for side in sides)
+    partners: dict[bytes, list[int]] = {}
+    for q in differences:
+        partners.setdefault((0.0 - after[:, q]).tobytes(), []).append(q)
+    rank = {q: k for k, q in enumerate(differences)}
+    found = []
+    for k, p in enumerate(sums):
+        own = partners.get((0.0 + after[:, p]).tobytes())
+        if own:  # mostly there are as many, in the same order
+            q = min(own, key=lambda unit: abs(rank[unit] - k))
+            own.remove(q)
+            found.append((p, q))
+    return found
+
+
+def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) -> _Made:
+    """Units first, then factors as far as no row stands for them already."""
+    sums, differences = np.array(pairs, dtype=np.intp).T
+    singles = np.setdiff1d(np.arange(layer.units), np.concatenate([sums, differences]))
+    parts = list(rows.take(singles))
+    known: dict[bytes, int] = {}
+    scales: list[float] = []
+    for row in zip(*parts, strict=True):
+        key, scale = _canonical(*row)
+        known.setdefault(key, len(scales))
+        scales.append(scale)
+    one, other = rows.take(sums), rows.take(differences)
+    factors: list[list[int]] = [[], []]
+    shares = np.ones(len(pairs))
+    more: list[list[FloatArray]] = [[], [], []]
+    for side, sign in enumerate((1.0, -1.0)):
+        both = zip(*(p + sign * q for p, q in zip(one, other, strict=True)), strict=True)
+        for k, row in enumerate(both):
+            key, scale = _canonical(*row)
+            if key not in known:
+                known[key] = len(scales)
+                for part, array in zip(more, row, strict=True):
+                    part.append(array / scale)
+                scales.append(1.0)
+            factors[side].append(known[key])
+            shares[k] *= scale / scales[known[key]]
+    whole = [
+        np.concatenate([part, np.array(new).reshape(-1, *part.shape[1:])])
+        for part, new in zip(parts, more, strict=True)
+    ]
+    left, right = (np.array(side, dtype=np.intp) for side in factors)
+    products = Products(singles.size, left, right, len(scales))
+    chosen = _Chosen(
+        np.concatenate([singles, sums]), np.concatenate([np.ones(singles.size), shares])
+    )
+    found = (np.ascontiguousarray(part) for part in whole)
+    return _Made(products, chosen, _Rows(*found))
+
+
+def _canonical(*row: FloatArray) -> tuple[bytes, float]:
+    """A key that rows have in common which are equal but for a sign and a power of two; and that.
+
+    Powers are small enough that nothing overflows or underflows which is of any size.
+    """
+    whole = np.concatenate([np.atleast_1d(part) for part in row])
+    filled = np.flatnonzero(whole)
+    if not filled.size:
+        return whole.tobytes(), 1.0
+    power = int(np.frexp(np.abs(whole).max())[1])
+    least = int(np.frexp(np.abs(whole[filled]).min())[1])
+    scale = np.copysign(np.ldexp(1.0, power), whole[filled[0]])
+    if abs(power) > _FAR or least < -_FAR:
+        scale = 1.0
+    return (whole / scale + 0.0).tobytes(), float(scale)
+
+
+_FAR = 60
+"""Largest exponents of two by which rows are scaled."""
