@@ -10,6 +10,7 @@ from lipyomo.methods.support import (
     deep_bounds,
     domain_bounds,
     fall_back,
+    operator_bound,
     product_bound,
     root_bounds,
 )
@@ -28,12 +29,14 @@ def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs.
 
     Of deep networks only the signal of one layer at a time is kept first, and majorants are carried
-    from the outputs to the inputs, too: the least bound counts.
+    from the outputs to the inputs, too: the least bound counts.  Of layers that are too large for
+    dense maps, such as convolutions, the operators are taken.
     """
     product_bound(run)
     bounds = domain_bounds(run)
     if (chain := deep_bounds(run, bounds)) is not None:
         run.drop_upper(chain.run(clock=run.clock, closed_only=True).value)
+    operator_bound(run, bounds)
     if not form_fits(run, bounds.phases):
         fall_back(run, bounds)
         return run.result(done=False)

@@ -16,7 +16,13 @@ from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
-from lipyomo.methods.support import domain_bounds, fall_back, product_bound, switched
+from lipyomo.methods.support import (
+    domain_bounds,
+    fall_back,
+    operator_bound,
+    product_bound,
+    switched,
+)
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases, count_open, open_phases
 from lipyomo.problems.domains import AllSpace, Domain
@@ -230,6 +236,8 @@ def run(run: Run) -> Result:
         domain = small.domain if len(parts) == 1 else AllSpace(part.input_dim)
         found.append(_Piece(part, part_phases, norm, plan, domain))
     product_bound(run)
+    if bounds is not None:
+        operator_bound(run, bounds)
     chains = [piece.layer_by_layer() for piece in found]
     if any(chain is None for chain in chains) and not form_fits(run, phases):
         fall_back(run, bounds)

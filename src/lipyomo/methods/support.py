@@ -24,6 +24,7 @@ from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.problems.result import Guarantee, Witness
 from lipyomo.problems.run import Run
+from lipyomo.problems.targets import ALL
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.slopes import with_slopes
@@ -38,6 +39,7 @@ from lipyomo.relaxations.semidefinite.root import (
     semidefinite_targets,
     tighten_root,
 )
+from lipyomo.relaxations.semidefinite.sparse_chain import sparse_bounds
 
 MOST_TERMS = 1e7
 """Terms of a Pyomo model; larger ones take several gigabytes."""
@@ -210,7 +212,9 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
         cascade.tighten(chain.upper)
         run.drop_upper(chain.value)
         steps = chain.steps
-    elif form_fits(run, cascade.bounds.phases):
+    else:
+        operator_bound(run, cascade.bounds)
+    if chain is None and form_fits(run, cascade.bounds.phases):
         try:
             root = root_bounds(run, cascade.bounds, cascade)
         except MethodError as error:
@@ -222,6 +226,30 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
     cascade.run(("joint",))
     run.drop_upper(cascade.value)
     return steps
+
+
+def operator_bound(run: Run, bounds: LayerBounds) -> None:
+    """Give a run the bound by the layers' operators, of networks too large for one matrix.
+
+    Parameters
+    ----------
+    run : Run
+    bounds : LayerBounds
+        Of its pre-activations.
+    """
+    small = switched(run, bounds)
+    tangents = exact_tangents(small.network, small.directions)
+    if tangents is None or not tangents.hidden or small.input_norm == "l1" or run.expired:
+        return
+    try:
+        targets = semidefinite_targets(small)
+    except MethodError:
+        return
+    layers = [count_open((phases,)) for phases in bounds.phases]
+    if root_cost(targets, tangents.input_dim, sum(layers), layers).fits:
+        return
+    if targets.rows[0] != ALL or small.output_norm.dual_ball == "round":
+        sparse_bounds(tangents, bounds.phases, targets, run.clock, run.drop_upper)
 
 
 def deep_bounds(

@@ -31,6 +31,7 @@ from lipyomo.relaxations.semidefinite.chain import Step, eliminated
 from lipyomo.relaxations.semidefinite.definite import (
     cholesky_or_none,
     cholesky_slack,
+    powers,
     proved_shift,
 )
 
@@ -230,7 +231,7 @@ class _Joint:
         sizes[p:, :p] += gamma(0) * np.abs(halves)
         sizes[:p, p:] = sizes[p:, :p].T
         sizes[p:, p:] = gamma(8) * (np.abs(inner) + np.diag(lam))
-        scale = _powers(np.concatenate([extra, np.maximum(quadratic.diagonal(), 0.0)]))
+        scale = powers(np.concatenate([extra, np.maximum(quadratic.diagonal(), 0.0)]))
         sizes *= scale
         sizes *= scale[:, None]
         distance = float(np.linalg.norm(sizes)) * (1.0 + gamma(sizes.size)) + _VANISHED
@@ -274,7 +275,7 @@ def _largest(majorant: FloatArray, weight: FloatArray | None, root: FloatArray) 
     n = len(majorant)
     diagonal = majorant.diagonal()
     extra = np.maximum(diagonal, _FLOOR * diagonal.max())
-    units = _powers(extra)
+    units = powers(extra)
     scaled = units[:, None] * majorant * units
     loose = gamma(n + 8) * 4.0 * n  # |L| |L^T| has rows of lengths one or two
     shifted = scaled.copy()
@@ -317,12 +318,6 @@ def _within(step: Step, lam: FloatArray) -> bool:
     sizes = [float(np.abs(part).max(initial=0.0)) for part in parts]
     ends = (float(lam.min()), float(lam.max())) if lam.size else ()
     return max(sizes) < _STEEP and all(_inside(end) for end in ends)
-
-
-def _powers(sizes: FloatArray) -> FloatArray:
-    """Powers of two about ``1 / sqrt(size)``; one where the size is zero."""
-    exponents = np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1]
-    return np.asarray(np.ldexp(1.0, -(exponents // 2)))
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:

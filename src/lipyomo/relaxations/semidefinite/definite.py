@@ -52,3 +52,9 @@ def cholesky_or_none(matrix: FloatArray, overwrite: bool = False) -> FloatArray 
     """The lower Cholesky factor, or None if the factorisation breaks down."""
     factor, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=overwrite)
     return factor if info == 0 else None
+
+
+def powers(sizes: FloatArray) -> FloatArray:
+    """Powers of two about ``1 / sqrt(size)``, by which scaling rounds nothing; one for zero."""
+    exponents = np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1]
+    return np.asarray(np.ldexp(1.0, -(exponents // 2)))

@@ -1,0 +1,137 @@
+"""Majorants of sums of products ``W^T diag W`` of sparse matrices, and diagonals proved above them.
+
+Rounding: the entries are sums of products of the weights; what they are off by is bounded by the
+same sums in magnitudes, whose row sums are added to the diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.clock import Clock
+from lipyomo.base.numerics.pace import seconds_of
+from lipyomo.base.numerics.rounding import UNIT, gamma
+from lipyomo.relaxations.semidefinite.sparse_forms import Band
+
+_FULL = 4096
+"""Rows up to which a form is kept in full."""
+ENTRIES = 1e7
+"""Most entries of a sparse form, or of a product of weights: with what is beside, half a GB."""
+SMALL, LARGEST = 1e-140, 1e140
+"""Sizes of forms within which products neither overflow nor vanish."""
+_BYTES = 5e8
+"""Most bytes of a band."""
+_SAMPLED = 16
+"""Columns by which entries of a product are predicted."""
+
+
+def multiple(
+    weight: Matrix, inner: FloatArray, shape: FloatArray, top: float, clock: Clock
+) -> float:
+    """A number mu with ``mu diag(shape) >= A^T diag(inner) A``, proved; infinite if there is none.
+
+    Where A has fewer rows than columns, as ``mu / inner >= A diag(1 / shape) A^T``.
+    """
+    n, p = weight.shape
+    if n <= p and inner.min() > 0.0:
+        across = weight.T if isinstance(weight, np.ndarray) else sp.csr_array(weight.T)
+        form = gram([(across, (1.0 + UNIT) / shape, [across])])
+        mu = proved(form, (1.0 - 2.0 * UNIT) / inner, clock, top)
+        if np.isfinite(mu):
+            return mu
+    return proved(gram([(weight, inner, [weight])]), shape, clock, top)
+
+
+def proved(form: Matrix | None, shape: FloatArray, clock: Clock, top: float | None = None) -> float:
+    """A number mu with ``mu diag(shape) >= form``, proved; infinite where there is none."""
+    band = None if form is None else Band.of(form)
+    if band is None or band.bytes > _BYTES or not clock.fits(seconds_of(2.0 * band.operations)):
+        return np.inf
+    top = band.top(shape) if top is None else top
+    return band.multiple(shape, top) if SMALL < top < LARGEST else np.inf
+
+
+def gram(
+    parts: Sequence[tuple[Matrix, FloatArray, Sequence[Matrix]]],
+    errors: FloatArray | None = None,
+) -> Matrix | None:
+    """A majorant of a sum of ``W^T diag(inner) W``, symmetric; None where it would be too large.
+
+    Parameters
+    ----------
+    parts : sequence of (W, inner, factors)
+        W as it was computed from the product of some factors, the first one first; and those.
+    errors : ndarray, optional
+        What the last factor of the last part may be off by; its sizes are in that factor.
+    """
+    p = parts[0][0].shape[1]
+    if p > _FULL and sum(entries(w.T, w) for w, _, _ in parts) > ENTRIES:
+        return None
+    form: Matrix | None = None
+    loose = np.zeros(p)
+    for at, (matrix, inner, factors) in enumerate(parts):
+        sizes = [abs(factor) for factor in factors]
+        terms = 2 * sum(longest(factor) + 4 for factor in factors) + 2 * len(parts) + 16
+        terms += longest(matrix)
+        now = np.ones(p)
+        for factor in sizes:
+            now = factor @ now
+        off = gamma(terms) * inner * now
+        if errors is not None and at == len(parts) - 1:
+            before = np.ones(p)
+            for factor in sizes[:-1]:
+                before = factor @ before
+            loose += _pulled(errors.T @ (inner * now), sizes[:-1])
+            off = off + inner * (errors @ before)
+        loose += _pulled(sizes[-1].T @ off, sizes[:-1])
+        if isinstance(matrix, np.ndarray):
+            own: Matrix = matrix.T @ (inner[:, None] * matrix)
+        else:
+            own = sp.csr_array(matrix.T @ (sp.diags_array(inner) @ matrix))
+        if p <= _FULL and not isinstance(own, np.ndarray):
+            own = own.toarray()
+        form = own if form is None else form + own
+    assert form is not None
+    loose = loose * (1.0 + gamma(4 * sum(longest(f) + 4 for f in parts[-1][2])))
+    form = 0.5 * (form + form.T)
+    extra = loose + gamma(8) * np.abs(np.asarray(form.diagonal()))
+    if isinstance(form, np.ndarray):
+        form[np.diag_indices(p)] += extra
+        return form
+    return sp.csr_array(form + sp.diags_array(extra))
+
+
+def _pulled(values: FloatArray, sizes: Sequence[Matrix]) -> FloatArray:
+    """Values pulled back through some factors."""
+    for factor in reversed(sizes):
+        values = factor.T @ values
+    return np.asarray(values, dtype=np.float64)
+
+
+def squares(matrix: Matrix) -> Matrix:
+    """Entry by entry."""
+    return matrix * matrix if isinstance(matrix, np.ndarray) else matrix.power(2)
+
+
+def longest(matrix: Matrix) -> int:
+    """Most entries of a row or a column."""
+    if isinstance(matrix, np.ndarray):
+        return int(max(matrix.shape))
+    rows = np.diff(matrix.indptr).max(initial=0)
+    columns = np.bincount(matrix.indices, minlength=1).max(initial=0)
+    return int(max(rows, columns))
+
+
+def entries(left: Matrix, right: Matrix) -> float:
+    """About the entries of a product, by some of its columns."""
+    n, p = int(left.shape[0]), int(right.shape[1])
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray) or n * p < ENTRIES:
+        return float(n) * p
+    places = np.linspace(0, p - 1, _SAMPLED).astype(np.intp)
+    some = sp.csr_array(abs(sp.csc_array(right)[:, places]))
+    count = int((abs(sp.csr_array(left)) @ some).nnz)
+    return float(count) * p / _SAMPLED
