@@ -21,7 +21,7 @@ from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.problems.targets import targets_of
-from lipyomo.relaxations.cascade import QUICK, STAGES
+from lipyomo.relaxations.cascade import QUICK, STAGES, Cascade
 from lipyomo.search.engine import protocol
 from lipyomo.search.engine.protocol import NODES, N, T
 
@@ -158,7 +158,7 @@ def search(
         return run.result(False)
     params = None if slack is None else Params(slack=slack)
     pipeline = pipeline_for(reduced.problem, run.settings, checkpoint, cascade, cutoff, params)
-    found = explore(run, pipeline, checkpoint)
+    found = explore(run, _with_boxes(pipeline, cascade), checkpoint)
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
         for x in reduced.problem.domain.sample(rng, LOOKS):
             if run.raise_lower(witness_near(problem, x)):
@@ -172,6 +172,15 @@ def search(
     done = close_enough(found.best.value, found.upper) or not run.expired
     ahead = reduced.units.lift(pipeline.look_ahead)
     return run.result(done, unstable=pipeline.open_units, look_ahead=ahead)
+
+
+def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
+    """A pipeline that also halves boxes, where inputs are few and it may pay."""
+    from lipyomo.search.spaces.joint.context import Context
+    from lipyomo.search.spaces.joint.pipeline import Pipeline
+
+    context = Context.of(pipeline.context.problem)
+    return pipeline if context is None else Pipeline(pipeline, context, cascade)
 
 
 def search_smooth(

@@ -95,6 +95,26 @@ class Pipeline(Searching[Node, Task]):
     # -- what is known -----------------------------------------------------------------------------
 
     @property
+    def context(self) -> Context:
+        """What never changes while nodes are split, as it is now."""
+        return self._context
+
+    @property
+    def best(self) -> Incumbent:
+        """The incumbent."""
+        return self._points.best
+
+    def entered(self, points: FloatArray) -> Incumbent:
+        """The incumbent after a look at points (n, d) of the domain, which are kept."""
+        self._points.enter(points)
+        return self._points.best
+
+    def challenged(self, point: FloatArray) -> Incumbent:
+        """The incumbent after a look at one point (d,)."""
+        self._points.challenge(point)
+        return self._points.best
+
+    @property
     def open_units(self) -> int:
         """Units that the bounds of the domain left open."""
         return self._open_units

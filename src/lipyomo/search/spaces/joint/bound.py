@@ -1,0 +1,159 @@
+"""Bounds of boxes: ranges of pre-activations, then of tangents, for each direction that matters.
+
+For functionals y and directions v, ``|y . J v|`` is bounded by substituting the tangent
+``u_1 = W_1 v, u_{i+1} = W_{i+1} (D_i u_i)`` back to v, where the slopes D of the units that a box
+leaves open are any of both: all entries of the gradient share their relaxation errors, since v has
+the signs that it has.  The norm is the largest of these bounds; a pair (y, v) that is not above the
+cutoff keeps its bound in all that comes of the box.  Rounding is counted by
+`lipyomo.relaxations.linear.chain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.relaxations.linear.balls import Points
+from lipyomo.relaxations.linear.derivative import Way, chain_bounds, refined
+from lipyomo.relaxations.linear.interval import Switches
+from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.preactivation import propagate
+from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
+from lipyomo.search.spaces.joint.boxes import Boxes
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.tangents import Ranges, tangent_ranges
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Boxes with their bounds, and what is known of the units on them.
+
+    Attributes
+    ----------
+    boxes : Boxes
+    stack : Stack
+    """
+
+    boxes: Boxes
+    stack: Stack
+
+    def take(self, which: IntArray) -> Bounded:
+        """Some of them."""
+        return Bounded(self.boxes.take(which), self.stack.take(which))
+
+
+def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
+    """Boxes with bounds; those of pairs at or below the cutoff stay what they are.
+
+    Parameters
+    ----------
+    context : Context
+    boxes : Boxes
+        With bounds of their parents' pairs.
+    cutoff : float
+    """
+    layers = context.problem.network.hidden
+    kinked = np.concatenate([layer.kinked for layer in layers])
+    start = np.where(kinked, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
+    stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
+    propagate(layers, None, stack)
+    pairs = boxes.pairs.copy()
+    pairs[~stack.alive] = -np.inf
+    params, count = context.params, context.box_chunk
+    wanted = _wanted(pairs, cutoff)
+    several = np.flatnonzero(wanted.sum(axis=1) > params.single)
+    for at in range(0, several.size, count):
+        number = several[at : at + count]
+        switches = _switches(context, stack.phases[number])
+        along = np.flatnonzero(wanted[number].any(axis=0))
+        ranges = tangent_ranges(
+            context.problem.tangent_network, switches, context.directions[along]
+        )
+        _lower(context, pairs, number, along, wanted, stack.phases, ranges)
+    wanted = _wanted(pairs, cutoff)
+    alone = pairs.max(axis=(1, 2)) <= params.far * cutoff
+    alone[np.setdiff1d(np.arange(len(pairs)), several)] = True
+    few = wanted & (alone & (wanted.sum(axis=1) <= params.single))[:, None]
+    number, direction = np.nonzero(few)
+    for at in range(0, number.size, params.chains):
+        some = slice(at, at + params.chains)
+        _meet(context, pairs, number[some], direction[some], stack.phases)
+    return Bounded(replace(boxes, pairs=pairs, axis=_axis(context, stack)), stack)
+
+
+def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:
+    """Which directions (N, q) matter on which boxes."""
+    return np.asarray((pairs > cutoff).any(axis=1))
+
+
+def _switches(context: Context, phases: PhaseBatch) -> list[Switches]:
+    """Slopes of all layers under phases (N, units)."""
+    layers = context.problem.tangent_network.hidden
+    return [Switches.of(*pair) for pair in zip(layers, by_layer(layers, phases), strict=True)]
+
+
+def _lower(
+    context: Context,
+    pairs: FloatArray,
+    boxes: IntArray,
+    along: IntArray,
+    wanted: BoolArray,
+    phases: PhaseBatch,
+    ranges: Ranges,
+) -> None:
+    """Lower bounds of the wanted pairs of some boxes in place, with ranges of tangents at hand."""
+    own, column = np.nonzero(wanted[np.ix_(boxes, along)])
+    for at in range(0, own.size, context.params.chains):
+        i, j = own[at : at + context.params.chains], column[at : at + context.params.chains]
+        number, direction = boxes[i], along[j]
+        here = [(low[i, :, j], high[i, :, j]) for low, high in ranges]
+        _meet(context, pairs, number, direction, phases, here)
+
+
+def _meet(
+    context: Context,
+    pairs: FloatArray,
+    number: IntArray,
+    direction: IntArray,
+    phases: PhaseBatch,
+    ranges: Ranges | None = None,
+) -> None:
+    """Lower bounds of pairs in place: of boxes (n,) with a direction each."""
+    network, functionals = context.problem.tangent_network, context.targets.functionals
+    way = Way.forwards(network, tuple(by_layer(network.hidden, phases[number])))
+    if not np.array_equal(functionals, np.eye(network.output_dim)):
+        way = way.then(functionals)
+    found = chain_bounds(way, Points(context.directions[direction]), "linear", True, known=ranges)
+    pick = np.arange(len(functionals))
+    low, high = refined(found.chain, pick, found.lower[-1], found.upper[-1])
+    sizes = np.maximum(np.abs(low), np.abs(high))
+    pairs[number, :, direction] = np.minimum(pairs[number, :, direction], sizes)
+
+
+def _axis(context: Context, stack: Stack) -> IntArray:
+    """The input that the ranges of most open units come from, shape (N,).
+
+    Each open unit counts once: in shares of its range that inputs make up, by the gradient in the
+    middle of the slopes that are left.  Without open units it is the widest.
+    """
+    domain, layers = context.problem.domain, context.problem.network.hidden
+    radius = 0.5 * (stack.high - stack.low)
+    score = np.zeros(radius.shape)
+    rows: FloatArray = np.eye(radius.shape[1])[None]
+    ends = by_layer(layers, stack.lower), by_layer(layers, stack.upper)
+    for layer, low, high in zip(layers, *ends, strict=True):
+        rows = np.asarray(layer.dense_weight @ rows)
+        open_ = (low < 0) & (high > 0) & layer.kinked
+        share = np.where(open_, 1.0 / np.where(open_, high - low, 1.0), 0.0)
+        score += np.matmul(share[:, None, :], np.abs(rows))[:, 0]
+        slope = np.where(low >= 0, layer.right, layer.left)
+        rows = np.where(open_, 0.5 * (layer.left + layer.right), slope)[:, :, None] * rows
+    score *= radius
+    none = score.max(axis=1) <= 0
+    score[none] = (radius / (domain.upper - domain.lower))[none]
+    middle = stack.low + radius
+    score[(middle <= stack.low) | (middle >= stack.high)] = -1.0
+    return np.asarray(score.argmax(axis=1))

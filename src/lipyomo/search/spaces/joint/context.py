@@ -1,0 +1,79 @@
+"""What never changes while boxes are halved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.system.memory import CACHED
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.search.spaces.joint.boxes import Boxes
+from lipyomo.search.spaces.joint.params import PARAMS, Params
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A problem as batches of boxes have it.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs, piecewise linear, over a box.
+    targets : Targets
+    directions : ndarray, shape (q, d')
+        Vertices of the input ball, one of each pair +-v.
+    params : Params
+    """
+
+    problem: LipschitzProblem
+    targets: Targets
+    directions: FloatArray
+    params: Params
+
+    @classmethod
+    def of(cls, problem: LipschitzProblem, params: Params | None = None) -> Context | None:
+        """The context of a problem; None where boxes are not for it.
+
+        Raises
+        ------
+        MethodError
+            If the dual ball has too many vertices.
+        """
+        params = params or PARAMS
+        domain, network, targets = problem.domain, problem.network, targets_of(problem)
+        count = problem.tangent_network.input_dim
+        vertices = problem.input_norm in ("linf", "l1") and targets.rows[0] != ALL
+        if network.smooth or not network.hidden or not vertices or not domain.is_bounded:
+            return None
+        if max(network.input_dim, count) > params.inputs or not domain.is_box:
+            return None
+        directions = np.eye(count)
+        if problem.input_norm == "linf":
+            signs = list(product([1.0, -1.0], repeat=count - 1))
+            directions = np.array([(1.0, *rest) for rest in signs])
+        if len(directions) * len(targets.functionals) > params.pairs:
+            return None
+        return cls(problem, targets, directions, params)
+
+    @property
+    def box_chunk(self) -> int:
+        """Boxes whose rows are taken back together: those of a layer fill a few caches."""
+        widest = max(self.problem.tangent_network.sizes)
+        return max(1, 8 * CACHED // (8 * widest * max(widest, len(self.directions))))
+
+    def whole(self) -> Boxes:
+        """The domain, of which nothing is known."""
+        domain = self.problem.domain
+        shape = 1, len(self.targets.functionals), len(self.directions)
+        start = np.zeros(1, dtype=np.intp)
+        return Boxes(domain.lower[None], domain.upper[None], np.full(shape, np.inf), start)
+
+    def of_targets(self, pairs: FloatArray) -> FloatArray:
+        """Bounds (N, T) of targets from those (N, k, q) of pairs."""
+        if self.targets.columns[0] == ALL:
+            return np.asarray(pairs.max(axis=2)[:, self.targets.rows])
+        return pairs[:, self.targets.rows, self.targets.columns]

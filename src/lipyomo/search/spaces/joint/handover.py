@@ -1,0 +1,52 @@
+"""Boxes as nodes of the search of phases, with all that is known of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.networks.phases import OPEN
+from lipyomo.search.spaces.joint.bound import Bounded
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.phases import context as phases
+from lipyomo.search.spaces.phases.node import Node, Split
+
+
+def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: float) -> list[Node]:
+    """Nodes for boxes, with the targets that are above the cutoff there.
+
+    Parameters
+    ----------
+    context : Context
+    space : lipyomo.search.spaces.phases.context.Context
+        Of the same problem.
+    found : Bounded
+        Boxes whose bounds are above the cutoff.
+    cutoff : float
+    """
+    left, boxes, stack = space.presolved, found.boxes, found.stack
+    root, n = space.presolved.phases, space.system.count
+    known = left.restrict(stack.phases, root)
+    known[:, root != OPEN] = root[root != OPEN]
+    unknown = np.full(n, np.inf)
+    lower, upper = left.restrict(stack.lower, -unknown), left.restrict(stack.upper, unknown)
+    bounds = context.of_targets(boxes.pairs)
+    nodes = []
+    for k in range(len(boxes)):
+        targets = np.flatnonzero(bounds[k] > cutoff)
+        above = bounds[k, targets]
+        ends = zip(boxes.low[k].tolist(), boxes.high[k].tolist(), strict=True)
+        nodes.append(
+            Node(
+                known[k],
+                lower[k],
+                upper[k],
+                boxes.low[k],
+                boxes.high[k],
+                targets,
+                above,
+                above,
+                dropped=float(bounds[k].max(where=bounds[k] <= cutoff, initial=0.0)),
+                trail=tuple(Split(j, None, end) for j, end in enumerate(ends)),
+            )
+        )
+    return nodes

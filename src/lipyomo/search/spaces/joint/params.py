@@ -1,0 +1,57 @@
+"""The numbers of this room, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lipyomo.search.engine.params import HALVED
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades, and within which range it does not matter.
+
+    Attributes
+    ----------
+    inputs : int
+        Most inputs for which boxes are tried: with so many, halving them still leads far.
+    pairs : int
+        Most pairs of a direction and a functional: every box has a bound of each.
+    bundle : int
+        Most boxes of a node.
+    chains : int
+        Directions, over all boxes, that are substituted back at a time: less overhead each against
+        the cache.
+    near : float
+        Boxes are handed over to the search of phases once their bound is at most this multiple of
+        the cutoff: what a node of phases costs against the boxes that it stands for.
+    single : int
+        So many directions of a box are bounded one by one, which is tighter.
+    far : float
+        Not where the bound is above this multiple of the cutoff: such a box is halved anyway.  A
+        whole domain at or below it is for the search of phases.
+    compared : bool
+        Whether boxes have to be better than the search of phases in order to be halved.
+    least_width : float
+        Boxes narrower than this share of the domain are handed over in any case: kinks that meet in
+        a point stay open in some box however often it is halved.
+    trial : int
+        Boxes that are bounded before a choice is made.
+    samples : int
+        Points that the first look for a good one evaluates.
+    """
+
+    inputs: int = HALVED
+    pairs: int = 1 << 10
+    bundle: int = 64
+    chains: int = 256
+    near: float = 4.0
+    single: int = 2
+    far: float = 16.0
+    compared: bool = True
+    least_width: float = 2.0**-10
+    trial: int = 256
+    samples: int = 1024
+
+
+PARAMS = Params()

@@ -1,0 +1,74 @@
+"""A few hundred boxes, best first: what they are compared with the search of phases by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.clock import Clock
+from lipyomo.search.engine.protocol import Incumbent, Outcome
+from lipyomo.search.spaces.joint.boxes import Boxes, bundles, joined
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.halve import halved
+from lipyomo.search.spaces.phases import context as phases
+from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.points import Points
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Boxes and nodes that make up the domain but for what is closed.
+
+    Attributes
+    ----------
+    boxes : Boxes
+    nodes : tuple of Node
+        Handed over to the search of phases.
+    closed : float
+        Largest bound of what is closed.
+    best : Incumbent
+    """
+
+    boxes: Boxes
+    nodes: tuple[Node, ...]
+    closed: float
+    best: Incumbent
+
+    @property
+    def bound(self) -> float:
+        """The largest bound of all."""
+        return max([self.closed, self.boxes.bound, *(node.bound for node in self.nodes)])
+
+    def outcome(self, most: int) -> Outcome[Boxes | Node]:
+        """The same for the engine, in bundles of so many boxes."""
+        children: tuple[Boxes | Node, ...] = (*bundles(self.boxes, most), *self.nodes)
+        return Outcome(children, closed=self.closed, best=self.best)
+
+
+def tried(context: Context, space: phases.Context, best: Incumbent, clock: Clock) -> Trial:
+    """Halve boxes, those with the largest bounds first, until a few hundred have been bounded.
+
+    Parameters
+    ----------
+    context : Context
+    space : lipyomo.search.spaces.phases.context.Context
+        Of the same problem.
+    best : Incumbent
+    clock : Clock
+    """
+    params, problem = context.params, context.problem
+    rng = np.random.default_rng(0)
+    points = Points(problem, space.presolved, rng, space.params, best.value)
+    points.enter(problem.domain.sample(rng, params.samples))
+    now = Trial(context.whole(), (), -math.inf, points.best)
+    spent = 0
+    while len(now.boxes) and spent < params.trial and not clock.expired:
+        order = np.argsort(-now.boxes.bounds, kind="stable")
+        count = max(1, min(len(order) // 2, params.bundle, params.trial - spent))
+        found = halved(context, space, points, now.boxes.take(order[:count]))
+        spent += count
+        boxes = joined([found.boxes, now.boxes.take(order[count:])])
+        now = Trial(boxes, (*now.nodes, *found.nodes), max(now.closed, found.closed), points.best)
+    return now if now.best.value > best.value else Trial(now.boxes, now.nodes, now.closed, best)

@@ -1,0 +1,131 @@
+"""Bounds of boxes hold: of tangents, and of pairs of a functional and a direction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.network import Network
+from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.relaxations.linear.interval import Switches
+from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.preactivation import propagate
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.joint.boxes import Boxes
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.tangents import tangent_ranges
+from networks import integer_network, mixed_network, random_network
+
+NETWORKS = {
+    "random": random_network(1, (3, 12, 10, 2)),
+    "leaky": random_network(2, (4, 9, 8, 7, 3), slope=0.1),
+    "mixed": mixed_network(3, (3, 10, 9, 8, 2)),
+    "integers": integer_network(4, (3, 8, 8, 2)),
+    "no biases": random_network(5, (2, 10, 10, 1), bias=0.0),
+    "one input": random_network(6, (1, 9, 7, 2)),
+}
+
+
+def some_boxes(context: Context, rng: np.random.Generator, count: int = 12) -> Boxes:
+    """Boxes of several sizes, some with ends where kinks of `no biases` meet."""
+    d = context.problem.network.input_dim
+    radius = 0.5 * 2.0 ** -rng.uniform(0.0, 5.0, (count, 1)) * np.ones(d)
+    middle = rng.uniform(-1.0 + radius, 1.0 - radius)
+    middle[::3] = radius[::3]  # a corner at the origin
+    whole = context.whole().take(np.zeros(count, dtype=np.intp))
+    return Boxes(middle - radius, middle + radius, whole.pairs, whole.axis)
+
+
+def inside(boxes: Boxes, rng: np.random.Generator, count: int = 200) -> FloatArray:
+    share = rng.uniform(0.0, 1.0, (len(boxes), count, boxes.low.shape[1]))
+    return np.asarray(boxes.low[:, None] + share * (boxes.high - boxes.low)[:, None])
+
+
+def gradients(network: Network, points: FloatArray) -> tuple[list[FloatArray], FloatArray]:
+    """Gradients of the pre-activations of all layers at points (n, d), and Jacobians."""
+    rows: FloatArray = np.broadcast_to(
+        np.eye(points.shape[1]), (len(points), *2 * points.shape[1:])
+    )
+    found, signals = [], points
+    for layer in network.hidden:
+        z = signals @ layer.dense_weight.T + layer.bias
+        rows = layer.dense_weight @ rows
+        found.append(rows)
+        slopes = np.where(z > 0, layer.right, layer.left)
+        signals, rows = slopes * z, slopes[:, :, None] * rows
+    return found, network.head.dense_weight @ rows
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("norm", ["linf", "l1"])
+def test_tangents_of_points_are_in_their_ranges(name: str, norm: str) -> None:
+    network, rng = NETWORKS[name], np.random.default_rng(0)
+    context = Context.of(LipschitzProblem(network, Box(-1, 1, network.input_dim), norm, "linf"))
+    assert context is not None
+    boxes = some_boxes(context, rng)
+    kinked = np.concatenate([layer.kinked for layer in network.hidden])
+    start = np.where(kinked, OPEN, RIGHT).astype(np.int8)
+    stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
+    propagate(network.hidden, None, stack)
+    phases = by_layer(network.hidden, stack.phases)
+    switches = [Switches.of(*pair) for pair in zip(network.hidden, phases, strict=True)]
+    ranges = tangent_ranges(network, switches, context.directions)
+    for k, points in enumerate(inside(boxes, rng)):
+        for rows, (low, high) in zip(gradients(network, points)[0], ranges, strict=True):
+            low, high = (end[0] if len(end) == 1 else end[k] for end in (low, high))
+            tangents = rows @ context.directions.T
+            room = 1e-12 * np.abs(rows).sum(axis=2, keepdims=True)
+            assert (tangents >= low - room).all()
+            assert (tangents <= high + room).all()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "norms", [("linf", "linf"), ("linf", "l1"), ("l1", "linf"), ("l1", "cross")]
+)
+def test_pairs_of_points_are_below_the_bounds(name: str, norms: tuple[str, str]) -> None:
+    network, rng = NETWORKS[name], np.random.default_rng(1)
+    if norms[1] == "cross" and network.output_dim == 1:
+        pytest.skip("one output has no differences")
+    problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms)
+    context = Context.of(problem)
+    assert context is not None
+    boxes = some_boxes(context, rng)
+    points = inside(boxes, rng)
+    values = np.array([[problem.value_at(x).value for x in some[:10]] for some in points])
+    for cutoff in (0.0, float(np.median(values))):
+        found = bounded(context, boxes, cutoff).boxes
+        assert (found.bounds >= values.max(axis=1) * (1 - 1e-12)).all()
+        for k, some in enumerate(points):
+            jacobians = context.targets.functionals @ gradients(network, some)[1]
+            pairs = np.abs(jacobians @ context.directions.T).max(axis=0)
+            assert (found.pairs[k] >= pairs * (1 - 1e-12)).all()
+
+
+def test_directions_and_functionals_are_bounded_as_well() -> None:
+    network, rng = mixed_network(7, (5, 10, 8, 2)), np.random.default_rng(2)
+    problem = LipschitzProblem(
+        network, Box(-1, 1, 5), functional=[1.0, -2.0], directions=rng.standard_normal((5, 2))
+    )
+    context = Context.of(problem)
+    assert context is not None
+    assert context.directions.shape == (2, 2)
+    boxes = some_boxes(context, rng)
+    bounds = bounded(context, boxes, 0.0).boxes.bounds
+    for bound, some in zip(bounds, inside(boxes, rng, 40), strict=True):
+        assert bound >= max(problem.value_at(x).value for x in some) * (1 - 1e-12)
+
+
+def test_small_boxes_are_bounded_by_their_gradient() -> None:
+    network = random_network(8, (3, 12, 10, 2))
+    problem = LipschitzProblem(network, Box(-1, 1, 3))
+    context = Context.of(problem)
+    assert context is not None
+    x = np.array([[0.3, -0.2, 0.45]])
+    whole = context.whole()
+    boxes = Boxes(x - 1e-9, x + 1e-9, whole.pairs, whole.axis)
+    assert bounded(context, boxes, 0.0).boxes.bound == pytest.approx(problem.value_at(x[0]).value)

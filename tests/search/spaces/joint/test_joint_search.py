@@ -1,0 +1,133 @@
+"""The search of boxes, with nodes of phases, finds what brute force and the search of phases do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lipyomo
+from lipyomo.base.clock import Clock
+from lipyomo.base.system.parallel import InlineExecutor
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Status
+from lipyomo.problems.settings import Settings
+from lipyomo.relaxations.cascade import QUICK, Cascade
+from lipyomo.relaxations.linear import preactivation_bounds
+from lipyomo.search.engine.engine import Engine, Found
+from lipyomo.search.spaces.joint import context as contexts
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.params import PARAMS, Params
+from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
+from lipyomo.search.spaces.phases.pipeline import pipeline_for
+from networks import DEGENERATE, integer_network, mixed_network, random_network
+from oracle import exact_constant
+
+HALVED = replace(PARAMS, compared=False)
+SOME = replace(HALVED, near=1.2, trial=8, bundle=4)
+EVERY = replace(HALVED, near=1.0, trial=8)
+"""No box is handed over before it is thin, or in the others once it is near or very near."""
+
+
+def searched(given: LipschitzProblem, params: Params, clock: Clock | None = None) -> Found[Part]:
+    problem = given.reduced.problem
+    context = Context.of(problem, params)
+    assert context is not None
+    cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
+    cascade.run(QUICK)
+    beside = pipeline_for(problem, Settings(), None, cascade)
+    return Engine(Pipeline(beside, context, cascade), clock or Clock()).run()
+
+
+def check(problem: LipschitzProblem, params: Params, truth: float) -> None:
+    found = searched(problem, params)
+    assert found.complete
+    assert found.best.value <= truth * (1 + 1e-9)
+    assert found.best.value == pytest.approx(truth, rel=1e-6, abs=1e-9)
+    assert truth * (1 - 1e-9) <= found.upper <= truth * (1 + 1e-6) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("norms", [("linf", "linf"), ("l1", "l1")])
+def test_brute_force_agrees(seed: int, norms: tuple[str, str]) -> None:
+    make = (random_network, mixed_network, integer_network)[seed % 3]
+    network = make(seed, (1 + seed % 3, 5, 4, 2))
+    problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms)
+    truth = exact_constant(problem)
+    for params in (HALVED, SOME):
+        check(problem, params, truth)
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_networks_are_solved(name: str) -> None:
+    case = DEGENERATE[name]()
+    problem = LipschitzProblem(case.network, case.domain)
+    if Context.of(problem.reduced.problem) is None:
+        pytest.skip("not for boxes")
+    truth = case.constant if case.constant is not None else exact_constant(problem)
+    for params in (HALVED, SOME):
+        check(problem, params, truth)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_of_phases_agrees(seed: int) -> None:
+    d = 2 + seed % 3
+    problem = LipschitzProblem(random_network(seed, (d, 12, 8, 2)), Box(-1, 1, d))
+    truth = lipyomo.solve(problem, "bnb").lower
+    for params in (SOME, EVERY) if d == 2 else (SOME,):
+        check(problem, params, truth)
+
+
+def test_a_search_that_is_stopped_has_bounds_on_both_sides() -> None:
+    problem = LipschitzProblem(random_network(1, (3, 12, 8, 2)), Box(-1, 1, 3))
+    truth = lipyomo.solve(problem, "bnb").lower
+    left = iter(range(40))
+    found = searched(problem, SOME, Clock(should_stop=lambda: next(left, None) is None))
+    assert not found.complete
+    assert found.best.value <= truth * (1 + 1e-9)
+    assert found.upper >= truth * (1 - 1e-9)
+
+
+@pytest.fixture
+def halving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes are halved wherever they can be."""
+    monkeypatch.setattr(contexts, "PARAMS", SOME)
+
+
+PROBLEM = LipschitzProblem(random_network(2, (3, 12, 8, 2)), Box(-1, 1, 3))
+
+
+@pytest.mark.usefixtures("halving")
+def test_workers_find_the_same() -> None:
+    alone = lipyomo.solve(PROBLEM, "bnb")
+    helped = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
+    assert alone.status is helped.status is Status.EXACT
+    assert helped.lower == pytest.approx(alone.lower, rel=1e-7)
+
+
+@pytest.mark.usefixtures("halving")
+def test_a_stopped_search_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    path, left = tmp_path / "state", iter(range(100))
+    first = lipyomo.solve(
+        PROBLEM, "bnb", checkpoint=path, should_stop=lambda: next(left, None) is None
+    )
+    assert first.status is Status.INTERRUPTED
+    second = lipyomo.solve(PROBLEM, "bnb", checkpoint=path, resume=True)
+    whole = lipyomo.solve(PROBLEM, "bnb")
+    assert second.status is Status.EXACT
+    assert second.lower == pytest.approx(whole.lower, rel=1e-7)
+    assert second.upper <= first.upper * (1 + 1e-12)
+
+
+def test_boxes_are_for_few_inputs_with_vertices() -> None:
+    network = random_network(0, (3, 6, 1))
+    domain = Box(-1, 1, 3)
+    found = Context.of(LipschitzProblem(network, domain))
+    assert found is not None
+    assert np.isinf(found.whole().bound)
+    assert Context.of(LipschitzProblem(network, domain, "l2")) is None
+    many = LipschitzProblem(random_network(0, (20, 6, 1)), Box(-1, 1, 20))
+    assert Context.of(many) is None
