@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         check_monotone,
     )
     from lipyomo.analyses.maps import CellMap, map_cells, refine_cells
+    from lipyomo.analyses.questions.curvature import Curvature, curvature, smoothness
     from lipyomo.analyses.questions.derivatives import (
         JacobianRanges,
         derivative_range,
@@ -60,6 +61,7 @@ _NAMES = {
     "problems.ranges": ("Range",),
     "analyses.questions.values": ("value_range",),
     "analyses.questions.lie": ("lie_derivative",),
+    "analyses.questions.curvature": ("Curvature", "curvature", "smoothness"),
     "analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
     "analyses.questions.largest": ("LargestValue", "largest_value"),
     "analyses.questions.several": ("solve_largest",),
@@ -82,6 +84,7 @@ __all__ = [
     "AllSpace",
     "Box",
     "CellMap",
+    "Curvature",
     "Curve",
     "Domain",
     "Guarantee",
@@ -110,6 +113,7 @@ __all__ = [
     "ball",
     "certify_robustness",
     "check_monotone",
+    "curvature",
     "derivative_range",
     "from_sklearn",
     "from_torch",
@@ -123,6 +127,7 @@ __all__ = [
     "networks",
     "parse_output_norm",
     "refine_cells",
+    "smoothness",
     "solve",
     "solve_largest",
     "sweep",

@@ -36,6 +36,8 @@ SUBCOMMANDS = {
     "map": "lipyomo.cli.map:run",
     "range": "lipyomo.cli.range:run",
     "jacobian": "lipyomo.cli.jacobian:run",
+    "smoothness": "lipyomo.cli.smoothness:run",
+    "residual": "lipyomo.cli.residual:run",
     "monotone": "lipyomo.cli.monotone:run",
     "info": "lipyomo.cli.info:run",
     "demo": "lipyomo.cli.demo:run",

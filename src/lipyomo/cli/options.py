@@ -41,6 +41,8 @@ commands:
   map        constants of thousands of cells, and a picture of them
   range      the least and the largest value of each output
   jacobian   the least and the largest value of each derivative
+  smoothness how fast gradients can change; eigenvalues of Hessians
+  residual   what a differential equation leaves over, everywhere
   compare    several methods side by side
   difference how far two networks can be off, and how much faster one moves
   verify     check a proof that --proof wrote

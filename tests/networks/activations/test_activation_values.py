@@ -43,7 +43,8 @@ def test_errors_are_small(definition: Definition) -> None:
             off.of(jet) for off, jet in zip(branch.errors[:2], branch.jet(inside, 1), strict=True)
         )
         assert np.all(value <= 1e-13 * (1 / definition.scale + np.abs(inside)) * steepest)
-        assert np.all(slope <= 2e-14 * steepest)
+        derived = "'" in definition.made.name  # whose slopes are second derivatives and higher
+        assert np.all(slope <= (4e-14 if derived else 2e-14) * steepest)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)

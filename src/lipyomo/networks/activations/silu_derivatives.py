@@ -1,5 +1,6 @@
 """Derivatives of SiLU: ``k l^(k-1) + z l^(k)`` for the logistic function l.
 
+The first three are those of its branch.
 Those of l are 2**-(k+1) times those of tanh at z / 2.  With C and n of
 `lipyomo.networks.activations.hyperbolic`, tanh^(k) is off by (28 + 10 n) u C (1 - t**2), and
 ``|z| (1 - t**2)`` is at most one at t = tanh(z / 2); the products and the sum add a few u.
@@ -19,6 +20,9 @@ from lipyomo.networks.activations.branch import Branch, Turn
 from lipyomo.networks.activations.derived import Family
 from lipyomo.networks.activations.hyperbolic import TanhFamily, polynomial
 from lipyomo.networks.activations.rounding import TINY, Error
+
+HIGHEST = 3
+"""Derivatives that a branch has."""
 
 _TURNS = {
     4: (
@@ -57,18 +61,18 @@ class SiluFamily(Family):
 
     def derivatives(self, z: FloatArray, first: int, last: int) -> tuple[FloatArray, ...]:
         """See `Family`."""
-        found = list(self.branch.jet(z, 1)[first:]) if first < 2 else []
-        least = max(first, 2)
+        found = list(self.branch.jet(z, min(last, HIGHEST))[first:])
+        least = max(first, HIGHEST + 1)
         if last >= least:
             of_tanh = TanhFamily().derivatives(0.5 * z, least - 1, last)
             for k in range(least, last + 1):
                 before, own = of_tanh[k - least : k - least + 2]
                 found.append(k * 0.5**k * before + z * (0.5 ** (k + 1) * own))
-        return tuple(np.asarray(one) for one in found[: last - first + 1])
+        return tuple(np.asarray(one) for one in found)
 
     def turns(self, order: int) -> tuple[Turn, ...]:
         """See `Family`."""
-        if order < len(self.branch.turns):
+        if order <= HIGHEST:
             return self.branch.turns[order]
         sign = self.sign(order)
         assert sign is not None
@@ -78,7 +82,7 @@ class SiluFamily(Family):
 
     def error(self, order: int) -> Error:
         """See `Family`."""
-        if order < 2:
+        if order <= HIGHEST:
             return self.branch.errors[order]
         off = 0.0
         for k, factor in ((order - 1, order * 0.5**order), (order, 0.5 ** (order + 1))):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import real_numbers, whole_number
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.exactness import product_is_exact
 from lipyomo.networks.building.affine import Affine, stack
@@ -45,6 +45,30 @@ def gradient(net: Network, output: int = 0) -> Network:
     replay = Replay.of(net)
     g = replay.adjoints(row)
     return made(replay.trace, g, f"gradient of {net.name}", net, net.input_shape)
+
+
+def tilted_gradient(net: Network, row: FloatArray, inputs: IntArray, tilt: float = 0.0) -> Network:
+    """Some entries of the gradient of ``row . f(x) + tilt |x|**2 / 2``.
+
+    Parameters
+    ----------
+    net : Network
+        f.
+    row : ndarray, shape (m,)
+    inputs : ndarray of int, shape (k,)
+        Which entries.
+    tilt : float, optional
+
+    Raises
+    ------
+    NetworkError
+        As of `gradient`.
+    """
+    replay = Replay.of(_checked(net))
+    g = replay.adjoints(row)
+    if tilt:
+        g = g + replay.trace.input((net.input_dim,)).scale(tilt)
+    return made(replay.trace, g.take(inputs), f"gradient of {net.name}", net)
 
 
 def jacobian(net: Network) -> Network:

@@ -1,0 +1,259 @@
+"""How fast a gradient can change: smoothness constants, and the eigenvalues of Hessians."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.analyses.api import chosen_settings, solve
+from lipyomo.analyses.questions.several import shared, solve_largest
+from lipyomo.base.arguments import instance
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.plain import finite
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.methods.registry import was_interrupted
+from lipyomo.networks.derivatives.gradients import tilted_gradient
+from lipyomo.networks.network import Network, check_network
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.ranges import chosen_functional
+from lipyomo.problems.result import Point, Result, Status
+from lipyomo.problems.settings import Settings
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The least and the largest eigenvalue of a Hessian over a domain.
+
+    Attributes
+    ----------
+    least, largest : (float, float)
+        Intervals.  The upper end of `least` and the lower end of `largest` are attained.
+    witnesses : (Point or None, Point or None)
+        Where they are attained.
+    status : Status
+        ``exact`` if both searches are, else why they are not.
+    seconds : float
+    nodes : int
+    """
+
+    least: tuple[float, float]
+    largest: tuple[float, float]
+    witnesses: tuple[Point | None, Point | None]
+    status: Status
+    seconds: float
+    nodes: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both are known up to a millionth of the Hessian's norm."""
+        return self.status is Status.EXACT
+
+    @property
+    def convex(self) -> bool | None:
+        """Whether the function is convex on the domain; None if that is not decided."""
+        return _decided(self.least)
+
+    @property
+    def concave(self) -> bool | None:
+        """Whether it is concave."""
+        low, high = self.largest
+        return _decided((-high, -low))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; infinite ends are None."""
+        return {
+            "least": [finite(end) for end in self.least],
+            "largest": [finite(end) for end in self.largest],
+            "convex": self.convex,
+            "concave": self.concave,
+            "witnesses": [None if at is None else at.to_dict() for at in self.witnesses],
+            "status": str(self.status),
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+        }
+
+
+def _decided(least: tuple[float, float]) -> bool | None:
+    """Whether a number in an interval is nonnegative."""
+    return True if least[0] >= 0.0 else False if least[1] < 0.0 else None
+
+
+DUAL = {"linf": "l1", "l1": "linf", "l2": "l2"}
+"""Dual norms: gradients are measured in that of the inputs."""
+
+
+@with_one_blas_thread
+def smoothness(
+    network: Network,
+    domain: Domain,
+    norm: str = "linf",
+    functional: npt.ArrayLike | None = None,
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Result:
+    """The smoothness constant over a domain: the Lipschitz constant of the gradient.
+
+    That is the supremum of the Hessian's operator norm, from the norm of the inputs to its dual:
+    of ``|u . H(x) v|`` over unit vectors u and v.  With it
+    ``|f(y) - f(x) - f'(x) (y - x)| <= L |y - x|**2 / 2`` on convex domains.
+
+    Parameters
+    ----------
+    network : Network
+        f, with smooth units.
+    domain : Domain
+    norm : {'linf', 'l1', 'l2'}, optional
+        Of the inputs; l2 gives the spectral norm of the Hessian.
+    functional : array_like, shape (m,), optional
+        c, for ``c . f``.  By default all outputs count: the largest constant of any of them, which
+        is that of the Jacobian with the outputs in linf.
+    settings, **changes : optional
+        As of `lipyomo.solve`.
+
+    Returns
+    -------
+    Result
+        Its witness has a point x, a direction v and a functional u: ``u . H(x) v`` is the lower
+        end.  With several outputs, ``details["part"]`` is the one with the largest constant.
+
+    Raises
+    ------
+    NetworkError
+        If the gradient is not continuous (ReLU units, say), or not supported.
+    ProblemError
+        If the norm or the functional is none, or products of units are too large on the domain.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> f = lipyomo.Network.from_arrays([[[2.0]], [[1.0]]], activation="sin")  # sin(2 x)
+    >>> round(lipyomo.smoothness(f, lipyomo.Box(-1, 1, 1)).upper, 4)  # |-4 sin(2 x)|
+    4.0
+    """
+    settings = chosen_settings(settings, changes)
+    _check(network, domain)
+    rows = np.eye(network.output_dim)
+    if functional is not None:
+        rows = chosen_functional(network, functional)[None]
+    return solve_largest([_problem(network, domain, norm, row) for row in rows], "auto", settings)
+
+
+def _problem(
+    network: Network, domain: Domain, norm: str, row: FloatArray, tilt: float = 0.0
+) -> LipschitzProblem:
+    """The constant of a gradient, of whose entries those count whose inputs can move."""
+    if norm not in DUAL:
+        raise ProblemError(f"the norm {norm!r} is unknown.  Remedy: use {', '.join(DUAL)}")
+    moving = np.flatnonzero(~domain.frozen)
+    if not moving.size:
+        raise ProblemError("no input can move in the domain, so that there is nothing to bound")
+    return LipschitzProblem(tilted_gradient(network, row, moving, tilt), domain, norm, DUAL[norm])
+
+
+@with_one_blas_thread
+def curvature(
+    network: Network,
+    domain: Domain,
+    functional: npt.ArrayLike | None = None,
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Curvature:
+    """The least and the largest eigenvalue that the Hessian has anywhere in a domain.
+
+    The function is convex on a convex domain if and only if none is negative.  With a number c
+    beyond all of them, ``c - (least eigenvalue)`` is the supremum of the spectral norm of
+    ``H - c``, the constant of ``f'(x) - c x``; the largest eigenvalue likewise.
+
+    Parameters
+    ----------
+    network : Network
+        f, with smooth units.
+    domain : Domain
+        Only inputs that can move count.
+    functional : array_like, shape (m,), optional
+        c, for ``c . f``; not needed for a network with one output.
+    settings, **changes : optional
+        As of `lipyomo.solve`.  A third of the time is for the largest size of an eigenvalue.
+
+    Returns
+    -------
+    Curvature
+
+    Raises
+    ------
+    NetworkError, ProblemError
+        As of `smoothness`; also if not even one bound is finite.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> f = lipyomo.Network.from_arrays([[[2.0]], [[1.0]]], activation="softplus")
+    >>> lipyomo.curvature(f, lipyomo.Box(-1, 1, 1)).convex
+    True
+    """
+    settings = chosen_settings(settings, changes)
+    _check(network, domain)
+    row = chosen_functional(network, functional)
+    clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+    found: list[Result] = []
+    tilts = [0.0]
+    for k in range(3):
+        problem = _problem(network, domain, "l2", row, tilts[k])
+        found.append(_solved(problem, settings, clock, 3 - k, found))
+        if k == 0:
+            size = found[0].upper
+            if not np.isfinite(size):
+                raise ProblemError(
+                    "no finite bound of the Hessian was found in time.  Remedy: more time, or a "
+                    "smaller domain"
+                )
+            tilts += [-size, size]
+    size = tilts[2]
+    spectral, low, high = found
+    off = 2.0**-50 * (size + max(one.upper for one in found))  # of the differences below
+    states = [one.status for one in (low, high)]
+    return Curvature(
+        (max(size - low.upper, -spectral.upper) - off, size - low.lower + off),
+        (high.lower - size - off, min(high.upper - size, spectral.upper) + off),
+        (_point(low), _point(high)),
+        next((state for state in states if state is not Status.EXACT), Status.EXACT),
+        clock.seconds,
+        sum(one.nodes or 0 for one in found),
+    )
+
+
+def _check(network: Network, domain: Domain) -> None:
+    check_network(network, ProblemError)
+    instance(domain, Domain, "the domain", ProblemError, "give a Box, a ball or a Polytope")
+    if domain.dimension != network.input_dim:
+        raise ProblemError(
+            f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
+        )
+
+
+def _solved(
+    problem: LipschitzProblem,
+    settings: Settings,
+    clock: Clock,
+    left: int,
+    before: Sequence[Result],
+) -> Result:
+    """One of several searches, with its share of the time."""
+    # what is known of a tilted gradient says nothing to users
+    progress = None if before else settings.progress
+    found = solve(problem, "auto", replace(settings, **shared(clock, left), progress=progress))
+    if was_interrupted(found):
+        clock.stop()
+    return found
+
+
+def _point(found: Result) -> Point | None:
+    witness = found.witness
+    return None if witness is None else Point(witness.x, rest=witness.rest)

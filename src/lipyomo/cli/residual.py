@@ -1,0 +1,133 @@
+"""``lipyomo residual``: the range of an expression of a network, its derivatives and its inputs."""
+
+from __future__ import annotations
+
+import json
+import math
+import runpy
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lipyomo.analyses.questions.values import value_range
+from lipyomo.base.clock import Clock
+from lipyomo.base.decimals import interval, seconds
+from lipyomo.cli.codes import Exit
+from lipyomo.cli.entries import read_case
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.live import live_line
+from lipyomo.cli.options import add, add_domain
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.streams import answer_only
+from lipyomo.cli.tables import print_table
+from lipyomo.cli.words import UsageError, file_path
+from lipyomo.networks.derivatives import residual
+from lipyomo.networks.network import Network
+from lipyomo.problems.ranges import Range
+from lipyomo.problems.result import Status
+from lipyomo.problems.settings import Settings
+
+ABOUT = """\
+What a differential equation leaves over, for a network that was trained to solve it:
+the least and the largest value of an expression of the network, its derivatives and
+its inputs over a domain.
+"""
+
+EPILOG = """\
+The Python file is run; it has a function of the outputs and the inputs, such as
+
+  names = ["t", "x"]  # of the inputs, if the network has none
+
+  def residual(u, x):
+      return u.dt + u * u.dx - 0.01 * u.dxx
+
+u.d(0), u.d(1, 1) and x[0] go by numbers, u[k] is one of several outputs; x.t and
+numpy's sin, cos, exp ... are there, too.  It returns one expression or a list.
+
+exit codes:
+  0  both ends of every expression are known to 1e-6
+  2  some are intervals: time limit, or Ctrl-C
+  1  the input was wrong
+
+example:
+  lipyomo residual net.onnx --pde burgers.py --box 0:1,-1:1
+"""
+
+WRONG = (
+    ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
+"""What a file of the user's may fail with."""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo residual`` with the words after it; returns the exit code."""
+    began = time.monotonic()
+    parser = Parser("lipyomo residual", ABOUT, EPILOG)
+    add(parser, "NET", "--output-node", "--fix")
+    text = "a Python file with a function residual(u, x)"
+    parser.add_argument("--pde", metavar="FILE", type=file_path, required=True, help=text)
+    add_domain(parser, everywhere=False)
+    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add(parser, "--json", "--quiet", "--debug")
+    arguments = parser.parse_args(words)
+    arguments.everywhere = None
+    network, domain = read_case(arguments, began)
+    made = _made(network, arguments.pde)
+    found: list[Range] = []
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        clock = Clock(arguments.time_limit, interruption.requested, began)
+        for k in range(made.output_dim):
+            row = [float(k == i) for i in range(made.output_dim)]
+            settings = Settings(
+                time_limit=max(clock.left / (made.output_dim - k), 1e-3),
+                threads=arguments.workers,
+                seed=arguments.seed,
+                should_stop=interruption.requested,
+                progress=tracker.update,
+            )
+            found.append(value_range(made, domain, row, settings))
+    if arguments.json:
+        records = [one.to_dict() for one in found]
+        head = {"network": str(arguments.network), "pde": str(arguments.pde)}
+        print(json.dumps({**head, "ranges": records}, allow_nan=False))
+    else:
+        _show(found)
+    return Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
+
+
+def _made(network: Network, path: Path) -> Network:
+    """The network of the file's expression."""
+    try:
+        names = runpy.run_path(str(path))
+    except WRONG as problem:
+        raise UsageError(f"--pde: {path} fails: {problem}") from problem
+    expression: Callable[..., Any] | None = names.get("residual")
+    if not callable(expression):
+        raise UsageError(f"--pde: {path} has no function 'residual'")
+    if names.get("names") is not None and network.input_names is None:
+        network.input_names = names["names"]
+    try:
+        return residual(network, expression)
+    except WRONG as problem:
+        raise UsageError(f"--pde: the expression of {path} fails: {problem}") from problem
+
+
+def _show(found: Sequence[Range]) -> None:
+    """Print a table."""
+    print_table(
+        ("", "least value", "largest value", "largest size", "status", "nodes", "time"),
+        [
+            (
+                f"residual {k}" if len(found) > 1 else "residual",
+                interval(*one.low),
+                interval(*one.high),
+                interval(*one.magnitude) if math.isfinite(one.magnitude[1]) else "unknown",
+                str(one.status),
+                str(one.nodes),
+                seconds(one.seconds),
+            )
+            for k, one in enumerate(found)
+        ],
+    )

@@ -1,0 +1,119 @@
+"""``lipyomo smoothness``: how fast gradients can change over a domain."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from lipyomo.analyses.questions.curvature import Curvature, curvature, smoothness
+from lipyomo.base.clock import Clock
+from lipyomo.base.decimals import interval, seconds
+from lipyomo.cli.codes import Exit
+from lipyomo.cli.entries import add_entries, read_case, read_rows
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.live import live_line
+from lipyomo.cli.options import add
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.streams import answer_only
+from lipyomo.cli.tables import print_table
+from lipyomo.problems.result import Result, Status
+from lipyomo.problems.settings import Settings
+
+ABOUT = """\
+The Lipschitz constant of the gradient of each output over a domain: the largest
+norm of its Hessian, from the norm of the inputs to the dual one.
+"""
+
+EPILOG = """\
+exit codes:
+  0  everything that was asked is known to 1e-6
+  2  some are intervals: time limit, or Ctrl-C
+  1  the input was wrong: no gradient that is continuous, for one
+
+examples:
+  lipyomo smoothness net.onnx --box -1,1
+  lipyomo smoothness net.onnx --box -1,1 --norm l2 --eigenvalues
+"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo smoothness`` with the words after it; returns the exit code."""
+    began = time.monotonic()
+    parser = Parser("lipyomo smoothness", ABOUT, EPILOG)
+    add_entries(parser, everywhere=True)
+    add(parser, "--norm")
+    text = "also the least and the largest eigenvalue of Hessians: convex or not"
+    parser.add_argument("--eigenvalues", action="store_true", help=text)
+    add(parser, "--json", "--quiet", "--debug")
+    arguments = parser.parse_args(words)
+    network, domain = read_case(arguments, began)
+    names, functionals = read_rows(arguments, network.output_dim)
+    constants: dict[str, Result] = {}
+    bends: dict[str, Curvature] = {}
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        clock = Clock(arguments.time_limit, interruption.requested, began)
+        left = len(names) * (2 if arguments.eigenvalues else 1)
+        for name, row in zip(names, functionals, strict=True):
+
+            def settings(left: int) -> Settings:
+                return Settings(
+                    time_limit=max(clock.left / left, 1e-3),
+                    threads=arguments.workers,
+                    seed=arguments.seed,
+                    should_stop=interruption.requested,
+                    progress=tracker.update,
+                )
+
+            constants[name] = smoothness(network, domain, arguments.norm, row, settings(left))
+            left -= 1
+            if arguments.eigenvalues:
+                bends[name] = curvature(network, domain, row, settings(left))
+                left -= 1
+    found: list[Result | Curvature] = [*constants.values(), *bends.values()]
+    if arguments.json:
+        records: list[dict[str, Any]] = [
+            {"row": name, "smoothness": one.to_dict()}
+            | ({"eigenvalues": bends[name].to_dict()} if name in bends else {})
+            for name, one in constants.items()
+        ]
+        head = {"network": str(arguments.network), "norm": arguments.norm}
+        print(json.dumps({**head, "rows": records}, allow_nan=False))
+    else:
+        _show(constants, bends)
+    return Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
+
+
+def _show(constants: dict[str, Result], bends: dict[str, Curvature]) -> None:
+    """Print tables."""
+    print_table(
+        ("", "smoothness constant", "status", "nodes", "time"),
+        [
+            (name, interval(one.lower, one.upper), one.status, str(one.nodes), seconds(one.seconds))
+            for name, one in constants.items()
+        ],
+    )
+    if bends:
+        print()
+        print_table(
+            ("", "least eigenvalue", "largest eigenvalue", "", "status", "nodes", "time"),
+            [
+                (
+                    name,
+                    interval(*one.least),
+                    interval(*one.largest),
+                    _word(one),
+                    one.status,
+                    str(one.nodes),
+                    seconds(one.seconds),
+                )
+                for name, one in bends.items()
+            ],
+        )
+
+
+def _word(one: Curvature) -> str:
+    if one.convex or one.concave:
+        return "convex" if one.convex else "concave"
+    return "neither" if one.convex is False and one.concave is False else "open"

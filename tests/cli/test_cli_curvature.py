@@ -1,0 +1,77 @@
+"""``lipyomo smoothness`` and ``lipyomo residual``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_ran import Ran
+
+from lipyomo import Network
+from lipyomo.formats.onnx import write
+
+Cli = Callable[..., Ran]
+
+PDE = """
+names = ["t", "x"]
+
+
+def residual(u, x):
+    return [u.dt + u.dx, u.dtt + u]
+"""
+
+
+@pytest.fixture
+def wave(tmp_path: Path) -> Path:
+    """sin(x - t / 2)."""
+    path = tmp_path / "wave.onnx"
+    write(Network.from_arrays([[[-0.5, 1.0]], [[1.0]]], activation="sin"), path)
+    return path
+
+
+def test_smoothness_of_a_wave(cli: Cli, wave: Path) -> None:
+    """The Hessian is -sin(x - t / 2) [1/4, -1/2; -1/2, 1]."""
+    box = ("--box", "-0.5,0.5")
+    ran = cli("smoothness", wave, *box, "--norm", "l2", "--eigenvalues", "--json", "--quiet")
+    assert ran.code == 0
+    (row,) = ran.json["rows"]
+    assert row["smoothness"]["upper"] == pytest.approx(1.25 * 0.6816387600, rel=1e-5)
+    assert row["eigenvalues"]["least"][0] == pytest.approx(-1.25 * 0.6816387600, rel=1e-5)
+    assert row["eigenvalues"]["convex"] is False
+    shown = cli("smoothness", wave, *box, "--quiet")
+    assert shown.code == 0
+    assert "smoothness constant" in shown.out
+
+
+def test_residual_of_a_wave(cli: Cli, wave: Path, tmp_path: Path) -> None:
+    """u_t + u_x = cos(x - t / 2) / 2, u_tt + u = 3/4 sin(x - t / 2)."""
+    pde = tmp_path / "pde.py"
+    pde.write_text(PDE, encoding="utf-8")
+    words = ("residual", wave, "--pde", pde, "--box", "-0.5,0.5", "--quiet")
+    ran = cli(*words, "--json")
+    assert ran.code == 0
+    first, second = ran.json["ranges"]
+    assert first["low"][0] == pytest.approx(0.5 * 0.7316888689, rel=1e-5)
+    assert first["high"][1] == pytest.approx(0.5, rel=1e-5)
+    assert second["high"][1] == pytest.approx(0.75 * 0.6816387600, rel=1e-5)
+    assert "residual 1" in cli(*words).out
+
+
+def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:
+    pde = tmp_path / "pde.py"
+    for text, message in (
+        ("x = 1", "no function 'residual'"),
+        ("1 / 0", "division by zero"),
+        ("def residual(u, x):\n    return u.dt", "'dt' is no derivative"),
+        ("def residual(u, x):\n    return u.d(0) + missing", "missing"),
+    ):
+        pde.write_text(text, encoding="utf-8")
+        ran = cli("residual", wave, "--pde", pde, "--box", "0,1")
+        assert ran.code == 1
+        assert message in ran.err
+    relu = tmp_path / "relu.onnx"
+    write(Network.from_arrays([[[1.0]], [[1.0]]]), relu)
+    ran = cli("smoothness", relu, "--box", "0,1")
+    assert ran.code == 1
+    assert "kinks" in ran.err
