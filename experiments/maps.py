@@ -69,7 +69,7 @@ def measure(name: str, net: Network, cells: Cells, gap: float, sample: int, work
     chosen = np.random.default_rng(0).choice(len(cells), min(sample, len(cells)), replace=False)
     began, worst = time.process_time(), 0.0
     for k in chosen.tolist():
-        alone = lipyomo.solve(problem.over(cells.box(k)), gap=gap, threads=1)
+        alone = lipyomo.solve(problem.over(cells.box(k)), gap=gap, workers=1)
         worst = max(worst, abs(alone.upper - found.constant_upper[k]) / max(alone.upper, 1e-300))
     single = (time.process_time() - began) * len(cells) / max(len(chosen), 1)
     print(

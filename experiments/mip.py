@@ -67,7 +67,7 @@ def plain(network: lipyomo.Network, limit: float) -> tuple[float, float]:
 def ours(network: lipyomo.Network, limit: float) -> tuple[float, float]:
     """The two ends that method ``mip`` reaches."""
     problem = lipyomo.LipschitzProblem(network, lipyomo.Box(-1, 1, network.input_dim))
-    found = lipyomo.solve(problem, "mip", solver="highs", threads=1, time_limit=limit)
+    found = lipyomo.solve(problem, "mip", solver="highs", workers=1, time_limit=limit)
     return found.lower, found.upper
 
 

@@ -146,7 +146,7 @@ def main(words: Sequence[str]) -> None:
         if not any(part in case for part in options.cases):
             continue
         problem, began = build(), time.process_time()
-        found = lipyomo.solve(problem, time_limit=options.time, threads=options.threads)
+        found = lipyomo.solve(problem, time_limit=options.time, workers=options.threads)
         seconds = time.process_time() - began
         line = f"{case:34s} [{found.lower:.6g}, {found.upper:.6g}] {found.status:10s}"
         line += f" {seconds:7.1f} s CPU {found.nodes:8d} nodes"

@@ -267,7 +267,7 @@ def run_cases(
                 settings = Settings(
                     time_limit=time_limit,
                     gap=entry.gap,
-                    threads=1,
+                    workers=1,
                     check_claims=False,
                     formulation=entry.formulation,
                     bounds=entry.bounds,

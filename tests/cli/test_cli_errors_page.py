@@ -75,7 +75,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "is not of the form NAME=VALUE": ("net.onnx", *BOX, "--method", "bnb", "--option", "a"),
     "the time limit ... must be positive": ("net.onnx", *BOX, "--time-limit", "0"),
     "gap must be in [0, 1)": ("net.onnx", *BOX, "--gap", "2"),
-    "--memory-limit must be positive": ("net.onnx", *BOX, "--memory-limit", "0"),
+    "... is no amount of memory": ("net.onnx", *BOX, "--memory-limit", "0"),
     "--resume needs to know from where": ("net.onnx", *BOX, "--resume"),
     "--prove-upper is about a proof, and there is none": ("net.onnx", *BOX, "--prove-upper"),
     "there is no file or subcommand ...": ("solver",),

@@ -416,7 +416,7 @@ def settings(rng: Rng) -> list[str]:
         if more.lower < part.lower or more.upper > part.upper:
             wrong.append(f"{sample} resumed: [{more.lower}, {more.upper}] after {part!r}")
     if rng.random() < 0.2:
-        two = lipyomo.solve(sample.problem, "bnb", threads=2, time_limit=10)
+        two = lipyomo.solve(sample.problem, "bnb", workers=2, time_limit=10)
         wrong += [f"{sample} two threads: {what}" for what in faults(two, truth)]
     return wrong
 

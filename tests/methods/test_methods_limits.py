@@ -54,7 +54,7 @@ def problem_for(name: str, problems: list[LipschitzProblem]) -> LipschitzProblem
 @pytest.mark.parametrize("name", methods())
 def test_limits_bind(name, problems):
     problem = problem_for(name, problems)
-    settings = Settings(time_limit=LIMIT, threads=1)
+    settings = Settings(time_limit=LIMIT, workers=1)
     guarantee = methods()[name].guarantee
     run = Run(problem, settings, name, guarantee, Clock(LIMIT, now=time.process_time))
     began = time.process_time()
@@ -75,7 +75,7 @@ def test_requests_to_stop_are_heard(name, problems):
         waited = time.monotonic() - started > PATIENCE
         return waited or time.process_time() - began > LIMIT
 
-    settings = Settings(should_stop=enough, threads=1)
+    settings = Settings(should_stop=enough, workers=1)
     result = finished(methods()[name], Run(problem, settings, name, methods()[name].guarantee))
     assert time.process_time() - began <= LIMIT + GRACE
     assert result.lower <= result.upper

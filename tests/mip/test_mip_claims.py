@@ -150,7 +150,7 @@ def test_no_word_is_taken_where_ranges_are_near_a_tolerance(width: float) -> Non
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_search_proves_what_it_is_asked_to(easy: LipschitzProblem, threads: int) -> None:
     truth = lipyomo.solve(easy, "bnb")
-    full, quick, low = (Run(easy, Settings(threads=threads), "bnb") for _ in range(3))
+    full, quick, low = (Run(easy, Settings(workers=threads), "bnb") for _ in range(3))
     search(full)
     search(quick, 1.2 * truth.upper)
     assert truth.lower <= quick.upper <= 1.2 * truth.upper

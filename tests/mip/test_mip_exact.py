@@ -21,7 +21,7 @@ QUICK = settings(
 
 
 def run(problem, **changes):
-    result = lipyomo.solve(problem, "mip", solver="highs", threads=1, **changes)
+    result = lipyomo.solve(problem, "mip", solver="highs", workers=1, **changes)
     assert result.lower <= result.upper
     if result.witness is not None:
         again = problem.value_at(result.witness.x).value

@@ -15,7 +15,7 @@ def test_ones_and_sevens(models, index):
     network = lipyomo.load(models / "mnist17_s0.onnx")
     image = np.load(models / "mnist17_images.npz")["images"][index].astype(float)
     problem = LipschitzProblem(network, lipyomo.ball(image, 0.1), functional=[1.0, -1.0])
-    result = lipyomo.solve(problem, "mip", solver="highs", threads=1, time_limit=60)
+    result = lipyomo.solve(problem, "mip", solver="highs", workers=1, time_limit=60)
     assert result.status is Status.EXACT
     inside = problem.domain.sample(np.random.default_rng(0), 200)
     assert point_norms(problem, inside)[0].max() <= result.upper * (1 + 1e-9)
@@ -25,7 +25,7 @@ def test_ones_and_sevens(models, index):
 def test_small_models(models, name):
     network = lipyomo.load(models / f"{name}.onnx")
     problem = LipschitzProblem(network, Box(0.0, 1.0, network.input_dim))
-    result = lipyomo.solve(problem, "mip", solver="highs", threads=1, time_limit=60, gap=0.2)
+    result = lipyomo.solve(problem, "mip", solver="highs", workers=1, time_limit=60, gap=0.2)
     assert result.gap <= 0.2
     sampled = point_norms(problem, problem.domain.sample(np.random.default_rng(0), 2000))[0].max()
     assert sampled <= result.upper * (1 + 1e-9)
@@ -35,7 +35,7 @@ def test_margin_of_a_convolutional_network(models):
     network = lipyomo.load(models / "mnist_conv.onnx")
     image = np.load(models / "mnist10_images.npz")["images"][0].reshape(-1).astype(float)
     problem = LipschitzProblem(network, lipyomo.ball(image, 0.005), margin=3)
-    result = lipyomo.solve(problem, "mip", solver="highs", threads=1, time_limit=60)
+    result = lipyomo.solve(problem, "mip", solver="highs", workers=1, time_limit=60)
     assert result.status is Status.EXACT
     assert problem.value_at(result.witness.x).value == pytest.approx(result.lower, rel=1e-12)
 
@@ -43,6 +43,6 @@ def test_margin_of_a_convolutional_network(models):
 def test_plane_networks_are_cut_into_cells(models):
     network = lipyomo.load(models / "plane" / "ce_0250.onnx")
     problem = LipschitzProblem(network, Box(0.0, 1.0, 2), functional=[1.0, -1.0])
-    result = lipyomo.solve(problem, "mip", solver="highs", threads=1, time_limit=60)
+    result = lipyomo.solve(problem, "mip", solver="highs", workers=1, time_limit=60)
     assert result.status is Status.EXACT
     assert result.details["cells"] > 1

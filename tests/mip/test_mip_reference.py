@@ -25,7 +25,7 @@ def published(shared):
 
 
 def exact(problem):
-    result = lipyomo.solve(problem, "mip", solver="highs", threads=1, time_limit=120)
+    result = lipyomo.solve(problem, "mip", solver="highs", workers=1, time_limit=120)
     assert result.status is Status.EXACT
     return result.lower
 

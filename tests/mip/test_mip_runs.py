@@ -26,7 +26,7 @@ def easy():
 
 
 def run(problem, **changes):
-    return lipyomo.solve(problem, "mip", solver="highs", threads=1, **changes)
+    return lipyomo.solve(problem, "mip", solver="highs", workers=1, **changes)
 
 
 def test_time_limit_leaves_an_interval(hard):

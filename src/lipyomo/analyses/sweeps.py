@@ -105,8 +105,8 @@ def sweep(
     method : str, optional
         As for `lipyomo.solve`.
     settings : Settings, optional
-        The time limit is that of each problem.  Each problem runs on one thread unless `threads`
-        says otherwise; callbacks (`progress`, `should_stop`) do not reach other processes and are
+        The time limit is that of each problem.  Each problem runs on one worker unless they say
+        otherwise; callbacks (`progress`, `should_stop`) do not reach other processes and are
         dropped.
     workers : int, optional
         Number of processes; one a core by default, 1 runs everything in this process.
@@ -148,7 +148,7 @@ def sweep(
         from lipyomo.solvers.registry import get_solver
 
         get_solver(chosen.solver, chosen.solvers_file)
-    chosen = replace(chosen, progress=None, should_stop=None, threads=chosen.threads or 1)
+    chosen = replace(chosen, progress=None, should_stop=None, workers=chosen.workers or 1)
     known = len(problems) if isinstance(problems, list | tuple) else None
     context: Workers[Any, Any] = Workers(workers, executor, dask, known)
     return Sweep(_rows(context, problems, method, chosen))

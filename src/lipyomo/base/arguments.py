@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.errors import LipyomoError
-from lipyomo.base.quantities import read_seconds
+from lipyomo.base.quantities import read_bytes, read_seconds
 
 
 def real_numbers(
@@ -114,6 +114,22 @@ def duration(value: Any, what: str, error: type[LipyomoError]) -> float:
         except ValueError as trouble:
             raise error(f"{what}: {trouble}") from None
     return positive(value, what, error)
+
+
+def memory_size(value: Any, what: str, error: type[LipyomoError]) -> int:
+    """Read bytes, at least one, or a text such as ``2GB``.
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`.
+    """
+    if isinstance(value, str):
+        try:
+            value = int(min(read_bytes(value), 2.0**62))
+        except ValueError as trouble:
+            raise error(f"{what}: {trouble}") from None
+    return whole_number(value, what, error, least=1)
 
 
 def one_of(value: Any, choices: Collection[Any], what: str, error: type[LipyomoError]) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 """Seconds in each unit of time."""
 
+SIZES = {"b": 1.0, "kb": 2.0**10, "mb": 2.0**20, "gb": 2.0**30, "tb": 2.0**40}
+"""Bytes in each unit of memory."""
+
 NORMS = {"1": "l1", "2": "l2", "inf": "linf", "infinity": "linf", "∞": "linf"}
 """Names of norms, without the letter that may precede them."""
 
@@ -46,6 +49,24 @@ def read_seconds(text: str) -> float:
         if not parts or not same or any(unit not in UNITS for _, unit in parts):
             raise ValueError(f"'{text}' is no time such as 60, 90s, 5m or 1h30m") from None
         return math.fsum(float(amount) * UNITS[unit] for amount, unit in parts)
+
+
+def read_bytes(text: str) -> float:
+    """Bytes, or an amount of memory such as ``500MB`` or ``2GB``.
+
+    Raises
+    ------
+    ValueError
+        If the text is neither, or not positive.
+    """
+    found = re.fullmatch(r"([\d.]+(?:e[+-]?\d+)?|inf)\s*([kmgt]?i?b)?", text.strip().lower())
+    try:
+        size = float(found[1]) * SIZES[(found[2] or "b").replace("i", "")] if found else 0.0
+    except ValueError:
+        size = 0.0
+    if not size > 0:
+        raise ValueError(f"'{text}' is no amount of memory such as 500MB or 2GB")
+    return size
 
 
 def norm_name(given: Any) -> Any:

@@ -23,7 +23,7 @@ def import_and_run(arguments: argparse.Namespace, began: float) -> int:
 
     searches = arguments.dask is None and arguments.method in ("auto", "bnb")
     with called_early(
-        arguments.threads if searches else 1, "lipyomo.search.spaces.phases.pipeline"
+        arguments.workers if searches else 1, "lipyomo.search.spaces.phases.pipeline"
     ):
         with importing():
             from lipyomo.cli.job import run

@@ -106,7 +106,7 @@ def _parser() -> Parser:
     add(methods, "--time-limit", default=60.0, help="of each method (60)")
     add(methods, "--memory-limit", help="of each method")
     add(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
-    add(methods, "--workers", dest="threads", help="processes or threads of each method (1)")
+    add(methods, "--workers", help="processes or threads of each method (1)")
     add(methods, "--solver", "--solvers-file", "--seed")
     report = parser.add_argument_group("report")
     form = report.add_mutually_exclusive_group()

@@ -27,7 +27,7 @@ def run(words: Sequence[str]) -> int:
     add(parser, "NET", "--output-node", "--fix")
     add(parser, "--nodes", **flag("list the nodes in order"))
     add(parser, "--time-limit", help="seconds of the import")
-    add(parser, "--memory-limit", help="megabytes of the import")
+    add(parser, "--memory-limit", help="of the import, such as 2GB")
     add(parser, "--json", "--debug")
     arguments = parser.parse_args(words)
     record = describe(

@@ -53,7 +53,7 @@ def run(words: Sequence[str]) -> int:
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = Settings(
             time_limit=arguments.time_limit,
-            threads=arguments.workers,
+            workers=arguments.workers,
             seed=arguments.seed,
             should_stop=interruption.requested,
             progress=tracker.update,

@@ -176,8 +176,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "S", "seconds since the start of the command, or 5m, 1h", seconds, default=math.inf
     ),
     "--memory-limit": value(
-        "MB",
-        "megabytes (for the import: half of the machine's memory)",
+        "SIZE",
+        "such as 2GB (for the import: half of the machine's memory)",
         reader("values.read_memory"),
     ),
     "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
@@ -258,7 +258,7 @@ def add_job(parser: Parser) -> None:
     add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
     add(method, "--cross-check", "--trust-solver", "--time-limit", "--memory-limit", "--gap")
     text = "processes of a search, or threads of a MIP solver"
-    add(method, "--workers", dest="threads", help=text)
+    add(method, "--workers", help=text)
     add(method, "--dask")
     add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
     report = parser.add_argument_group("report")

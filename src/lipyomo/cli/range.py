@@ -81,7 +81,7 @@ def _ranges(
             share = clock.left / (len(functionals) - len(found))
             settings = Settings(
                 time_limit=max(share, 1e-3),
-                threads=arguments.workers,
+                workers=arguments.workers,
                 seed=arguments.seed,
                 should_stop=interruption.requested,
                 progress=None if arguments.quiet else _teller(name),

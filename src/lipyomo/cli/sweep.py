@@ -52,7 +52,10 @@ def run(words: Sequence[str]) -> int:
     _check(arguments)
     defaults = {} if arguments.method == "auto" else get_method(arguments.method).options
     settings = replace(
-        read_settings(arguments), dask=None, options=read_options(arguments.option, defaults)
+        read_settings(arguments),
+        dask=None,
+        workers=None,
+        options=read_options(arguments.option, defaults),
     )
     job = RowsJob(arguments)
     balls = _Balls(job)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.system.memory import MEGABYTE
+from lipyomo.base.quantities import read_bytes
 from lipyomo.base.system.outputs import picture, shown
 from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
 from lipyomo.cli.words import UsageError, check_new, file_path
@@ -97,13 +96,12 @@ def _typed(name: str, text: str, default: object) -> Any:
 
 
 def read_memory(text: str) -> int | None:
-    """Read megabytes as bytes; None for ``inf``."""
-    megabytes = float(text)
-    if megabytes == np.inf:
-        return None
-    if not megabytes > 0:
-        raise UsageError("--memory-limit must be positive: megabytes, such as 4000")
-    return int(megabytes * MEGABYTE)
+    """Read an amount of memory such as ``2GB`` in bytes; numbers alone are megabytes."""
+    try:
+        size = read_bytes(text if text.strip()[-1:].lower() == "b" else f"{text}MB")
+    except ValueError as error:
+        raise UsageError(f"--memory-limit: {error}") from None
+    return None if math.isinf(size) else int(size)
 
 
 def read_picture(text: str) -> Path:

@@ -58,7 +58,7 @@ def _moved(run: Run, look: Solve) -> tuple[Witness | None, bool]:
         should_stop=lambda: run.interrupted,
         gap=1.0 - EQUAL,  # any witness will do
         seed=run.settings.seed,
-        threads=1,
+        workers=1,
     )
     found = look(free, settings)
     moves = found.witness is not None and found.witness.value > 0.0

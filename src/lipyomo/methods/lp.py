@@ -23,7 +23,7 @@ def run(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Of its settings, `formulation`, `bounds`, `solver` and `threads` concern this method.
+        Of its settings, `formulation`, `bounds`, `solver` and `workers` concern this method.
 
     Returns
     -------

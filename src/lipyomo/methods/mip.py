@@ -65,7 +65,7 @@ def run(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Of its settings, `threads`, `solver`, `formulation` and `bounds` concern this method; option
+        Of its settings, `workers`, `solver`, `formulation` and `bounds` concern this method; option
         ``partition`` (default true) may keep the domain whole.
 
     Returns
@@ -135,7 +135,7 @@ def accept(run: Run, claim: Claim | None) -> bool:
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
         limit = min(SHARE * claim.seconds + MOMENT, run.left)
-        settings = Settings(seed=run.settings.seed, gap=run.settings.gap, threads=1)
+        settings = Settings(seed=run.settings.seed, gap=run.settings.gap, workers=1)
         inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
         bnb.search(inner, max(claim.upper, closing))
         run.raise_lower(inner.witness)

@@ -42,7 +42,7 @@ Recipe: TypeAlias = Callable[[Run], Result]
 
 STARVED = (
     "the memory did not suffice: the interval is what was known by then.  Remedy: a higher memory "
-    "limit if one is set, a smaller domain, or fewer threads"
+    "limit if one is set, a smaller domain, or fewer workers"
 )
 
 _ORDER = (Guarantee.EXACT, Guarantee.UPPER, Guarantee.LOWER, Guarantee.HEURISTIC)

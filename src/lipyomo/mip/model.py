@@ -74,13 +74,13 @@ class CellModel:
         run : Run
             Is told of solvers that were passed over.
         options : SolverOptions
-            What is asked of the solution; time and threads are those of the run.
+            What is asked of the solution; time and workers (its threads) are those of the run.
         **how
             As of `lipyomo.solvers.solve_model`: `start`, `progress`, `relax`.
         """
         settings, left = run.settings, run.left
         limit = max(left, 0.05) if math.isfinite(left) else None
-        options = replace(options, time_limit=limit, threads=settings.threads)
+        options = replace(options, time_limit=limit, threads=settings.workers)
         how |= {"stop": run.clock, "settings": settings.solvers_file}
         outcome = solve_model(self.model, settings.solver, options, **how)
         run.warn(*outcome.notes)

@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args
 
-from lipyomo.base.arguments import brief, duration, instance, one_of, real_number, whole_number
+from lipyomo.base.arguments import (
+    brief,
+    deprecated,
+    duration,
+    instance,
+    one_of,
+    real_number,
+    whole_number,
+)
 from lipyomo.base.errors import MethodError
 from lipyomo.problems.result import ProgressCallback
 
@@ -30,8 +38,8 @@ class Settings:
         returned then.
     gap : float
         Relative gap at which to stop (LipMIP(x %) of the paper); 0 asks for the exact constant.
-    threads : int, optional
-        Threads or processes to use; None leaves it to the method.
+    workers : int, optional
+        Processes of a search, or threads of a MIP solver; None leaves it to the method.
     executor : concurrent.futures.Executor, optional
         Where branch and bound searches subtrees, instead of in processes of its own.
     dask : str, optional
@@ -44,7 +52,7 @@ class Settings:
     overwrite : bool
         Replace the checkpoint, if the file exists.
     seed : int
-        Of all sampling; equal seeds and threads give equal answers.
+        Of all sampling; equal seeds and workers give equal answers.
     solver : str
         A name of ``solvers.toml`` or ``auto``.
     solvers_file : Path, optional
@@ -73,11 +81,13 @@ class Settings:
         it is the same line again.
     options : dict
         Options of single methods, by name (``{'samples': 5000}``); unknown ones are errors.
+    threads : int, optional
+        `workers` by its name of version 0.3; deprecated.
     """
 
     time_limit: float = math.inf
     gap: float = 0.0
-    threads: int | None = None
+    workers: int | None = None
     executor: Executor | None = None
     dask: str | None = None
     checkpoint: Path | None = None
@@ -96,14 +106,18 @@ class Settings:
     started: float | None = None
     verbose: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+    threads: InitVar[int | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, threads: int | None) -> None:
+        if threads is not None:
+            deprecated("threads=", "workers=")
+            object.__setattr__(self, "workers", threads)
         limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
         object.__setattr__(self, "time_limit", limit)
         if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
             raise MethodError(f"gap must be in [0, 1), not {self.gap}")
-        if self.threads is not None:
-            whole_number(self.threads, "threads", MethodError, least=1)
+        if self.workers is not None:
+            whole_number(self.workers, "workers", MethodError, least=1)
         whole_number(self.seed, "seed", MethodError)
         instance(self.solver, str, "solver", MethodError, "a name of solvers.toml, or auto")
         instance(self.options, Mapping, "options", MethodError, "a dict such as {'samples': 5000}")

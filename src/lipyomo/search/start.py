@@ -28,7 +28,7 @@ def searched(
     pipeline : Pipeline
         Knows in the end what was learnt on the way.
     settings : Settings
-        Uses threads (processes), executor and dask.
+        Uses workers, executor and dask.
     clock : Clock
     news : callable, optional
         Hears of better points and bounds.
@@ -51,6 +51,6 @@ def searched(
 def _asked_for(settings: Settings) -> Workers[Any, Any] | None:
     """Who helps; None if nobody does."""
     shared = settings.executor is not None or settings.dask is not None
-    if not shared and (settings.threads or 1) == 1:
+    if not shared and (settings.workers or 1) == 1:
         return None
-    return Workers(settings.threads, settings.executor, settings.dask, helping=True)
+    return Workers(settings.workers, settings.executor, settings.dask, helping=True)

@@ -225,7 +225,7 @@ def test_smooth_entries_are_derivatives_along_constant_fields(seed: int) -> None
 def test_smooth_entries_with_workers_are_those_of_one_process() -> None:
     """What a task needs to know of all entries travels with it."""
     problem = LipschitzProblem(smooth(0, (2, 6, 2), "silu"), Box(-1, 1, 2))
-    alone, together = (lipyomo.jacobian_ranges(problem, threads=n) for n in (1, 2))
+    alone, together = (lipyomo.jacobian_ranges(problem, workers=n) for n in (1, 2))
     assert alone.status == together.status == "exact"
     for one, other in zip(
         np.ravel([*alone.entries]).tolist(), np.ravel([*together.entries]).tolist(), strict=True

@@ -138,5 +138,5 @@ def test_a_limit_binds_and_the_interval_holds() -> None:
 def test_two_workers_find_the_same() -> None:
     V, g = smooth(3, (2, 6, 1)), FIELDS["tanh"]
     one = lipyomo.lie_derivative(V, g, Box(-1, 1, 2))
-    two = lipyomo.lie_derivative(V, g, Box(-1, 1, 2), threads=2)
+    two = lipyomo.lie_derivative(V, g, Box(-1, 1, 2), workers=2)
     assert two.high == pytest.approx(one.high, rel=2e-6)

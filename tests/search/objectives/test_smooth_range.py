@@ -101,6 +101,6 @@ def test_limits_bind() -> None:
 
 def test_workers_find_the_same() -> None:
     network = smooth_network(3, (3, 12, 12, 1), "silu")
-    alone, together = (value_range(network, Box(-1, 1, 3), threads=n) for n in (1, 2))
+    alone, together = (value_range(network, Box(-1, 1, 3), workers=n) for n in (1, 2))
     assert together.status is Status.EXACT
     np.testing.assert_allclose(together.high, alone.high, rtol=1e-6)

@@ -165,7 +165,7 @@ def test_ctrl_c_ends_it_with_what_is_known() -> None:
 
 def test_workers_find_the_same() -> None:
     network = random_network(1, (6, 16, 16, 1))
-    alone, together = (value_range(network, Box(-1, 1, 6), threads=n) for n in (1, 2))
+    alone, together = (value_range(network, Box(-1, 1, 6), workers=n) for n in (1, 2))
     assert together.status is Status.EXACT
     np.testing.assert_allclose(together.high, alone.high, rtol=1e-6)
     np.testing.assert_allclose(together.low, alone.low, rtol=1e-6)

@@ -43,7 +43,7 @@ def bound_until(
         return latest[0] < below or latest[1] > above
 
     settings = Settings(
-        time_limit=seconds, progress=watch, should_stop=decided, threads=1, attain=False
+        time_limit=seconds, progress=watch, should_stop=decided, workers=1, attain=False
     )
     result = solve(problem, method, settings)
     return result if decided() else unless_interrupted(result)

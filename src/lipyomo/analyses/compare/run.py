@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any
 
 from lipyomo.analyses.compare.rows import Row
-from lipyomo.base.arguments import instance, whole_number
+from lipyomo.base.arguments import instance, memory_size, whole_number
 from lipyomo.base.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.base.system.processes import GRACE, Child
@@ -73,7 +73,7 @@ def _row(
     began = time.monotonic()
     deadline = began + START
     status = ""
-    with Child(_work, method.name, problem, plain, memory, threads=settings.threads or 1) as child:
+    with Child(_work, method.name, problem, plain, memory, threads=settings.workers or 1) as child:
         for kind, *said in child:
             row = replace(row, seconds=time.monotonic() - began)
             if kind == "started":
@@ -110,7 +110,7 @@ def compare(
     time_limit: float = 60.0,
     settings: Settings | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     jobs: int = 1,
 ) -> Iterator[Row]:
     """Run methods side by side, each in its own process under its own limits.
@@ -133,7 +133,7 @@ def compare(
         no others begin.
     options : mapping of str to mapping, optional
         Options of single methods, by method name.
-    memory_limit : int, optional
+    memory_limit : int or str, optional
         Most bytes of address space of each process (where the system has such a limit).
     jobs : int, optional
         Processes at a time.  Timings mean most with one.
@@ -151,7 +151,7 @@ def compare(
     instance(problem, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
     whole_number(jobs, "jobs", MethodError, least=1)
     if memory_limit is not None:
-        whole_number(memory_limit, "the memory limit", MethodError, least=1)
+        memory_limit = memory_size(memory_limit, "the memory limit", MethodError)
     remedy = "options by the names of methods, such as {'naive': {'norms': 'paper'}}"
     instance(options, (Mapping, NoneType), "options", MethodError, remedy)
     names = list(methods) if methods is not None else default_methods(problem)

@@ -132,7 +132,7 @@ class Searching:
     def __call__(self, job: Job) -> Searched:
         """The answer of the default method for a job of one cell."""
         settings = Settings(
-            time_limit=max(job.seconds, 1e-3), gap=self.gap, threads=1, should_stop=self.stop
+            time_limit=max(job.seconds, 1e-3), gap=self.gap, workers=1, should_stop=self.stop
         )
         cell = Box(job.low[0], job.high[0])
         found = solve(self.problem.over(cell), settings=settings)

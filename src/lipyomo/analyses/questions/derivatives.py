@@ -90,7 +90,7 @@ def derivative_range(
     direction : array_like, shape (d,), optional
         v, in inputs; by default the one direction of the problem, or its one input.
     settings : Settings, optional
-        Uses time_limit (for both ends together), threads (processes), executor, dask, seed,
+        Uses time_limit (for both ends together), workers, executor, dask, seed,
         progress and should_stop.
     **changes
         Fields of `Settings` to set, such as ``time_limit=60``.

@@ -9,7 +9,7 @@ from types import NoneType
 
 import onnx
 
-from lipyomo.base.arguments import duration, instance, whole_number
+from lipyomo.base.arguments import duration, instance, memory_size
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
@@ -28,7 +28,7 @@ def load(
     check: bool = True,
     domain: Samples | None = None,
     time_limit: float = math.inf,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     fixed: Fixed | None = None,
 ) -> Network:
     """Import an ONNX file.
@@ -45,7 +45,7 @@ def load(
         Where to take the points of the comparison.
     time_limit : float, optional
         Seconds.
-    memory_limit : int, optional
+    memory_limit : int or str, optional
         Bytes; half of the machine's memory if left out.
     fixed : mapping of str to array_like, optional
         Values of inputs by name, rounded to their types; a number is repeated.  Those that are left
@@ -67,7 +67,7 @@ def load(
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
     time_limit = duration(time_limit, "the time limit (time_limit)", ImportRefused)
     if memory_limit is not None:
-        memory_limit = whole_number(memory_limit, "memory_limit", ImportRefused, least=1)
+        memory_limit = memory_size(memory_limit, "memory_limit", ImportRefused)
     with spending(limits(time_limit, memory_limit)):
         model = read_model(path)
         # as it is written, whatever the locale says of letters

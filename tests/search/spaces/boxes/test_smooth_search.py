@@ -277,7 +277,7 @@ def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
 def test_two_processes_find_what_one_finds():
     network = smooth_network(np.random.default_rng(12), (4, 8, 8, 2), ["tanh", "elu"])
     problem = LipschitzProblem(network, Box(-1, 1, 4))
-    one, two = solved(problem), solved(problem, threads=2)
+    one, two = solved(problem), solved(problem, workers=2)
     assert two.status is Status.EXACT
     assert two.upper == pytest.approx(one.upper, rel=1e-6)
 

@@ -24,7 +24,7 @@ def constant() -> float:
 
 
 def test_two_processes_find_the_same_constant_twice_in_the_same_way(constant: float) -> None:
-    first, second = (lipyomo.solve(PROBLEM, "bnb", threads=2) for _ in range(2))
+    first, second = (lipyomo.solve(PROBLEM, "bnb", workers=2) for _ in range(2))
     assert first.status is Status.EXACT
     assert first.lower == pytest.approx(constant, rel=1e-9)
     assert first.upper >= constant * (1 - 1e-9)
@@ -32,9 +32,9 @@ def test_two_processes_find_the_same_constant_twice_in_the_same_way(constant: fl
 
 
 def test_an_answer_depends_on_the_tasks_and_not_on_who_does_them() -> None:
-    inline = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
+    inline = lipyomo.solve(PROBLEM, "bnb", workers=2, executor=InlineExecutor())
     with ProcessPoolExecutor(1) as pool:
-        pooled = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=pool)
+        pooled = lipyomo.solve(PROBLEM, "bnb", workers=2, executor=pool)
     assert inline.status is Status.EXACT
     assert (inline.lower, inline.upper, inline.nodes) == (pooled.lower, pooled.upper, pooled.nodes)
 
@@ -50,7 +50,7 @@ def test_a_worker_uses_one_core_and_leaves_the_setting(monkeypatch: pytest.Monke
         before = pool.submit(_blas_threads).result()
         if before == 1:
             pytest.skip("this machine has one core")
-        lipyomo.solve(PROBLEM, "bnb", threads=2, executor=pool)
+        lipyomo.solve(PROBLEM, "bnb", workers=2, executor=pool)
         assert pool.submit(_blas_threads).result() == before
         assert pool.submit(Carried(_blas_threads), None).result() == 1
 
@@ -64,6 +64,6 @@ def test_a_dask_cluster_searches_subtrees(constant: float) -> None:
         distributed.Client(cluster) as client,
     ):
         executor = client.get_executor(pure=False)
-        result = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=executor)
+        result = lipyomo.solve(PROBLEM, "bnb", workers=2, executor=executor)
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(constant, rel=1e-9)
