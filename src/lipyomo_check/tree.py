@@ -6,6 +6,7 @@ it or ends it:
     ["bound", bounds]               for each [k, sign, value, weights]: sign * z_k <= value; then
                                     what follows is decided
     ["close", targets, zeta, lam]   the multipliers prove these targets
+    ["layers", targets, zeta, lam]  the same, by matrices as large as a layer
     ["exclude", zeta, lam, sides]   for each [k, side, multiple], unit k is on this side: on the
                                     other one the multipliers prove the one target that is open
     ["split", k]                    two nodes follow: unit k on the left, then on the right
@@ -27,6 +28,7 @@ from math import inf
 from typing import Any
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.layers import Layers
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, SLOPE, Linear, Node, Weights
 from lipyomo_check.reading import MOST_NUMBERS, listed, real, sparse, whole, wholes
 from lipyomo_check.semidefinite import Tangents
@@ -38,7 +40,16 @@ MOST_BITS = 1 << 14
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Its multiples fall evenly into all shares, those of every other one as well."""
 
-STEPS = {"bound": 1, "close": 3, "exclude": 3, "split": 1, "cut": 2, "empty": 1, "end": 0}
+STEPS = {
+    "bound": 1,
+    "close": 3,
+    "layers": 3,
+    "exclude": 3,
+    "split": 1,
+    "cut": 2,
+    "empty": 1,
+    "end": 0,
+}
 """Words of steps, with the number of entries that follow."""
 
 Target = tuple[int | None, int | None]
@@ -143,6 +154,15 @@ class Tree:
         wholes(numbers, "a target", len(self.targets) - 1)
         if self.mine and not self._holds(case, numbers, zeta, lam, None):
             raise ProofError("multipliers do not prove the bound of a target")
+        case.targets.difference_update(numbers)
+
+    def _layers(self, case: Case, numbers: Any, zeta: Any, lam: Any) -> None:
+        wholes(numbers, "a target", len(self.targets) - 1)
+        if self.mine:
+            layers, upper = Layers(self.statement, self.linear, case.node), self.statement.upper
+            zeta, lam = wholes(zeta, "zeta", inf), wholes(lam, "lambda", inf, layers.count)
+            if not all(layers.holds(upper, self.targets[k], zeta, lam) for k in numbers):
+                raise ProofError("multipliers do not prove the bound of a target layer by layer")
         case.targets.difference_update(numbers)
 
     def _exclude(self, case: Case, zeta: Any, lam: Any, record: Any) -> list[Case] | None:

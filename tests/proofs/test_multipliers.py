@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
 
+from lipyomo_check.layers import Layers
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import FORMAT, Statement, rational, read_statement
@@ -126,3 +127,42 @@ def test_what_multipliers_prove(sizes: list[int], norm: str, output: str, side: 
     for share in (1e-15, 1e-12, 1e-9, 1e-6, 1e-2):
         assert not tangents.holds(low * (1.0 - share), target, zeta, lam, sides)
     assert tangents.holds(high * (1.0 + 1e-14), target, zeta, lam, sides)
+
+
+@pytest.mark.parametrize("sizes", [[3, 4, 3, 2], [6, 3, 3, 2], [2, 5, 2], [4, 2, 1, 3, 2]])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("output", ["linf", "l2"])
+def test_what_multipliers_prove_layer_by_layer(sizes: list[int], norm: str, output: str) -> None:
+    """The same: elimination meets definite matrices only if the whole one is definite."""
+    rng = np.random.default_rng(len(sizes) + sizes[0])
+    statement = stated(rng, sizes, norm, output)
+    linear = Linear(statement)
+    node = linear.root()
+    node.phases = [int(p) for p in rng.choice([OPEN, OPEN, RIGHT, LEFT], linear.count)]
+    node.phases[0] = OPEN
+    rows, outputs = rows_of(statement, node.phases)
+    zeta = [int(z) for z in rng.integers(50, 100, sizes[0] if norm == "linf" else 1)]
+    lam = [int(v) for v in rng.integers(5, 20, len(rows))]
+    target = (None if output == "l2" else 1), None
+    Y = outputs if output == "l2" else [outputs[1]]
+    every = zeta if norm == "linf" else zeta * sizes[0]
+    tau = fmpq(sum(zeta))
+
+    def exactly(bound: float) -> bool:
+        return definite(matrix(rows, Y, every, lam, rational(bound) ** 2 / tau))
+
+    layers = Layers(statement, linear, node)
+    low, high = 0.0, 1e6
+    if not exactly(high):
+        assert not layers.holds(high, target, zeta, lam)
+        return
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if exactly(middle) else (middle, high)
+    for share in (1e-15, 1e-12, 1e-9, 1e-6, 1e-2):
+        assert not layers.holds(low * (1.0 - share), target, zeta, lam)
+    assert layers.holds(high * (1.0 + 1e-12), target, zeta, lam)
+    assert layers.holds(high * (1.0 + 1e-12), target, [3 * z for z in zeta], [3 * v for v in lam])
+    for wrong in ((zeta, lam[:-1]), (zeta, [0, *lam[1:]]), ([*zeta, 1], lam)):
+        assert not layers.holds(2.0 * high, target, *wrong)
+    assert not layers.holds(2.0 * high, (target[0], 0), zeta, lam)

@@ -180,6 +180,7 @@ LIES: dict[str, bytes] = {
     ),
     "decided twice": cased([["split", 0]], [["split", 0]]),
     "multipliers": cased([["close", [0], [1], [0, 0]], ["end"]]),
+    "layers": cased([["layers", [0], [1], [1, 1]], ["end"]]),
     "negative zeta": cased([["close", [0], [-1], [0, 0]], ["end"]]),
     "several targets": cased(
         [["exclude", [1], [0, 0], [[0, "R", 0.0]]], ["end"]],

@@ -23,6 +23,7 @@ from lipyomo.proofs.bounds import tightened
 from lipyomo.proofs.case import Case, Parting, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.full import finished
+from lipyomo.proofs.layers import layer_steps
 from lipyomo.proofs.refute import refuted
 from lipyomo.proofs.split import parted
 from lipyomo.search.spaces.phases.learnt import Learnt
@@ -144,8 +145,12 @@ class Recorder:
         if not case.known_form.units.size:
             case, self._learnt = finished(recording, case, self._learnt)
             return case
-        case = bounded(recording, case)
         if case.is_root:
+            self.undivided = layer_steps(recording, case)
+            if self.undivided is not None and self.undivided[0] <= recording.upper:
+                return replace(case, steps=tuple(self.undivided[1]), is_open=False)
+        case = bounded(recording, case)
+        if case.is_root and self.undivided is None:
             self.undivided = undivided(recording, case)
         return concluded(recording, case)
 

@@ -19,6 +19,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.proofs.accept import undivided
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
+from lipyomo.proofs.layers import layer_steps
 from lipyomo.proofs.params import PARAMS
 from lipyomo.search.spaces.phases.bound import bound_targets
 from lipyomo_check.smooth.slopes import between
@@ -54,6 +55,9 @@ def slope_steps(
     node = recording.linear.root()
     case = Case(node, recording.search.whole(recording.points.count)).at(recording, node)
     case = replace(case, form=recording.search.system.form(case.ours.phases))
+    layered = layer_steps(recording, case)
+    if layered is not None:
+        return layered
     unknown = np.full(case.ours.targets.size, np.inf)
     ours = case.ours.but(proved=unknown, target_bounds=unknown)
     found = bound_targets(recording.search, ours, case.known_form, None, 0.0, clock)

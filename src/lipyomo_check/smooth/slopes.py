@@ -10,7 +10,8 @@ with ``s_k = a_k u_k``
     s_k (u_k - s_k) = a_k (1 - a_k) u_k^2 >= 0,
 
 which is all that is used of a switch that is open.  What pre-activations say (bounds, refutations,
-sides that are excluded) has no place here; so a proof is a list of `close` and an `end`.
+sides that are excluded) has no place here; so a proof is a list of `close`, or `layers`, and
+an `end`.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def check_slopes(statement: Statement, steps: Iterator[Any], strict: bool = Fals
     """
     given = next(steps, None)
     words = [listed(step, "a step")[:1] for step in listed(given, "the steps")]
-    if not all(word in (["close"], ["end"]) for word in words):
+    if not all(word in (["close"], ["layers"], ["end"]) for word in words):
         raise ProofError("slopes alone can only close targets")
     tree = Tree(between(statement, strict))
     tree.settle(Case(tree.linear.root(), set(range(len(tree.targets)))), given)

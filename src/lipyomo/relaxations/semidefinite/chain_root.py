@@ -178,6 +178,12 @@ class ChainBounds:
                 break
         return now
 
+    def layered_of(self, target: int) -> Layered:
+        """The network with the functionals of a target."""
+        row = int(self.targets.rows[target])
+        rows = slice(None) if row == ALL else slice(row, row + 1)
+        return replace(self.layered, head=self.heads[rows], head_errors=self.errors[rows])
+
     def begun(
         self,
         cutoff: float = 0.0,
@@ -245,9 +251,7 @@ class ChainBounds:
         closed_only: bool,
     ) -> ChainBounds:
         """With the bound of one target lowered until another one has the largest."""
-        row = int(self.targets.rows[target])
-        rows = slice(None) if row == ALL else slice(row, row + 1)
-        layered = replace(self.layered, head=self.heads[rows], head_errors=self.errors[rows])
+        layered = self.layered_of(target)
         descent = self.descents.get(target)
         if descent is None:
             if not clock.fits(self.step_cost + self.proof_cost):
