@@ -1,4 +1,4 @@
-"""``lipyomo smoothness`` and ``lipyomo residual``."""
+"""``lipyomo smoothness``, ``lipyomo residual`` and ``lipyomo lyapunov``."""
 
 from __future__ import annotations
 
@@ -56,6 +56,23 @@ def test_residual_of_a_wave(cli: Cli, wave: Path, tmp_path: Path) -> None:
     assert first["high"][1] == pytest.approx(0.5, rel=1e-5)
     assert second["high"][1] == pytest.approx(0.75 * 0.6816387600, rel=1e-5)
     assert "residual 1" in cli(*words).out
+
+
+def test_lyapunov_of_a_well(cli: Cli, tmp_path: Path) -> None:
+    """V = -cos(x) - cos(y) along x' = -x, y' = -y falls but where it is least."""
+    well, plant = tmp_path / "well.onnx", tmp_path / "plant.onnx"
+    write(Network.from_arrays([[[1.0, 0], [0, 1]], [[-1.0, -1.0]]], activation="cos"), well)
+    write(Network.from_arrays([[[-1.0, 0], [0, -1]]]), plant)
+    words = ("lyapunov", well, plant, "--box", "-1,1", "--quiet", "--time-limit", "30")
+    ran = cli(*words, "--shell", "-1.8,-1.5", "--json")
+    assert ran.json["falls"] is True
+    assert ran.json["derivative"]["high"][0] < -0.3
+    shown = cli(*words, "--shell", "-1.8,-1.5")
+    assert "falls" in shown.out
+    assert cli(*words, "--shell", "5").code == 1
+    empty = cli(*words, "--shell", "5,6")
+    assert empty.code == 1
+    assert "no point of the domain was found" in empty.err
 
 
 def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ SUBCOMMANDS = {
     "jacobian": "lipyomo.cli.jacobian:run",
     "smoothness": "lipyomo.cli.smoothness:run",
     "residual": "lipyomo.cli.residual:run",
+    "lyapunov": "lipyomo.cli.lyapunov:run",
     "monotone": "lipyomo.cli.monotone:run",
     "info": "lipyomo.cli.info:run",
     "demo": "lipyomo.cli.demo:run",

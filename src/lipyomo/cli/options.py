@@ -43,6 +43,7 @@ commands:
   jacobian   the least and the largest value of each derivative
   smoothness how fast gradients can change; eigenvalues of Hessians
   residual   what a differential equation leaves over, everywhere
+  lyapunov   whether V falls along the solutions of x' = g(x)
   compare    several methods side by side
   difference how far two networks can be off, and how much faster one moves
   verify     check a proof that --proof wrote

@@ -22,6 +22,7 @@ from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.settings import Settings
 from lipyomo.search.objectives.field import Along, FieldQuestion
+from lipyomo.search.objectives.shell import Shell, ShellQuestion
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
 
@@ -32,9 +33,11 @@ def lie_derivative(
     domain: Domain,
     functional: npt.ArrayLike | None = None,
     settings: Settings | None = None,
+    *,
+    shell: tuple[float, float] | None = None,
     **changes: Any,
 ) -> Range:
-    """The least and the largest value of ``grad V(x) . g(x)`` over a domain.
+    """The least and the largest value of ``grad V(x) . g(x)`` over a domain, or a shell in it.
 
     Along solutions of ``x' = g(x)`` V changes so fast: if all values are negative, it falls.
 
@@ -50,17 +53,22 @@ def lie_derivative(
         Of V; not needed for a network with one output.
     settings, **changes : optional
         As of `lipyomo.derivative_range`.
+    shell : (float, float), optional
+        Only points with ``low <= V(x) <= high`` count; either end may be infinite.  Near an
+        equilibrium the derivative vanishes with V, so that it is negative outside of a small level
+        set at most.
 
     Returns
     -------
     Range
-        Of the values at points of the domain at which V has a gradient (inside of the domain, if it
-        is piecewise linear); attained ends are enclosed at the witnesses.
+        Of the values at points of the domain, and of the shell, at which V has a gradient (inside
+        of the domain, if it is piecewise linear); attained ends are enclosed at the witnesses.
 
     Raises
     ------
     ProblemError
-        If the parts do not fit together, the domain is unbounded, or an input cannot move.
+        If the parts do not fit together, the domain is unbounded, an input cannot move, or no point
+        of the domain is in the shell.
 
     Examples
     --------
@@ -80,15 +88,37 @@ def lie_derivative(
     check_magnitudes(V, domain, row[None])
     check_magnitudes(field, domain, None)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
-    points = domain.sample(np.random.default_rng(settings.seed), 64)
+    ends = None if shell is None else _ends(shell)
+    points = domain.sample(np.random.default_rng(settings.seed), 64 if ends is None else 1024)
     terms = np.abs(V.gradients(points, row) * field.forward(points)).sum(axis=1)
+    if ends is not None:
+        levels = V.forward(points) @ row
+        inside = (ends[0] <= levels) & (levels <= ends[1])
+        terms = terms[inside] if inside.any() else terms
     scale = float(terms.max())
 
     def pipeline(sign: float) -> Pipeline:
-        question = FieldQuestion(V, sign * row, domain, scale, field=field)
-        return Pipeline(Along(question), settings.seed)
+        common = V, sign * row, domain, scale
+        if ends is None:
+            return Pipeline(Along(FieldQuestion(*common, field=field)), settings.seed)
+        question = ShellQuestion(*common, field=field, level=row, shell=ends)
+        return Pipeline(Shell(question), settings.seed)
 
-    return ends_of(pipeline, settings, clock)
+    found = ends_of(pipeline, settings, clock)
+    if ends is not None and not np.isfinite([found.high[1], found.low[0]]).any():
+        raise ProblemError(
+            f"no point of the domain was found at which V is between {ends[0]:g} and {ends[1]:g}.  "
+            "Remedy: ask for the range of V first (lipyomo range)"
+        )
+    return found
+
+
+def _ends(shell: Any) -> tuple[float, float]:
+    """The ends of a shell."""
+    ends = real_numbers(shell, "the shell", ProblemError).reshape(-1)
+    if ends.size != 2 or not ends[0] <= ends[1]:
+        raise ProblemError("the shell is a pair of numbers, low <= high, of values of V")
+    return float(ends[0]), float(ends[1])
 
 
 def _field(g: Any, d: int) -> Network:

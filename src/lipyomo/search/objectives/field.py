@@ -32,10 +32,11 @@ from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.smooth import Value
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import collapsed
+from lipyomo.search.spaces.boxes.collapse import Above, collapsed
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxation import Relaxation
 
 STEP = float(np.cbrt(UNIT))
 """Of central difference quotients, as a share of the domain's width: errors of the second order and
@@ -95,9 +96,9 @@ class Along(Value):
         if not network.hidden:  # bounds go through at least one layer
             same = Layer(np.eye(network.input_dim), np.zeros(network.input_dim))
             network = Network([same, network.head])
-        super().__init__(question, _context(network, question.domain))
+        super().__init__(question, context_of(network, question.domain))
         self._regions: dict[bytes, Interior] = {}
-        self._field = _context(_as_units(question.field), question.domain)
+        self._field = context_of(as_units(question.field), question.domain)
 
     def examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
         """See `Objective`: boxes whose middles are not of the region they stand for.
@@ -173,9 +174,17 @@ class Along(Value):
             constant=constant + fuzz,
             fuzz=above.fuzz + fuzz,
         )
+        above, empty = self.narrowed(known, boxes, above)
         found = under(known, above, np.full(count, cutoff))
+        if empty.any():
+            bounds = np.where(empty, -np.inf, found.boxes.bounds)
+            found = replace(found, boxes=replace(found.boxes, bounds=bounds))
         _credit_field(context, found.boxes.scores, np.abs(slopes), sizes * pre.radius, boxes)
         return found
+
+    def narrowed(self, known: Relaxation, boxes: Boxes, above: Above) -> tuple[Above, BoolArray]:
+        """Affine bounds that may hold on a part of the boxes only; and which have no such part."""
+        return above, np.zeros(len(boxes), dtype=bool)
 
 
 def _credit_field(
@@ -191,12 +200,13 @@ def _credit_field(
     scores[:, d : d + k] = 0.0
 
 
-def _as_units(network: Network) -> Network:
-    """The network with its outputs as the units of a last hidden layer, whose ranges are found."""
+def as_units(network: Network) -> Network:
+    """A network with its outputs as the units of a last hidden layer, whose ranges are found."""
     m = network.output_dim
     outputs = Layer(network.head.weight, network.head.bias)
     return Network([*network.hidden, outputs, Layer(np.eye(m), np.zeros(m))])
 
 
-def _context(network: Network, domain: Domain) -> Context:
+def context_of(network: Network, domain: Domain) -> Context:
+    """What is known of a network on boxes of a domain, without directions."""
     return Context.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))

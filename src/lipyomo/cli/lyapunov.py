@@ -1,0 +1,93 @@
+"""``lipyomo lyapunov``: the derivative of a function along the solutions of a system."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+
+from lipyomo.analyses.questions.lie import lie_derivative
+from lipyomo.base.decimals import interval, seconds
+from lipyomo.cli.codes import Exit
+from lipyomo.cli.entries import read_case
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.live import live_line
+from lipyomo.cli.options import add, add_domain
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.streams import answer_only
+from lipyomo.cli.tables import print_table
+from lipyomo.cli.words import UsageError, file_path
+from lipyomo.formats.onnx import check_against_runtime, load
+from lipyomo.problems.ranges import Range
+from lipyomo.problems.result import Status
+from lipyomo.problems.settings import Settings
+
+ABOUT = """\
+How V changes along the solutions of x' = g(x): the least and the largest value of
+grad V . g over a domain, or over the part of it on which V is between two numbers.
+Where the largest one is negative, V falls.
+"""
+
+EPILOG = """\
+exit codes:
+  0  both ends are known to 1e-6
+  2  they are intervals: time limit, or Ctrl-C
+  1  the input was wrong
+
+example:
+  lipyomo lyapunov V.onnx plant.onnx --box -2,2 --shell 0.1,1
+"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo lyapunov`` with the words after it; returns the exit code."""
+    began = time.monotonic()
+    parser = Parser("lipyomo lyapunov", ABOUT, EPILOG)
+    add(parser, "NET", metavar="V", help="an ONNX file with one output")
+    text = "one of the field g, with as many outputs as inputs"
+    parser.add_argument("plant", metavar="PLANT", type=file_path, help=text)
+    text = "values of V between which points count, such as 0.1,1"
+    parser.add_argument("--shell", metavar="LOW,HIGH", type=_shell, help=text)
+    add_domain(parser, everywhere=False)
+    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add(parser, "--json", "--quiet", "--debug")
+    arguments = parser.parse_args(words)
+    arguments.everywhere = arguments.output = arguments.fix = None
+    network, domain = read_case(arguments, began)
+    plant = load(arguments.plant)
+    check_against_runtime(plant, arguments.plant, domain=domain)
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        settings = Settings(
+            time_limit=arguments.time_limit,
+            threads=arguments.workers,
+            seed=arguments.seed,
+            should_stop=interruption.requested,
+            progress=tracker.update,
+            started=began,
+        )
+        found = lie_derivative(network, plant, domain, None, settings, shell=arguments.shell)
+    if arguments.json:
+        head = {"network": str(arguments.network), "plant": str(arguments.plant)}
+        shell = {"shell": arguments.shell, "falls": _falls(found)}
+        print(json.dumps({**head, **shell, "derivative": found.to_dict()}, allow_nan=False))
+    else:
+        word = {True: "falls", False: "rises somewhere", None: "open"}[_falls(found)]
+        row = interval(*found.low), interval(*found.high), word, str(found.status)
+        print_table(
+            ("least derivative", "largest derivative", "V", "status", "nodes", "time"),
+            [(*row, str(found.nodes), seconds(found.seconds))],
+        )
+    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+
+
+def _shell(word: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, word.split(","))
+    except ValueError as error:
+        raise UsageError(f"--shell LOW,HIGH: two numbers, not '{word}'") from error
+    return low, high
+
+
+def _falls(found: Range) -> bool | None:
+    """Whether V falls everywhere; None if that is not decided."""
+    return True if found.high[1] < 0.0 else False if found.high[0] > 0.0 else None
