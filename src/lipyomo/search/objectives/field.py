@@ -195,7 +195,7 @@ def _credit_field(
     parts = slopes * (0.5 * (boxes.high - boxes.low))[:, None]
     total = parts.sum(axis=2, keepdims=True)
     shares = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
-    owed = scores[:, d : d + k] / context.params.sign_weight + gaps
+    owed = scores[:, d : d + k] / context.sign_weight + gaps
     scores[:, :d] += np.matmul(owed[:, None], shares)[:, 0]
     scores[:, d : d + k] = 0.0
 

@@ -23,6 +23,7 @@ from lipyomo.search.spaces.boxes.values import growth, jacobians, slopes_at
 INPUTS, BOXES, KNOWN, POINTS = 3, 48, 4, 60
 """Of the boxes, the first few are points with one direction."""
 
+TANH = activation("tanh")
 HALF = 3
 """Factors, and signals, of each layer."""
 
@@ -232,3 +233,34 @@ def test_bounds_are_those_of_any_norm(seed: int, norm: str) -> None:
     bound = bounded(context, whole, -np.inf).boxes.bounds.max()
     x = problem.domain.sample(np.random.default_rng(seed), 500)
     assert slopes_at(context, x).values.max() <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_passed_on_have_the_bounds_of_the_rows_before(seed: int) -> None:
+    """Signals that a layer carries, and multiples of them, are not taken back once more."""
+    rng, n = np.random.default_rng(seed), 4
+    first = Layer(rng.normal(size=(n, INPUTS)), rng.normal(size=n), curves=[Curve(TANH, range(n))])
+    carry = Layer(np.vstack([rng.normal(size=(2, n)), np.eye(n)[:2]]), np.zeros(4))
+    a, b = np.eye(4)[[2, 3]], np.vstack([-2.0 * np.eye(4)[3], rng.normal(size=4)])
+    rows = np.vstack([halved(a, b, np.ones((2, 1))), np.eye(4)[2]])
+    curves = [Curve(HALVES[0], [0, 1]), Curve(HALVES[1], [2, 3]), Curve(TANH, [4])]
+    kinked = Layer(carry.weight, carry.bias, [0.0, 1.0, 1.0, 1.0], 1.0)
+    last = Layer([[1.0, 2.0, -1.0, -2.0, 0.5]], [0.0])
+    context = context_of(Network([first, kinked, Layer(rows, np.zeros(5), curves=curves), last]))
+    copies = context.stages[-1].copies
+    assert copies is not None
+    assert len(copies.fresh) < len(copies.source)
+    boxes = some_boxes(context, seed)
+    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
+    own, before = known.layers[-1].pre, known.layers[-2].pre
+    stage, points = context.stages[-1], np.random.default_rng(seed)
+    for k in range(POINTS):
+        x, _ = points_of(boxes, points, k)
+        h = x
+        for earlier in context.stages[:-1]:
+            h = earlier.outputs(h @ earlier.weight.T + earlier.bias)
+        z = h @ stage.weight.T + stage.bias
+        found = (own.x * x[:, None]).sum(axis=2) + own.constant
+        inside = (boxes.half * x).sum(axis=1) <= boxes.room
+        assert (np.abs(found - z) <= own.radius + 1e-12)[inside].all()
+    assert before.radius.shape[1] == 4

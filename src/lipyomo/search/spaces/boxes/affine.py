@@ -8,6 +8,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.search.spaces.boxes.inputs import times
+from lipyomo.search.spaces.boxes.stage import Copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,24 @@ class Affine:
     v: FloatArray | None
     constant: FloatArray
     radius: FloatArray
+
+    def copied(self, other: Affine, copies: Copies) -> Affine:
+        """These functions, and those of the layer before, as rows that are multiples of them."""
+        count = max(len(self.constant), len(other.constant))
+        scale = copies.scale
+        ours, theirs = ((part.x, part.constant, part.radius) for part in (self, other))
+        both = zip(ours, theirs, strict=True)
+        x, constant, radius = (
+            np.concatenate(
+                [np.broadcast_to(part, (count, *part.shape[1:])) for part in pair], axis=1
+            )[:, copies.source]
+            for pair in both
+        )
+        v = None
+        if self.v is not None and other.v is not None:
+            parts = [np.broadcast_to(p, (count, *p.shape[1:])) for p in (self.v, other.v)]
+            v = np.concatenate(parts, axis=1)[:, copies.source] * scale[:, None]
+        return Affine(x * scale[:, None], v, constant * scale, radius * np.abs(scale))
 
     def take(self, which: IntArray | slice) -> Affine:
         """Some of the functions."""

@@ -180,7 +180,7 @@ def gaps_of(known: Relaxation, above: Above) -> FloatArray:
             of_tangents = own.spread(moved) * before.rate_radius * own.own(before.tangent_radius)
             of_later_tangents = own.on_rows(of_tangents)
     parts[0][:] *= x_radius
-    parts[1][:] *= v_radius * context.params.sign_weight
+    parts[1][:] *= v_radius * context.sign_weight
     return found
 
 

@@ -131,6 +131,12 @@ class Context:
         """Whether any stage has products."""
         return any(stage.products is not None for stage in self.stages)
 
+    @property
+    def sign_weight(self) -> float:
+        """How often the gap of an entry of v counts against that of an input."""
+        many = self.multiplies
+        return self.params.sign_weight_of_products if many else self.params.sign_weight
+
     @cached_property
     def breaks(self) -> tuple[tuple[float, ...], ...]:
         """The breaks of each unit that has phases."""
@@ -206,7 +212,9 @@ class Context:
     @property
     def chunk(self) -> int:
         """Boxes that are bounded at a time."""
-        return max(1, self.params.chunk_bytes // self.box_bytes)
+        params, many = self.params, self.multiplies
+        most = params.chunk_bytes_of_products if many else params.chunk_bytes
+        return max(1, most // self.box_bytes)
 
     @property
     def euclidean(self) -> bool:

@@ -123,7 +123,12 @@ class Norm(Objective):
 
     def floor(self, box: Boxes, cutoff: float) -> float:
         """See `Objective`."""
-        return least_bound(self.context, box, cutoff)
+        context, domain = self.context, self.context.domain
+        if context.multiplies:
+            wide = box.high - box.low > context.params.rounded * (domain.upper - domain.lower)
+            if wide.any():
+                return 0.0
+        return least_bound(context, box, cutoff)
 
     # -- points ------------------------------------------------------------------------------------
 

@@ -25,6 +25,9 @@ class Params:
         Boxes of wide networks are fewer a node: the rows of their largest layer fill so much.
     chunk_bytes : int
         Boxes are bounded so many at a time that these rows fit into the cache.
+    chunk_bytes_of_products : int
+        The same in networks with products, which have many small arrays a box: calls cost more than
+        what leaves the cache.
     samples : int
         Points that the first look for a good one evaluates, in networks of common size.
     starts : int
@@ -35,6 +38,9 @@ class Params:
         Most steps of an ascent.
     tries : int
         Ends of ascents that are evaluated exactly: the best may lie on a kink.
+    rounded : float
+        Boxes of networks with products are looked at for what rounding alone leaves of their bounds
+        where their widths are at most this share of the domain's: a look takes as long as a bundle.
     pause : float
         Ascents from the best boxes come again after so many times the work that was done before.
     wide : int
@@ -46,6 +52,9 @@ class Params:
     sign_weight : float
         How often the gap that goes back to an open sign, or to a jump of a slope, counts against
         that of an input: the former are decided by one split, the latter is halved.
+    sign_weight_of_products : float
+        The same in networks with products (6 to 20 alike): adjoints of their factors grow with the
+        range of v, so that more of all gaps goes back to open signs than is told of them.
     tangents : int
         Tangents of a ball whose multipliers are chosen, one after another: time a box against
         boxes.
@@ -58,14 +67,17 @@ class Params:
     bundle: int = BUNDLE
     bundle_bytes: int = BATCH
     chunk_bytes: int = CACHED
+    chunk_bytes_of_products: int = 8 * CACHED
     samples: int = 2000
     starts: int = 64
     again: int = TOGETHER
     steps: int = 150
     tries: int = 4
+    rounded: float = 2.0**-10
     pause: float = 2.0
     wide: int = HALVED
     narrower: float = 0.9
     sign_weight: float = 3.0
+    sign_weight_of_products: float = 10.0
     tangents: int = 4
     facets: int = 1000

@@ -173,11 +173,13 @@ def _substituted(
 ) -> Affine:
     """z, or u, of a layer as functions of (x, v)."""
     unit, (x, v, _) = context.unit, inputs
-    rows = stage.weight[None]
+    rows, bias = stage.weight[None], stage.bias
+    if stage.copies is not None:
+        rows, bias = rows[:, stage.copies.fresh], bias[stage.copies.fresh]
     X: FloatArray | None = None if tangent else rows  # coefficients of h and of t
     Y: FloatArray | None = rows if tangent else None
-    start = np.zeros_like(stage.bias) if tangent else stage.bias
-    constant, radius = start, np.zeros_like(stage.bias)
+    start = np.zeros_like(bias) if tangent else bias
+    constant, radius = start, np.zeros_like(bias)
     for place in range(len(before) - 1, -1, -1):
         layer, own = before[place], context.stages[place]
         assert layer.value is not None
@@ -201,4 +203,8 @@ def _substituted(
     size = unit * (times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
     if Y is not None:
         size += unit * times(np.abs(Y), v.size)
-    return Affine(X, Y, np.asarray(constant), radius + size)
+    found = Affine(X, Y, np.asarray(constant), radius + size)
+    if stage.copies is None:
+        return found
+    last = before[-1]
+    return found.copied(last.pre_tangent if tangent else last.pre, stage.copies)

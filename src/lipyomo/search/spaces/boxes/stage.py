@@ -66,6 +66,24 @@ class Products:
 
 
 @dataclass(frozen=True, eq=False)
+class Copies:
+    """Rows that are known: multiples of others, by powers of two.
+
+    Attributes
+    ----------
+    fresh : ndarray of int, shape (f,)
+        Rows that are not.
+    source : ndarray of int, shape (n,)
+        Where each row is among these, with the rows of the layer before behind them.
+    scale : ndarray, shape (n,)
+    """
+
+    fresh: IntArray
+    source: IntArray
+    scale: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Stage:
     """A hidden layer as the search has it.
 
@@ -86,6 +104,8 @@ class Stage:
     phases : slice
         Their places among those of all layers.
     products : Products, optional
+    copies : Copies, optional
+        Where rows are known from others, in networks with products.
     """
 
     weight: FloatArray
@@ -98,6 +118,7 @@ class Stage:
     broken: IntArray
     phases: slice
     products: Products | None = None
+    copies: Copies | None = None
 
     def with_inputs(self, weight: FloatArray, bias: FloatArray, off: FloatArray) -> Stage:
         """The same units of other inputs; tangents are as before."""

@@ -11,7 +11,8 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.activations import Half
 from lipyomo.networks.network import Layer, Network
 from lipyomo.relaxations.linear.kinds import kinds_of
-from lipyomo.search.spaces.boxes.stage import Products, Stage
+from lipyomo.search.spaces.boxes.passed import Passed, with_passed
+from lipyomo.search.spaces.boxes.stage import Copies, Products, Stage
 
 
 class _Chosen(NamedTuple):
@@ -64,11 +65,15 @@ def stages_of(
         Whether differences of squares are read as products.  What sums of rows round is relative
         to each entry, as another operation would be.
     """
+    pairs_of = [
+        _pairs(layer, after.dense_weight) if native else ()
+        for layer, after in zip(network.hidden, network.layers[1:], strict=True)
+    ]
     stages: list[Stage] = []
     chosen: _Chosen | None = None
     place = 0
-    for layer, ahead, after in zip(
-        network.hidden, tangents.hidden, network.layers[1:], strict=True
+    for layer, ahead, after, pairs in zip(
+        network.hidden, tangents.hidden, network.layers[1:], pairs_of, strict=True
     ):
         weight = along = np.ascontiguousarray(layer.dense_weight)
         if ahead is not layer:
@@ -76,7 +81,6 @@ def stages_of(
         if chosen is not None:
             weight = along = chosen.of(weight)
         found = _Rows(weight, along, layer.bias)
-        pairs = _pairs(layer, after.dense_weight) if native else ()
         products, chosen, units = None, None, layer
         if pairs:
             made = _with_products(found, layer, pairs)
@@ -84,6 +88,7 @@ def stages_of(
                 products, chosen, found = made
                 units = layer.selected(chosen.columns[: products.units])
         kinds = kinds_of(units) if units.units else ()
+        kinds = with_passed(kinds) if any(pairs_of) else kinds
         has = np.zeros(units.units, dtype=bool)
         for activation, which in kinds:
             has[which] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
@@ -91,7 +96,8 @@ def stages_of(
         phases = slice(place, place + broken.size)
         both = found.weight, abs(found.weight), found.along, abs(found.along)
         none = np.zeros(found.bias.size)
-        stages.append(Stage(*both, found.bias, none, kinds, broken, phases, products))
+        copies = _copies(found, stages[-1]) if stages and any(pairs_of) else None
+        stages.append(Stage(*both, found.bias, none, kinds, broken, phases, products, copies))
         place += broken.size
     head = network.head.dense_weight
     return tuple(stages), head if chosen is None else chosen.of(head)
@@ -156,6 +162,39 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
     )
     found = (np.ascontiguousarray(part) for part in whole)
     return _Made(products, chosen, _Rows(*found))
+
+
+def _copies(rows: _Rows, before: Stage) -> Copies | None:
+    """Which rows pass a row of the layer before on, or are multiples of others of their own."""
+    passed = np.zeros(rows.weight.shape[1], dtype=bool)  # outputs of units, and the rows of them
+    first = before.units_of(passed)
+    for kind, units in before.kinds:
+        if isinstance(kind, Passed):
+            first[units] = True
+    count = len(rows.bias)
+    source, scale = np.zeros(count, dtype=np.intp), np.ones(count)
+    fresh: list[int] = []
+    again: list[tuple[int, int]] = []
+    known: dict[bytes, tuple[int, float]] = {}
+    for k, (weight, bias) in enumerate(zip(rows.weight, rows.bias, strict=True)):
+        filled = np.flatnonzero(weight)
+        if filled.size == 1 and passed[filled[0]] and bias == 0.0:
+            share = float(weight[filled[0]])
+            if abs(np.frexp(share)[0]) == 0.5 and abs(np.frexp(share)[1]) <= _FAR:
+                again.append((k, int(filled[0])))
+                scale[k] = share
+                continue
+        key, size = _canonical(weight, bias)
+        if key not in known:
+            known[key] = len(fresh), size
+            fresh.append(k)
+        source[k], own = known[key]
+        scale[k] = size / own
+    if len(fresh) == count:
+        return None
+    for k, row in again:
+        source[k] = len(fresh) + row
+    return Copies(np.array(fresh, dtype=np.intp), source, scale)
 
 
 def _canonical(*row: FloatArray) -> tuple[bytes, float]:
