@@ -18,6 +18,7 @@ from lipyomo.problems.affine.signal import unit_maps_of
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.semidefinite import chain_descent
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
@@ -237,6 +238,20 @@ def test_both_ways_have_the_same_optimum(norms: tuple[Norm, Norm], bounded: bool
     assert lowered.value == reports[-1]
     assert reports == sorted(reports, reverse=True)
     assert lowered.value == pytest.approx(root.run().value, rel=5e-3)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_gradients_alone_come_near_the_optimum(norm: Norm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for thousands of units, whose Hessians are not formed."""
+    network = random_network(4, (6, *(8,) * 8, 3))
+    layered = layered_of(network, open_phases(network), norm)
+    newton = ChainDescent.begun(chain_of(layered)).lowered()
+    monkeypatch.setattr(chain_descent, "SECOND_ORDER", 0)
+    begun = ChainDescent.begun(chain_of(layered))
+    found = begun.lowered()
+    assert found.done
+    assert found.newton == 0
+    assert newton.value * (1 - 1e-3) <= found.value <= newton.value * 1.01 < begun.value
 
 
 def test_where_chains_do_not_serve_there_are_none() -> None:

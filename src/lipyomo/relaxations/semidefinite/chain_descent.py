@@ -6,7 +6,8 @@ hardly seen have next to no influence, and would grow without end: they have a p
 each below some ten times where it began.  Any iterate is an answer.
 
 Closed forms are far from central, and a hundred of Newton's steps, each cut short, would lead
-there: a quasi-Newton method in the multipliers' logarithms does so at a fifth of the cost.
+there: a quasi-Newton method in the multipliers' logarithms does so at a fifth of the cost.  With
+thousands of units, whose Hessian would be too large, it goes on alone, at smaller and smaller mu.
 """
 
 from __future__ import annotations
@@ -36,8 +37,12 @@ _GAIN = 0.3
 """Times mu that each of these is to gain."""
 _SCALES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
 """Of multipliers of a ball of functionals that are tried for one of them, which needs less."""
+SECOND_ORDER = 4000
+"""Multipliers up to which there are Newton's steps: with more, a Hessian takes 100 MB and minutes."""
+_FALL = 0.3
+"""Factor of mu where there are none."""
 _MOST = 200
-"""Steps: only numbers that do not converge take so many."""
+"""Newton's steps: only numbers that do not converge take so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +125,11 @@ class ChainDescent:
         """Whether the next step is a quasi-Newton step."""
         return self.memory is not None
 
+    @property
+    def by_gradients(self) -> bool:
+        """Whether all steps are."""
+        return self.chain.order > SECOND_ORDER
+
     def lowered(
         self, target: float = 0.0, stop: Callable[[ChainDescent], bool] | None = None
     ) -> ChainDescent:
@@ -153,12 +163,22 @@ class ChainDescent:
                 break
             length *= 0.5
         else:
-            return replace(self, memory=None)
+            return self._approached_all()
         merits = (*self.merits, before)[-_TURN:]
         little = len(merits) == _TURN and merits[0] - self._merit(found) < _TURN * _GAIN * mu
-        then = self._noted(found)
-        moved = None if little else memory.moved(length * direction, slopes)
-        return replace(then, memory=moved, merits=merits, steps=self.steps + 1)
+        then = replace(self._noted(found), merits=merits, steps=self.steps + 1)
+        if little:
+            return then._approached_all()
+        return replace(then, memory=memory.moved(length * direction, slopes))
+
+    def _approached_all(self) -> ChainDescent:
+        """Where quasi-Newton steps gain no more: on to Newton's, or to a smaller mu."""
+        if not self.by_gradients:
+            return replace(self, memory=None)
+        assert self.point is not None
+        if self.mu * self.chain.order < self.tolerance * self.point.tau:
+            return replace(self, done=True)
+        return replace(self, mu=_FALL * self.mu, memory=Memory(), merits=())
 
     def _stepped(self) -> ChainDescent:
         """A step of Newton's method, or to a smaller mu."""

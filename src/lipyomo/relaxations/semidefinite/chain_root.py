@@ -27,7 +27,7 @@ from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
 from lipyomo.problems.norms import OutputNorm
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.semidefinite.chain import Chain
-from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
+from lipyomo.relaxations.semidefinite.chain_descent import SECOND_ORDER, ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
 from lipyomo.relaxations.semidefinite.root import root_cost
 
@@ -230,8 +230,11 @@ class ChainBounds:
             return now
         part, proof = clock.within(_JOINT * clock.left), self.proof_cost * pace()
 
+        first = now.together.mu
+
         def enough(descent: ChainDescent) -> bool:
-            return not descent.approaching or part.expired or self._late(descent, proof, clock)
+            near = descent.approaching and descent.mu == first
+            return not near or part.expired or self._late(descent, proof, clock)
 
         return now._proved_together(now.together.lowered(stop=enough), report)
 
@@ -304,9 +307,9 @@ def _enough(
 def _entries(network: Network) -> list[float]:
     """Entries of the dense weights, and of all that a step forms."""
     sizes = [float(size) for size in network.sizes]
-    units = sum(sizes[1:-1]) + min(sizes[0], sizes[1])
+    order = sum(sizes[1:-1]) + min(sizes[0], sizes[1])
     weights = [a * b for a, b in pairwise(sizes)]
-    return [*weights, 6.0 * units**2]
+    return [*weights, 6.0 * (order if order <= SECOND_ORDER else max(sizes[1:-1])) ** 2]
 
 
 def _costs(
@@ -314,15 +317,18 @@ def _costs(
 ) -> tuple[float, float]:
     """Seconds that a Newton step with its trials, and a proof, are predicted to take."""
     inputs = float(min(sizes[0], sizes[1]) if euclidean else sizes[0])
-    before, columns, step, proof, units = inputs, inputs, 0.0, 0.0, 0.0
+    before, columns, step, proof, units, trials = inputs, inputs, 0.0, 0.0, 0.0, 0.0
     for unit_map, width in zip(unit_maps, sizes[1:-1], strict=True):
         n, p, o = float(width), before, float(unit_map.units.size)
         passed = float(np.count_nonzero(unit_map.slope))
         trial = o**3 / 3.0 + o * o * p + o * p * p + 2.0 * passed * p * (passed + p + o)
+        trials += trial + o**3 + 2.0 * p * p * (o + n)
         step += 2.0 * trial + 4.0 * o**3 + 8.0 * p * p * (o + n) + 2.0 * (2.0 * o + n) * p * columns
         proof += 3.0 * trial + (p + o) ** 3
         columns, before, units = columns + 2.0 * o, n, units + o
     free = units + (1.0 if euclidean else inputs)
+    if units + inputs > SECOND_ORDER:
+        step, free = 2.0 * trials, 0.0
     step += free**3 / 3.0 + 12.0 * inputs**3
     return seconds_of(step), seconds_of(proof + 4.0 * sizes[0] * sizes[1] ** 2)
 
