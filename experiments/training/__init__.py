@@ -1,12 +1,13 @@
 """Data and training for the papers' experiments; the rest of the package does without it.
 
-`leaders` and `initial` need NumPy only; `train` and `loop` need PyTorch, the extra ``[torch]``, and
-import it when they are called.
+`leaders` and `initial` need NumPy only; `train`, `residual` and `loop` need PyTorch, the extra
+``[torch]``, and import it when they are called.
 """
 
 from experiments.training.initial import he_network
 from experiments.training.leaders import LeadersData, leaders_dataset
 from experiments.training.loop import fit
+from experiments.training.residual import train_residual
 from experiments.training.train import TrainedNetwork, train_classifier, train_regressor
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "leaders_dataset",
     "train_classifier",
     "train_regressor",
+    "train_residual",
 ]

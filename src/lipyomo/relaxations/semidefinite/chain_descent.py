@@ -38,7 +38,7 @@ _GAIN = 0.3
 _SCALES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
 """Of multipliers of a ball of functionals that are tried for one of them, which needs less."""
 SECOND_ORDER = 4000
-"""Multipliers up to which there are Newton's steps: with more, a Hessian takes 100 MB and minutes."""
+"""Multipliers up to which there are Newton steps: with more, a Hessian takes minutes."""
 _FALL = 0.3
 """Factor of mu where there are none."""
 _MOST = 200
