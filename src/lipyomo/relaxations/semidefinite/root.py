@@ -9,6 +9,7 @@ are never touched.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.pace import fits, pace, seconds_of
 from lipyomo.base.system.memory import LARGE
@@ -37,7 +38,9 @@ from lipyomo.relaxations.semidefinite.ellipsoids import (
     blocks,
     closed_form_cost,
     closed_forms,
+    enlarged,
 )
+from lipyomo.relaxations.semidefinite.kernel import Kernel
 from lipyomo.relaxations.semidefinite.params import PARAMS
 
 
@@ -137,6 +140,41 @@ class Seconds:
 
 
 Report = Callable[[float], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Multipliers of a problem for others of its shape.
+
+    Attributes
+    ----------
+    units : ndarray of int, shape (F,)
+        Its open units.
+    multipliers : mapping of int to (ndarray, ndarray)
+        For targets, zeta of shape (d,) and lambda of shape (F,).
+    shared : (ndarray, ndarray), optional
+        Such that prove bounds of all targets.
+    """
+
+    units: IntArray
+    multipliers: Mapping[int, tuple[FloatArray, FloatArray]]
+    shared: tuple[FloatArray, FloatArray] | None = None
+
+    def fitted(self, lam: FloatArray, units: IntArray) -> FloatArray:
+        """Those of other open units, for which there are none the median."""
+        usual = float(np.median(lam)) if lam.size else 1.0
+        place = np.full(max(self.units.max(initial=-1), units.max(initial=-1)) + 1, usual)
+        place[self.units] = lam
+        return np.asarray(place[units])
+
+    def after(self, other: Start) -> Start:
+        """With what an earlier one has for targets that this one has none for."""
+        own = other.multipliers.items()
+        known = {t: (zeta, other.fitted(lam, self.units)) for t, (zeta, lam) in own}
+        shared = self.shared
+        if shared is None and other.shared is not None:
+            shared = other.shared[0], other.fitted(other.shared[1], self.units)
+        return Start(self.units, known | dict(self.multipliers), shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +347,8 @@ class RootBounds:
         if root.value <= cutoff or not cost.fits:
             return root
         with threads_for(cost.step):
-            new = root.closed is None and clock.fits(cost.closed + cost.proof, MOMENT)
+            new = root.closed is None and root.shared is None
+            new = new and clock.fits(cost.closed + cost.proof, MOMENT)
             root = root._closed(clock) if new else root
             new = new and root.closed is not None
             hurried = not closed_only and not fits(cost.step + 2.0 * cost.proof, clock.left)
@@ -320,6 +359,64 @@ class RootBounds:
             if new and hurried and root.shared is None:
                 root = root._proved(0, root._closed_multipliers(), report)
         return root
+
+    def started(self, start: Start) -> RootBounds:
+        """The same with multipliers of a similar problem to begin with, instead of a closed form.
+
+        Those of the inputs are enlarged until they prove a bound; targets for which they never do
+        have none.
+        """
+        if not self.form.units.size or not self.cost.fits:
+            return self
+        root, best = self, math.inf
+        if start.shared is not None:
+            root = self._started_together(
+                start.shared[0], start.fitted(start.shared[1], self.form.units)
+            )
+        for target, (zeta, lam) in start.multipliers.items():
+            kernel = self.bounder.kernel(self.form, target)
+            if kernel.outputs or zeta.size != self.form.inputs:
+                continue
+            lam = start.fitted(lam, self.form.units)
+            y = self.bounder.fitted(kernel, target, zeta, lam)
+            found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
+            if found is None:
+                continue
+            root = root._proved(target, found, lambda value: None)
+            if root.shared is None or root.upper[target] > best:
+                best, shared = float(root.upper[target]), (zeta * (found[0] / y[0]), lam)
+                root = replace(root, shared=shared, asked_together=True)
+        return root
+
+    def _started_together(self, zeta: FloatArray, lam: FloatArray) -> RootBounds:
+        """With what multipliers that all targets have in common prove, enlarged."""
+        kernel = self.bounder.shared(self.form, np.arange(self.targets.count))
+        if kernel is None or zeta.size != self.form.inputs:
+            return self
+        y = np.concatenate([shaped(zeta, kernel.inputs, kernel.euclidean), lam])
+        found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
+        if found is None:
+            return self
+        zeta = zeta * (found[0] / y[0])
+        root = replace(self, shared=(zeta, lam), asked_together=True)
+        return root._proved(0, np.concatenate([zeta, lam]), lambda value: None)
+
+    @property
+    def start(self) -> Start:
+        """Multipliers of the targets that were lowered, for `started`."""
+        found, inputs = {}, self.form.inputs
+        for target, descent in self.descents.items():
+            kernel, best = descent.kernel, descent.best
+            if best is None or kernel.outputs or not self._spans(kernel):
+                continue
+            zeta = shaped(best.multipliers[: kernel.inputs], inputs, kernel.euclidean)
+            end = kernel.inputs + self.form.units.size
+            found[target] = zeta, best.multipliers[kernel.inputs : end]
+        return Start(self.form.units, found, self.shared)
+
+    def _spans(self, kernel: Kernel) -> bool:
+        """Whether a kernel's inputs are all of the form's, or equal in a ball."""
+        return kernel.euclidean or kernel.inputs == self.form.inputs
 
     def with_known(self, known: FloatArray) -> RootBounds:
         """With bounds (T,) that were found otherwise."""

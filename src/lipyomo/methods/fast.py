@@ -1,0 +1,72 @@
+"""The best upper bound of a few hundredths of a second, from where the last call ended.
+
+Multipliers of semidefinite bounds hardly change from one state of a network in training to the
+next, and any multipliers with a definite matrix prove a bound: the last ones, of a network of the
+same shape, are as good a start as a descent of many steps.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from lipyomo.base.errors import MethodError
+from lipyomo.methods.registry import TAKES_ALL, method
+from lipyomo.methods.sizes import form_fits
+from lipyomo.methods.support import root_bounds, run_cascade
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Guarantee, Result
+from lipyomo.problems.run import Run
+from lipyomo.relaxations.cascade import QUICK
+from lipyomo.relaxations.semidefinite.root import Start
+
+SECONDS, FIRST = 0.05, 1.0
+"""Time of a call, and of the first one of a shape, which has no multipliers to begin with."""
+
+REMEMBERED = 16
+"""Shapes of problems whose multipliers are kept, the last ones."""
+
+Shape: TypeAlias = tuple[object, ...]
+_LAST: dict[Shape, Start] = {}
+
+
+@method(
+    "fast",
+    "semidefinite bound from the last call's multipliers",
+    Guarantee.UPPER,
+    "this project (as sdp; for the same network again and again, as in training)",
+    **TAKES_ALL,
+)
+def run(run: Run) -> Result:
+    """Bound the constant as `sdp` does, from the multipliers of the last problem of this shape.
+
+    A call ends after a twentieth of a second, the first one of a shape after a second.  What has
+    begun by then is finished: bounds of pre-activations, which take longer on large networks, and
+    the proof of the first bound.
+    """
+    cascade = run_cascade(run, QUICK)
+    if not form_fits(run, cascade.bounds.phases):
+        return run.result()
+    try:
+        root = root_bounds(run, cascade.bounds, cascade)
+    except MethodError as error:
+        run.warn(f"{error}: the bound is that of cheaper methods")
+        return run.result()
+    shape = _shape(run.problem, root.form.inputs, len(root.targets.functionals))
+    last = _LAST.pop(shape, None)
+    limit = FIRST if last is None else SECONDS
+    clock = run.clock.within(max(limit - run.clock.seconds, 0.0))
+    if last is not None:
+        root = root.started(last)
+    root = root.run(clock=clock, report=run.drop_upper)
+    run.drop_upper(root.value)
+    _LAST[shape] = root.start if last is None else root.start.after(last)
+    while len(_LAST) > REMEMBERED:
+        del _LAST[next(iter(_LAST))]
+    run.record(newton_steps=root.steps)
+    return run.result()
+
+
+def _shape(problem: LipschitzProblem, inputs: int, functionals: int) -> Shape:
+    """What two problems have in common if multipliers of one are a start for the other."""
+    norms = problem.input_norm, problem.output_norm.name, problem.functional is None
+    return problem.network.sizes, norms, inputs, functionals
