@@ -117,7 +117,6 @@ def chain_bounds(
     relaxation: DerivativeRelaxation,
     sparing: bool = False,
     stop: Callable[[], bool] | None = None,
-    known: Sequence[tuple[FloatArray, FloatArray]] | None = None,
 ) -> ChainBounds:
     """Bound ``M_0 a``, ``M_1 S_0 M_0 a``, ... for a in a ball and any switch positions.
 
@@ -132,8 +131,6 @@ def chain_bounds(
         the end keep their interval bounds.
     stop : callable, optional
         Polled between steps; once True, the remaining bounds are those of intervals.
-    known : sequence of (ndarray, ndarray), optional
-        Ranges (B, n_i) that are taken as they are, from the first product on.
     """
     chain = Chain(ball, stop)
     found = ChainBounds([], [], [], [], chain)
@@ -144,9 +141,7 @@ def chain_bounds(
         pair = way.switches[position] if position < len(way.switches) else None
         if linear or position == 0:
             chain = chain.affine(matrix)
-        if known is not None and position < len(known):
-            low, high = known[position]
-        elif position == 0:
+        if position == 0:
             low, high = chain.range(np.arange(matrix.full.shape[0]))
         else:
             low, high = matrix.range(found.switched_lower[-1], found.switched_upper[-1])

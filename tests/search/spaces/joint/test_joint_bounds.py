@@ -17,7 +17,7 @@ from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
-from lipyomo.search.spaces.joint.tangents import tangent_ranges
+from lipyomo.search.spaces.joint.tangents import Tangents
 from networks import integer_network, mixed_network, random_network
 
 NETWORKS = {
@@ -73,11 +73,11 @@ def test_tangents_of_points_are_in_their_ranges(name: str, norm: str) -> None:
     propagate(network.hidden, None, stack)
     phases = by_layer(network.hidden, stack.phases)
     switches = [Switches.of(*pair) for pair in zip(network.hidden, phases, strict=True)]
-    ranges = tangent_ranges(network, switches, context.directions)
+    known = Tangents.of(network, switches, context.directions)
     for k, points in enumerate(inside(boxes, rng)):
-        for rows, (low, high) in zip(gradients(network, points)[0], ranges, strict=True):
-            low, high = (end[0] if len(end) == 1 else end[k] for end in (low, high))
-            tangents = rows @ context.directions.T
+        found = zip(gradients(network, points)[0], known.low, known.high, strict=True)
+        for rows, lows, highs in found:
+            low, high, tangents = lows[k], highs[k], rows @ context.directions.T
             room = 1e-12 * np.abs(rows).sum(axis=2, keepdims=True)
             assert (tangents >= low - room).all()
             assert (tangents <= high + room).all()

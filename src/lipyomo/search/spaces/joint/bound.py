@@ -24,7 +24,7 @@ from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
-from lipyomo.search.spaces.joint.tangents import Ranges, tangent_ranges
+from lipyomo.search.spaces.joint.tangents import Tangents
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +66,7 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     wanted = _wanted(pairs, cutoff)
     several = np.flatnonzero(wanted.sum(axis=1) > params.single)
     for at in range(0, several.size, count):
-        number = several[at : at + count]
-        switches = _switches(context, stack.phases[number])
-        along = np.flatnonzero(wanted[number].any(axis=0))
-        ranges = tangent_ranges(
-            context.problem.tangent_network, switches, context.directions[along]
-        )
-        _lower(context, pairs, number, along, wanted, stack.phases, ranges)
+        _lower(context, pairs, several[at : at + count], wanted, stack.phases)
     wanted = _wanted(pairs, cutoff)
     alone = pairs.max(axis=(1, 2)) <= params.far * cutoff
     alone[np.setdiff1d(np.arange(len(pairs)), several)] = True
@@ -89,28 +83,21 @@ def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:
     return np.asarray((pairs > cutoff).any(axis=1))
 
 
-def _switches(context: Context, phases: PhaseBatch) -> list[Switches]:
-    """Slopes of all layers under phases (N, units)."""
-    layers = context.problem.tangent_network.hidden
-    return [Switches.of(*pair) for pair in zip(layers, by_layer(layers, phases), strict=True)]
-
-
 def _lower(
-    context: Context,
-    pairs: FloatArray,
-    boxes: IntArray,
-    along: IntArray,
-    wanted: BoolArray,
-    phases: PhaseBatch,
-    ranges: Ranges,
+    context: Context, pairs: FloatArray, boxes: IntArray, wanted: BoolArray, phases: PhaseBatch
 ) -> None:
-    """Lower bounds of the wanted pairs of some boxes in place, with ranges of tangents at hand."""
-    own, column = np.nonzero(wanted[np.ix_(boxes, along)])
+    """Lower bounds of the wanted pairs of some boxes in place, all directions together."""
+    network, functionals = context.problem.tangent_network, context.targets.functionals
+    layers = by_layer(network.hidden, phases[boxes])
+    switches = [Switches.of(*pair) for pair in zip(network.hidden, layers, strict=True)]
+    columns = np.flatnonzero(wanted[boxes].any(axis=0))
+    known = Tangents.of(network, switches, context.directions[columns])
+    own, column = np.nonzero(wanted[np.ix_(boxes, columns)])
     for at in range(0, own.size, context.params.chains):
         i, j = own[at : at + context.params.chains], column[at : at + context.params.chains]
-        number, direction = boxes[i], along[j]
-        here = [(low[i, :, j], high[i, :, j]) for low, high in ranges]
-        _meet(context, pairs, number, direction, phases, here)
+        number, direction = boxes[i], columns[j]
+        found = known.bounds(functionals, i, j)
+        pairs[number, :, direction] = np.minimum(pairs[number, :, direction], found)
 
 
 def _meet(
@@ -119,14 +106,13 @@ def _meet(
     number: IntArray,
     direction: IntArray,
     phases: PhaseBatch,
-    ranges: Ranges | None = None,
 ) -> None:
-    """Lower bounds of pairs in place: of boxes (n,) with a direction each."""
+    """Lower bounds of pairs in place, by substitution for each: of boxes (n,) with a direction."""
     network, functionals = context.problem.tangent_network, context.targets.functionals
     way = Way.forwards(network, tuple(by_layer(network.hidden, phases[number])))
     if not np.array_equal(functionals, np.eye(network.output_dim)):
         way = way.then(functionals)
-    found = chain_bounds(way, Points(context.directions[direction]), "linear", True, known=ranges)
+    found = chain_bounds(way, Points(context.directions[direction]), "linear", sparing=True)
     pick = np.arange(len(functionals))
     low, high = refined(found.chain, pick, found.lower[-1], found.upper[-1])
     sizes = np.maximum(np.abs(low), np.abs(high))

@@ -1,4 +1,8 @@
-"""Boxes as nodes of the search of phases, with all that is known of them."""
+"""Boxes as nodes of the search of phases, with all that is known of them.
+
+They come with a start for dual ascent, an empty one: ranges have just been found by substitution,
+which is not repeated, and the ascent is no longer than that of any other node.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.search.spaces.joint.bound import Bounded
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.phases import context as phases
-from lipyomo.search.spaces.phases.node import Node, Split
+from lipyomo.search.spaces.phases.node import Node, Split, Warmth
 
 
 def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: float) -> list[Node]:
@@ -30,6 +34,8 @@ def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: fl
     unknown = np.full(n, np.inf)
     lower, upper = left.restrict(stack.lower, -unknown), left.restrict(stack.upper, unknown)
     bounds = context.of_targets(boxes.pairs)
+    columns = 0 if space.ascent is None else space.ascent.columns
+    none = np.zeros(0, dtype=np.intp), np.zeros((0, columns), dtype=np.float16)
     nodes = []
     for k in range(len(boxes)):
         targets = np.flatnonzero(bounds[k] > cutoff)
@@ -45,6 +51,7 @@ def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: fl
                 targets,
                 above,
                 above,
+                warmth=Warmth(known[k], *none),
                 dropped=float(bounds[k].max(where=bounds[k] <= cutoff, initial=0.0)),
                 trail=tuple(Split(j, None, end) for j, end in enumerate(ends)),
             )

@@ -37,8 +37,8 @@ class Params:
         a point stay open in some box however often it is halved.
     trial : int
         Boxes that are bounded before a choice is made.
-    samples : int
-        Points that the first look for a good one evaluates.
+    few, samples : int
+        Points that are looked at for a first idea of the constant, and by the trial.
     """
 
     inputs: int = HALVED
@@ -51,6 +51,7 @@ class Params:
     compared: bool = True
     least_width: float = 2.0**-10
     trial: int = 256
+    few: int = 64
     samples: int = 1024
 
 

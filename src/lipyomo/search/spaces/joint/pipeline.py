@@ -32,7 +32,7 @@ from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.joint.boxes import NAMES, Boxes, bundles, joined
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.halve import Halved, halved
-from lipyomo.search.spaces.joint.trial import tried
+from lipyomo.search.spaces.joint.trial import looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
 from lipyomo.search.spaces.phases.node import Node
@@ -76,6 +76,7 @@ class Pipeline(Searching[Part, Task]):
         keep_memory()
         self._context, self._cascade = context, cascade
         self._beside = beside
+        self._effort, self._turn = 0.0, 1.0
 
     @classmethod
     def of(cls, question: Question) -> Pipeline:
@@ -114,14 +115,15 @@ class Pipeline(Searching[Part, Task]):
     def root(self, clock: Clock, tell: Tell) -> Root[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        Where the bound of the whole as a node of phases is soon there, boxes have to be well below
-        it; else they have to close half of what bounds by substitution leave, in logarithms.  What
-        is not far above the incumbent to begin with is for the search of phases.
+        Where the bound of the whole as a node of phases is soon there, and may be of use, boxes
+        have to be below it; else they have to close half of what bounds by substitution leave, in
+        logarithms.  What is not far above the incumbent is for the search of phases.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
         found: Root[Any] | None = None
-        if self._is_short:
+        hopeless = params.far**2 * self.cutoff(looked(self._context, beside.context))
+        if self._is_short and (whole <= hopeless or not params.compared):
             found = beside.root(clock, tell)
             waiting = [*found.outcome.children, *found.outcome.returned]
             if not waiting:
@@ -228,8 +230,17 @@ class Pipeline(Searching[Part, Task]):
         return _together(outcomes)
 
     def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return self._beside.improve(effort, _parted(seeds)[1], clock)
+        """See `lipyomo.search.engine.protocol.Pipeline`.
+
+        More rarely the longer boxes are halved, which are looked at in their middles anyway.
+        """
+        boxes, nodes = _parted(seeds)
+        if boxes:
+            self._effort += effort
+            if self._effort < self._turn:
+                return self._beside.best
+            self._turn = 2.0 * self._effort
+        return self._beside.improve(effort, nodes, clock)
 
     # -- checkpoints -------------------------------------------------------------------------------
 

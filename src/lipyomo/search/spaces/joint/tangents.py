@@ -1,4 +1,4 @@
-"""Ranges of tangents on boxes, for many directions at once.
+"""Tangents on boxes: their ranges, for many directions at once, and bounds of functionals of them.
 
 A tangent ``t = s u`` with s in c +- b is ``c u`` up to ``b |u|``.  Rows of a later layer are taken
 back through ``c u`` to rows in the direction v, which are the same for all directions: these only
@@ -8,65 +8,128 @@ Rounding.  A row X of a layer's t becomes ``fl(fl(X c) W)``.  On tangents t' of 
 that differs from what it stands for by at most ``unit |X| |c| pace``, where pace >= |W| |t'| is the
 size of all that u is made of, and unit pays for the lengths of all sums on the way.  So
 ``unit |c| pace`` is added to what a unit is off by, once, and all rows are sound.  The last sum,
-over v, is off by unit times the sum of its absolute terms.
+over v, is off by unit times the sum of its absolute terms.  Rows through lines around ``s u`` are
+alike, with the slopes of the lines in the place of c.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.networks.network import Network
 from lipyomo.relaxations.linear.interval import Switches
-
-Ranges = list[tuple[FloatArray, FloatArray]]
-"""Least and largest tangents of each hidden layer, shapes (N, units, q)."""
+from lipyomo.relaxations.linear.relax import switch_lines
 
 
-def tangent_ranges(network: Network, switches: list[Switches], directions: FloatArray) -> Ranges:
-    """Ranges of the derivatives of all pre-activations along directions.
+@dataclass(frozen=True, eq=False)
+class Tangents:
+    """What is known of the tangents of N boxes along q directions; arrays (N, units, q).
 
-    Parameters
+    Attributes
     ----------
     network : Network
-    switches : list of Switches, shapes (N, n_i)
-        Of its hidden layers, on N boxes.
     directions : ndarray, shape (q, d)
+    switches : list of Switches, shapes (N, units)
+    low, high : list of ndarray
+        Least and largest derivatives of each hidden layer's pre-activations.
+    paces : list of ndarray
+        Sizes of all that these are made of; the last one is that of the outputs.
+    unit : float
+        Relative error that pays for all sums.
     """
-    unit = gamma(sum(network.sizes) + 8 * len(network.layers))
-    weights = [layer.dense_weight for layer in network.hidden]
-    middles: list[FloatArray] = []
-    errors: list[FloatArray] = []
-    found: Ranges = []
-    size = np.abs(directions.T)[None]  # of what enters the layer
-    low = high = directions.T[None]
-    for k, weight in enumerate(weights):
-        pace = np.abs(weight) @ size
-        rows: FloatArray = np.broadcast_to(weight, (len(switches[k].left), *weight.shape))
+
+    network: Network
+    directions: FloatArray
+    switches: list[Switches]
+    low: list[FloatArray]
+    high: list[FloatArray]
+    paces: list[FloatArray]
+    unit: float
+
+    @classmethod
+    def of(cls, network: Network, switches: list[Switches], directions: FloatArray) -> Tangents:
+        """From the slopes that boxes leave, and directions (q, d)."""
+        unit = gamma(sum(network.sizes) + 8 * len(network.layers))
+        found = cls(network, directions, switches, [], [], [], unit)
+        middles: list[FloatArray] = []
+        errors: list[FloatArray] = []
+        size, low, high = np.abs(directions.T)[None], directions.T[None], directions.T[None]
+        for k, layer in enumerate(network.hidden):
+            weight, (left, right) = layer.dense_weight, switches[k]
+            pace = np.abs(weight) @ size  # of what enters the layer
+            least, most = found._substituted(k, middles, errors)
+            if k:
+                positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
+                room = unit * pace
+                least = np.maximum(least, positive @ low + negative @ high - room)
+                most = np.minimum(most, positive @ high + negative @ low + room)
+                least = np.minimum(least, most)
+            shape = len(left), *least.shape[1:]
+            found.low.append(np.broadcast_to(least, shape))
+            found.high.append(np.broadcast_to(most, shape))
+            found.paces.append(np.broadcast_to(pace, shape))
+            centre = 0.5 * (left + right)
+            spread = 0.5 * np.abs(right - left) + UNIT * (left != right) * (abs(left) + abs(right))
+            own = spread[:, :, None] * np.maximum(np.abs(least), np.abs(most))
+            middles.append(centre)
+            errors.append(own * (1.0 + 4.0 * UNIT) + unit * np.abs(centre)[:, :, None] * pace)
+            low, high = Switches(left[:, :, None], right[:, :, None]).range(least, most)
+            size = np.maximum(np.abs(low), np.abs(high))
+        found.paces.append(np.abs(network.head.dense_weight) @ size)
+        return found
+
+    def _substituted(
+        self, layer: int, middles: list[FloatArray], errors: list[FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ranges of a layer's tangents, whose rows are taken back through those before it."""
+        weights, unit = [one.dense_weight for one in self.network.hidden], self.unit
+        rows: FloatArray = weights[layer][None]
         error: FloatArray = np.zeros((1, 1, 1))
-        for j in range(k - 1, -1, -1):
+        for j in range(layer - 1, -1, -1):
             error = error + np.abs(rows) @ errors[j]
             rows = _product(rows * middles[j][:, None, :], weights[j])
-        middle = rows @ directions.T
-        error = error * (1.0 + unit) + unit * (np.abs(rows) @ np.abs(directions.T) + np.abs(middle))
-        least, most = middle - error, middle + error
-        if k:
-            positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
-            room = unit * pace
-            least = np.maximum(least, positive @ low + negative @ high - room)
-            most = np.minimum(most, positive @ high + negative @ low + room)
-            least = np.minimum(least, most)
-        left, right = switches[k].left, switches[k].right
-        centre = 0.5 * (left + right)
-        spread = 0.5 * np.abs(right - left) + UNIT * (left != right) * (abs(left) + abs(right))
-        own = spread[:, :, None] * np.maximum(np.abs(least), np.abs(most))
-        middles.append(centre)
-        errors.append(own * (1.0 + 4.0 * UNIT) + unit * np.abs(centre)[:, :, None] * pace)
-        found.append((least, most))
-        low, high = Switches(left[:, :, None], right[:, :, None]).range(least, most)
-        size = np.maximum(np.abs(low), np.abs(high))
-    return found
+        along = self.directions.T
+        middle = rows @ along
+        error = error * (1.0 + unit) + unit * (np.abs(rows) @ np.abs(along) + np.abs(middle))
+        return middle - error, middle + error
+
+    def bounds(self, functionals: FloatArray, box: IntArray, along: IntArray) -> FloatArray:
+        """Upper bounds of ``|y . J v|`` for functionals y (k, m), shape (n, k).
+
+        Rows of both signs are taken back through lines above and below what units pass on.
+
+        Parameters
+        ----------
+        functionals : ndarray, shape (k, m)
+        box, along : ndarray of int, shape (n,)
+            Numbers of boxes, and of directions.
+        """
+        unit, hidden = self.unit, self.network.hidden
+        start = np.concatenate([functionals, -functionals])
+        pace = self.paces[-1][box, :, along]
+        constant = unit * (pace @ np.abs(start).T)
+        rows = np.broadcast_to(
+            start @ self.network.head.dense_weight, (1, len(start), hidden[-1].units)
+        )
+        for k in range(len(hidden) - 1, -1, -1):
+            low, high = self.low[k][box, :, along], self.high[k][box, :, along]
+            left, right = (side[box] for side in self.switches[k])
+            slopes, offsets = switch_lines(low, high, left, right)
+            rises = rows > 0
+            constant = constant + (rows * np.where(rises, *offsets[:, :, None])).sum(axis=2)
+            rows = rows * np.where(rises, *slopes[:, :, None])
+            pace = self.paces[k][box, :, along]
+            constant = constant + unit * np.matmul(np.abs(rows), pace[:, :, None])[:, :, 0]
+            rows = _product(rows, hidden[k].dense_weight)
+        chosen = self.directions[along][:, :, None]
+        ends = np.matmul(rows, chosen)[:, :, 0]
+        sizes = np.matmul(np.abs(rows), np.abs(chosen))[:, :, 0]
+        found = ends + constant * (1.0 + unit) + unit * (sizes + np.abs(ends))
+        return np.asarray(np.maximum(*np.split(found, 2, axis=1)))
 
 
 def _product(rows: FloatArray, weight: FloatArray) -> FloatArray:

@@ -47,6 +47,14 @@ class Trial:
         return Outcome(children, closed=self.closed, best=self.best)
 
 
+def looked(context: Context, space: phases.Context) -> float:
+    """The largest norm at a few points."""
+    rng = np.random.default_rng(0)
+    points = Points(context.problem, space.presolved, rng, space.params)
+    points.enter(context.problem.domain.sample(rng, context.params.few))
+    return points.best.value
+
+
 def tried(context: Context, space: phases.Context, best: Incumbent, clock: Clock) -> Trial:
     """Halve boxes, those with the largest bounds first, until a few hundred have been bounded.
 
