@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from mpmath import mp, mpf
 
 from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, networks, solve, value_range
@@ -85,6 +86,18 @@ def test_jacobians_of_few_inputs_and_many_outputs_are_the_same_forwards() -> Non
         np.testing.assert_allclose(
             found.forward(x), network.jacobian_at(x).reshape(-1), rtol=1e-12, atol=1e-13
         )
+
+
+def test_sparse_weights_have_derivatives() -> None:
+    rng = np.random.default_rng(3)
+    full = [
+        rng.normal(size=shape) * (rng.random(shape) < 0.5) for shape in ((4, 3), (5, 4), (2, 5))
+    ]
+    dense = Network.from_arrays(full, activation="tanh")
+    thin = Network.from_arrays([sp.csr_array(one) for one in full], activation="tanh")
+    x = np.array([0.3, -0.2, 0.7])
+    for made_of in (networks.jacobian, networks.hessian, networks.gradient):
+        np.testing.assert_allclose(made_of(thin).forward(x), made_of(dense).forward(x), atol=1e-14)
 
 
 def test_sums_of_kinds_in_a_layer_and_powers_have_derivatives() -> None:

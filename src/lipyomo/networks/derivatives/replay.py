@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
@@ -143,7 +144,15 @@ class Replayed:
 
 def mapped(layer: Layer, h: Affine) -> Affine:
     """``W h``."""
-    return h.apply(layer.weight, (layer.units,))
+    weight = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.copy()
+    return h.apply(weight, (layer.units,))
+
+
+def mapped_back(layer: Layer, g: Affine) -> Affine:
+    """``W^T g``."""
+    weight = layer.weight
+    back = weight.T if isinstance(weight, np.ndarray) else sp.csr_array(weight.T)
+    return g.apply(back, (layer.inputs,))
 
 
 class Replay:
@@ -178,10 +187,10 @@ class Replay:
 
     def adjoints(self, row: FloatArray) -> Affine:
         """The gradient of an affine function of the outputs, by the chain rule backwards, (d,)."""
-        g = constant(self.trace, row).apply(self.network.head.weight.T, (-1,))
+        g = mapped_back(self.network.head, constant(self.trace, row))
         for layer in reversed(self.layers):
             g = times(self.trace, layer.derivative(1), g)
-            g = g.apply(layer.layer.weight.T, (layer.layer.inputs,))
+            g = mapped_back(layer.layer, g)
         return g
 
 
