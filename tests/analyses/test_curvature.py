@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo import Box, Network, ball, networks
+from lipyomo import AllSpace, Box, Network, ball, networks
 from lipyomo.base.errors import NetworkError, ProblemError
 
 SHARED = Path(os.environ.get("LIPYOMO_SHARED", "nowhere")) / "smooth"
@@ -122,6 +122,23 @@ def test_balls_are_domains_too() -> None:
     best = norms_of(H, "l2").max()
     assert best <= found.upper * (1 + 1e-9)
     assert found.upper <= best * 1.02
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_all_of_space_has_bounds_where_all_units_are_bounded(norm: str) -> None:
+    weights = [[[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 3.0]], [[1.0, 1.0]]]
+    network = Network.from_arrays(weights, activation="tanh")
+    found = lipyomo.smoothness(network, AllSpace(2), norm, time_limit=3)
+    points = 2.0 * np.random.default_rng(0).normal(size=(20_000, 2))
+    best = norms_of(networks.hessian(network).forward(points).reshape(-1, 2, 2), norm).max()
+    assert 0.9 * best <= found.lower <= found.upper
+    assert best <= found.upper < np.inf
+
+
+def test_lines_have_no_curvature() -> None:
+    line = Network.from_arrays([[[2.0, -1.0]]])
+    assert lipyomo.smoothness(line, Box(0, 1, 2)).upper == 0.0
+    assert lipyomo.curvature(line, Box(0, 1, 2)).least == (0.0, 0.0)
 
 
 def test_the_first_differences_of_gradients_are_below_the_constant() -> None:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, dense
 from lipyomo.base.clock import Clock
+from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import flat, open_phases
 from lipyomo.problems.affine.system import UnitSystem
@@ -103,7 +104,22 @@ def semidefinite_root(
 
 def _crude(context: Context, slopes: Slopes) -> FloatArray:
     """Bounds of all targets by products of absolute values, shape (T,)."""
+    if any(stage.products is not None for stage in context.stages):
+        return _crude_of_layers(context, slopes)
     sizes = np.abs(context.rows) + context.row_errors
     for stage, (a, b) in zip(reversed(context.stages), reversed(slopes), strict=True):
         sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ stage.along_sizes
     return np.asarray(context.targets.interval(sizes[None] * (1.0 + context.unit))[0])
+
+
+def _crude_of_layers(context: Context, slopes: Slopes) -> FloatArray:
+    """As `_crude` from the layers as they are, in which products are squares."""
+    problem = context.question.problem
+    network, along = problem.network, problem.directions
+    sizes = np.abs(context.targets.functionals) @ np.abs(network.head.dense_weight)
+    for layer, (a, b) in zip(reversed(network.hidden), reversed(slopes), strict=True):
+        sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ np.abs(layer.dense_weight)
+    if along is not None:
+        sizes = sizes @ np.abs(dense(along))
+    operations = sum(network.sizes) + 4 * len(network.layers)
+    return np.asarray(context.targets.interval(sizes[None] * (1.0 + gamma(2 * operations)))[0])
