@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.base.errors import MethodError
 from lipyomo.methods.mip import MODELLED, refuses, solve
 from lipyomo.methods.registry import method, run_method
-from lipyomo.methods.support import fall_back, few_vertices
+from lipyomo.methods.support import fall_back, few_vertices, product_bound
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.primal.regions.witness import in_norms_of
 from lipyomo.problems.norms import LinearOutput
@@ -81,6 +81,7 @@ def run_loop(run: Run) -> Result:
     vertices = few_vertices(problem, "pairwise")
     run.raise_lower(quick_incumbent(problem, settings.seed, run.clock))
     fall_back(run)  # so that an interval is there soon
+    product_bound(run)
     found: list[Result] = []
     excess = 0.0  # by how much problems exceeded their shares: steps that are not interrupted
     for position, y in enumerate(vertices):

@@ -155,7 +155,6 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
     cascade = Cascade(switched(run, bounds), bounds, clock=run.clock)
     cascade.run(("entries",))
     run.drop_upper(cascade.value)
-    product_bound(run)
 
 
 def model_fits(run: Run) -> bool:

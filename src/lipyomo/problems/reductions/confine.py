@@ -21,6 +21,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.errors import NetworkError, ProblemError
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
+from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.problems.domains import Domain
@@ -134,10 +135,8 @@ def _confined_on(network: Network, boxes: FloatArray) -> tuple[Sequence[Layer], 
 def _affine(layer: Layer, h: _Signal, unit: float) -> _Signal:
     """Pre-activations."""
     weight, sizes = layer.dense_weight, np.abs(layer.dense_weight)
-    reach = np.maximum(np.abs(h.low), np.abs(h.high))
-    rounding = unit * (_times(reach, sizes) + np.abs(layer.bias)) + UNDERFLOW
-    low, high = _interval(h, weight)
-    low, high = low + layer.bias - rounding, high + layer.bias + rounding
+    low, high = SplitMatrix.of(weight).range(h.low, h.high, layer.bias)
+    low, high = low - UNDERFLOW, high + UNDERFLOW
     map_ = weight @ h.map
     middle = h.middle @ weight.T + layer.bias
     span = np.abs(h.map).sum(axis=-1)
@@ -153,15 +152,6 @@ def _times(values: FloatArray, sizes: FloatArray) -> FloatArray:
     if np.isfinite(values).all():
         return np.asarray(values @ sizes.T)
     return np.asarray(np.where(sizes == 0.0, 0.0, values[:, None, :] * sizes).sum(axis=-1))
-
-
-def _interval(h: _Signal, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The range of ``W h`` by intervals."""
-    up, down = np.maximum(weight, 0.0), np.maximum(-weight, 0.0)
-    return (
-        -_times(-h.low, up) - _times(h.high, down),
-        _times(h.high, up) + _times(-h.low, down),
-    )
 
 
 def _curve(curve: Curve, z: _Signal) -> list[Curve]:

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.split import pull_back
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, vector_norm
-from lipyomo.relaxations.linear.parts import pull_back
 
 
 class Ball(ABC):

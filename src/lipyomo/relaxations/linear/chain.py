@@ -33,9 +33,9 @@ from lipyomo.base.arrays import (
     settled,
 )
 from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.split import SplitMatrix, apply_rows, pull_back
 from lipyomo.base.system.memory import CACHED
 from lipyomo.relaxations.linear.balls import Ball
-from lipyomo.relaxations.linear.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.relaxations.linear.relax import Lines
 
 

@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.split import SplitMatrix, pull_back
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases
@@ -27,7 +28,7 @@ from lipyomo.relaxations.linear.balls import Ball, InputBall, functional_set
 from lipyomo.relaxations.linear.chain import Chain
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import LayerBounds
-from lipyomo.relaxations.linear.parts import SplitMatrix, parts_of, pull_back
+from lipyomo.relaxations.linear.parts import parts_of
 from lipyomo.relaxations.linear.relax import switch_lines
 from lipyomo.relaxations.linear.stack import PhaseBatch
 

@@ -12,7 +12,6 @@ thousands of units, whose Hessian would be too large, it goes on alone, at small
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +22,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.chain import Chain, Point
 from lipyomo.relaxations.semidefinite.chain_starts import start
 from lipyomo.relaxations.semidefinite.quasi_newton import Memory
+from lipyomo.relaxations.semidefinite.steps import stepped_until
 
 _FIRST = 0.03
 """First weight of the barrier, as a share of what is central for the inputs alone: with .1 bounds
@@ -73,7 +73,7 @@ class ChainDescent:
     steps, newton : int
         All, and those by Newton's method.
     seconds : float
-        What the longest step of its kind took; zero before the first.
+        What the next step is expected to take; zero before the first of its kind.
     """
 
     chain: Chain
@@ -134,14 +134,19 @@ class ChainDescent:
         self, target: float = 0.0, stop: Callable[[ChainDescent], bool] | None = None
     ) -> ChainDescent:
         """Go on until the bound meets `target` or is optimal, or `stop` says so."""
-        now = self
-        while not now.done and now.value > target and not (stop is not None and stop(now)):
-            began = time.perf_counter()
-            then = now._stepped() if now.memory is None else now._approached(now.memory)
-            took = max(now.seconds, time.perf_counter() - began)
-            same = (then.memory is None) == (now.memory is None)
-            now = replace(then, seconds=took if same else 0.0)
-        return now
+
+        def enough(now: ChainDescent) -> bool:
+            return now.value <= target or (stop is not None and stop(now))
+
+        return stepped_until(self, enough)
+
+    def stepped(self) -> ChainDescent:
+        """One step further."""
+        return self._stepped() if self.memory is None else self._approached(self.memory)
+
+    def timed(self, seconds: float) -> ChainDescent:
+        """With what the next step is expected to take."""
+        return replace(self, seconds=seconds)
 
     def _approached(self, memory: Memory) -> ChainDescent:
         """A quasi-Newton step in the logarithms of the multipliers and of zeta's proportions."""

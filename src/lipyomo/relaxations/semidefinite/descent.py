@@ -16,7 +16,6 @@ the method may be stopped at any moment.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +28,7 @@ from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
 from lipyomo.relaxations.semidefinite.kernel import Factor, Kernel, State, bound_of
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.quasi_newton import Memory
+from lipyomo.relaxations.semidefinite.steps import stepped_until
 
 
 @dataclass(frozen=True)
@@ -335,20 +335,23 @@ class Descent:
         patient : bool, optional
             Whether to go on when the target is out of reach.
         """
-        now = self
-        while not now.done:
-            if target is not None and (
-                now.value <= target or (not patient and now._hopeless(target))
-            ):
-                break
-            if stop is not None and stop(now):
-                break
-            began = time.perf_counter()
-            then = now._approached() if now.approaching else now._stepped()
-            # the next step is expected to take most of the time of the longest one at least
-            took = max(time.perf_counter() - began, 0.8 * now.seconds)
-            now = replace(then, seconds=took if then.approaching == now.approaching else 0.0)
-        return now
+
+        def enough(now: Descent) -> bool:
+            if target is not None and now.value <= target:
+                return True
+            if target is not None and not patient and now._hopeless(target):
+                return True
+            return stop is not None and stop(now)
+
+        return stepped_until(self, enough)
+
+    def stepped(self) -> Descent:
+        """One step further."""
+        return self._approached() if self.approaching else self._stepped()
+
+    def timed(self, seconds: float) -> Descent:
+        """With what the next step is expected to take."""
+        return replace(self, seconds=seconds)
 
     def _hopeless(self, target: float) -> bool:
         """Whether a central point has shown that the target is out of reach."""
