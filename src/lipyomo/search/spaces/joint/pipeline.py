@@ -121,6 +121,7 @@ class Pipeline(Searching[Part, Task]):
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
+        proved = whole
         found: Root[Any] | None = None
         hopeless = params.far**2 * self.cutoff(looked(self._context, beside.context))
         if self._is_short and (whole <= hopeless or not params.compared):
@@ -129,6 +130,7 @@ class Pipeline(Searching[Part, Task]):
             if not waiting:
                 return self._root(found, clock, tell)
             whole = max(node.bound for node in waiting)
+            proved = min(proved, max(found.outcome.closed, *(n.proved_bound for n in waiting)))
         if self._is_near(whole, beside.best.value) or clock.expired:
             return self._root(found, clock, tell)
         trial = tried(self._context, beside.context, beside.best, clock.part())
@@ -141,7 +143,7 @@ class Pipeline(Searching[Part, Task]):
         if trial.best.point is not None:
             beside.challenged(trial.best.point)
         best = beside.improve(1.0, [], clock)
-        tell(upper=min(trial.bound, whole), best=best)
+        tell(upper=min(trial.bound, proved), best=best)
         return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
     def _root(self, found: Root[Any] | None, clock: Clock, tell: Tell) -> Root[Part]:
