@@ -103,7 +103,7 @@ PROBLEM = LipschitzProblem(random_network(2, (3, 12, 8, 2)), Box(-1, 1, 3))
 @pytest.mark.usefixtures("halving")
 def test_workers_find_the_same() -> None:
     alone = lipyomo.solve(PROBLEM, "bnb")
-    helped = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
+    helped = lipyomo.solve(PROBLEM, "bnb", workers=2, executor=InlineExecutor())
     assert alone.status is helped.status is Status.EXACT
     assert helped.lower == pytest.approx(alone.lower, rel=1e-7)
 
