@@ -211,9 +211,9 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
         cascade.tighten(chain.upper)
         run.drop_upper(chain.value)
         steps = chain.steps
-    else:
+    if chain is None or chain.untouched:
         operator_bound(run, cascade.bounds)
-    if chain is None and form_fits(run, cascade.bounds.phases):
+    if (chain is None or chain.untouched) and form_fits(run, cascade.bounds.phases):
         try:
             root = root_bounds(run, cascade.bounds, cascade)
         except MethodError as error:

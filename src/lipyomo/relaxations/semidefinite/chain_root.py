@@ -58,8 +58,8 @@ class ChainBounds:
     heads, errors : ndarray, shape (k, n)
         The functionals pulled back to the last hidden layer, and what rounding may have changed.
     upper : ndarray, shape (T,)
-    step_cost, proof_cost : float
-        Seconds of one quiet core that a Newton step and a proof are predicted to take.
+    start_cost, step_cost, proof_cost : float
+        Seconds of one quiet core that closed forms, a step and a proof are predicted to take.
     tolerance : float
         Relative accuracy of each minimum.
     together : ChainDescent, optional
@@ -78,6 +78,7 @@ class ChainBounds:
     heads: FloatArray
     errors: FloatArray
     upper: FloatArray
+    start_cost: float
     step_cost: float
     proof_cost: float
     tolerance: float = 1e-3
@@ -129,13 +130,18 @@ class ChainBounds:
             return None
         euclidean = targets.input_norm == "l2"
         layered = Layered(network.hidden, unit_maps, heads, errors, euclidean)
-        step, proof = _costs(unit_maps, network.sizes, len(heads) if whole else 1, euclidean)
-        return cls(layered, targets, heads, errors, known.copy(), step, proof, tolerance)
+        costs = _costs(unit_maps, network.sizes, len(heads) if whole else 1, euclidean)
+        return cls(layered, targets, heads, errors, known.copy(), *costs, tolerance)
 
     @property
     def value(self) -> float:
         """Upper bound of all targets."""
         return float(self.upper.max(initial=0.0))
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was bounded: there was no time for closed forms."""
+        return self.together is None and not self.descents
 
     @property
     def steps(self) -> int:
@@ -206,7 +212,7 @@ class ChainBounds:
         """
         if self.targets.count < 2 or self.together is not None or self.descents:
             return self
-        if not clock.fits(self.step_cost + self.proof_cost):
+        if not clock.fits(self.start_cost + self.proof_cost):
             return self
         given = self.layered
         chain = Chain.of(given.layers, given.unit_maps, self.heads, given.euclidean)
@@ -257,7 +263,7 @@ class ChainBounds:
         layered = self.layered_of(target)
         descent = self.descents.get(target)
         if descent is None:
-            if not clock.fits(self.step_cost + self.proof_cost):
+            if not clock.fits(self.start_cost + self.proof_cost):
                 return replace(self, stopped=True)
             if not layered.head.any():
                 return replace(self, finished=self.finished | {target})
@@ -314,14 +320,15 @@ def _entries(network: Network) -> list[float]:
 
 def _costs(
     unit_maps: list[UnitMap], sizes: tuple[int, ...], outputs: int, euclidean: bool
-) -> tuple[float, float]:
-    """Seconds that a Newton step with its trials, and a proof, are predicted to take."""
+) -> tuple[float, float, float]:
+    """Seconds that closed forms, a step with its trials, and a proof are predicted to take."""
     inputs = float(min(sizes[0], sizes[1]) if euclidean else sizes[0])
-    before, columns, step, proof, units, trials = inputs, inputs, 0.0, 0.0, 0.0, 0.0
+    before, columns, step, proof, units, trials, start = inputs, inputs, 0.0, 0.0, 0.0, 0.0, 0.0
     for unit_map, width in zip(unit_maps, sizes[1:-1], strict=True):
         n, p, o = float(width), before, float(unit_map.units.size)
         passed = float(np.count_nonzero(unit_map.slope))
         trial = o**3 / 3.0 + o * o * p + o * p * p + 2.0 * passed * p * (passed + p + o)
+        start += 45.0 * trial  # some shares of a layer in a few forms
         trials += trial + o**3 + 2.0 * p * p * (o + n)
         step += 2.0 * trial + 4.0 * o**3 + 8.0 * p * p * (o + n) + 2.0 * (2.0 * o + n) * p * columns
         proof += 3.0 * trial + (p + o) ** 3
@@ -330,7 +337,8 @@ def _costs(
     if units + inputs > SECOND_ORDER:
         step, free = 2.0 * trials, 0.0
     step += free**3 / 3.0 + 12.0 * inputs**3
-    return seconds_of(step), seconds_of(proof + 4.0 * sizes[0] * sizes[1] ** 2)
+    proof += 4.0 * sizes[0] * sizes[1] ** 2
+    return seconds_of(start), seconds_of(step), seconds_of(proof)
 
 
 def exact_tangents(network: Network, directions: Matrix | None) -> Network | None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import FloatArray, Matrix, dense
+from lipyomo.base.arrays import FloatArray, Matrix, dense, scaled_rows
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.exactness import product_is_exact
 from lipyomo.base.numerics.rounding import UNIT, gamma
@@ -268,13 +268,12 @@ def _split(
         if j:
             if entries(weight, reached) > ENTRIES:
                 return None
-            scaled = sp.diags_array(steps[j - 1].middle) @ reached
-            reached = weight @ scaled
+            reached = weight @ scaled_rows(reached, steps[j - 1].middle)
             reached = sp.csr_array(reached) if sp.issparse(reached) else np.asarray(reached)
         last = j == len(steps)
         inner = np.ones(weight.shape[0]) if last else crossed[j]
-        chain = [sp.csr_array(sp.diags_array(step.middle) @ step.weight) for step in steps[:j]]
-        sizes = sp.csr_array(abs(weight) + errors) if last else weight
+        chain = [scaled_rows(step.weight, step.middle) for step in steps[:j]]
+        sizes = np.abs(dense(weight)) + errors if last else weight
         parts.append((reached, kappa[j] * inner, [*chain, sizes]))
     if not (kappa > 0.0).all() or float((1.0 / kappa).sum()) * (1.0 + gamma(len(kappa))) > 1.0:
         return None
