@@ -161,7 +161,7 @@ def main(words: Sequence[str]) -> None:
     }
     if not arguments.no_omlt:
         builds["OMLT big-M, forward"] = lambda: omlt_forward(network, domain)
-    print(f"network {'-'.join(map(str, arguments.sizes))}, {bounds.unstable} undecided units\n")
+    print(f"network {'-'.join(map(str, arguments.sizes))}, {bounds.unstable} unstable units\n")
     print("| model | CPU s | peak MB | variables | rows | compiled, CPU s |")
     print("|---|---:|---:|---:|---:|---:|")
     for name, build in builds.items():

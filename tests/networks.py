@@ -207,5 +207,5 @@ def from_pattern(network: Network, pattern: Pattern) -> Phases:
 
 
 def to_pattern(phases: Phases) -> Pattern:
-    """The pattern of phases without open units."""
+    """The pattern of phases without unstable units."""
     return tuple(np.asarray(layer == RIGHT) for layer in phases)

@@ -166,7 +166,7 @@ def exact_constant(problem: LipschitzProblem) -> float:
     best = 0.0
     for pattern in _patterns(problem.network, problem.domain):
         jacobian = problem.network.jacobian(pattern)[:, moving]
-        best = max(best, matrix_norm(jacobian, problem.input_norm, problem.output_norm))
+        best = max(best, matrix_norm(jacobian, problem.norm, problem.output_norm))
     return best
 
 

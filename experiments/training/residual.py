@@ -82,7 +82,7 @@ def _residual(torch: Any, inputs: int, width: int, blocks: int, outputs: int) ->
     """The module with PyTorch's initial weights."""
     nn = torch.nn
 
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
+    class Block(nn.Module):  # type: ignore[name-defined]
         """A block with a skip."""
 
         def __init__(self) -> None:

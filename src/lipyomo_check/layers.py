@@ -1,9 +1,9 @@
 """Upper bounds of the gradient's norm over a node, from multipliers, one layer after the other.
 
 The matrix of `lipyomo_check.semidefinite` is definite if and only if elimination from the outputs
-to the inputs meets definite matrices only.  With tangents ``u = A y'`` of a layer's open units, y'
-being what leaves the layer before it, and ``y = F y' + H s``, let R be the form in y that is left
-of all behind it: ``(tau / U^2) N^T N`` at first.  Then with the layer's lambda
+to the inputs meets definite matrices only.  With tangents ``u = A y'`` of a layer's unstable units,
+y' being what leaves the layer before it, and ``y = F y' + H s``, let R be the form in y that is
+left of all behind it: ``(tau / U^2) N^T N`` at first.  Then with the layer's lambda
 
     Q = diag(lambda) - H R H,     G = diag(lambda) A / 2 + H R F,     R' = F^T R F + G^T Q^-1 G,
 
@@ -38,7 +38,7 @@ class Layers:
     phases : list of list of int
         Layer by layer.
     count : int
-        Open units.
+        Unstable units.
     """
 
     def __init__(self, statement: Statement, linear: Linear, node: Node) -> None:
@@ -61,7 +61,7 @@ class Layers:
         zeta : list of int
             One a direction (linf), or one number (l2).
         lam : list of int
-            One an open unit; zeta and lambda may have any common factor.
+            One an unstable unit; zeta and lambda may have any common factor.
         """
         statement = self.statement
         columns, euclidean = statement.columns, statement.input_norm == "l2"

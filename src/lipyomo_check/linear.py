@@ -1,8 +1,8 @@
 """Upper bounds of linear functions of pre-activations over a node, and what contradicts itself.
 
 A node fixes the side of some units (its phases) and a box.  On every full-dimensional piece that
-it stands for, a decided unit satisfies ``sigma z >= 0`` (sigma = 1 on the right, -1 on the left).
-For weights ``beta >= 0`` of decided units and ``rho >= 0`` of the domain's rows
+it stands for, a stable unit satisfies ``sigma z >= 0`` (sigma = 1 on the right, -1 on the left).
+For weights ``beta >= 0`` of stable units and ``rho >= 0`` of the domain's rows
 
     aim . z  <=  aim . z + sum_k beta_k sigma_k z_k + sum_r rho_r (b_r - A_r x),
 
@@ -14,7 +14,7 @@ What is left is ``c . x + constant``, whose maximum over the box (or the ball) i
 If the maximum M with aim = 0 is negative, no piece is left.  If it is zero, every term of the sum,
 none of which is negative, vanishes on the whole piece; so none is left either if
 ``c . x + constant`` is not constant (it is then negative inside), or if one of the terms cannot
-vanish: a row of the domain (positive inside), or a decided unit whose affine form is not constant.
+vanish: a row of the domain (positive inside), or a stable unit whose affine form is not constant.
 
 All numbers are integers in units of a power of two, 2^-bits; nothing is rounded but s, upwards.
 """
@@ -82,7 +82,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Weights:
-    """Multipliers of one bound: of decided units, of lower lines, of the domain's rows.
+    """Multipliers of one bound: of stable units, of lower lines, of the domain's rows.
 
     `beta` and `rho` are in units of ``2^-bits``, `alpha` in units of ``2^-SLOPE``.
     """
@@ -231,11 +231,11 @@ class Linear:
         return found
 
     def _sum(self, node: Node, aim: dict[int, int], weights: Weights, bits: int) -> dict[int, fmpz]:
-        """Aim and weights of decided units as coefficients of pre-activations."""
+        """Aim and weights of stable units as coefficients of pre-activations."""
         own = {k: fmpz(v) << bits for k, v in aim.items()}
         for k, beta in weights.beta.items():
             if node.phases[k] == OPEN or self.left[k] == self.right[k]:
-                raise ProofError("a weight belongs to no decided unit")
+                raise ProofError("a weight belongs to no stable unit")
             own[k] = own.get(k, fmpz(0)) + node.phases[k] * (fmpz(beta) << (bits - weights.bits))
         return own
 

@@ -1,9 +1,9 @@
 """Upper bounds of the gradient's norm over a node, from multipliers.
 
-Let v be a direction with ``|v|_alpha <= 1``, u_k the tangent of an open unit's pre-activation, a_k
-in {0, 1} its switch and ``s_k = a_k u_k``, so that ``s_k (u_k - s_k) = 0``.  Decided units are
-eliminated; all tangents are then rows ``u_k = U_k w`` in ``w = (v, s)``, and the outputs' are
-``N w``.  For numbers zeta, lambda let
+Let v be a direction with ``|v|_alpha <= 1``, u_k the tangent of an unstable unit's pre-activation,
+a_k in {0, 1} its switch and ``s_k = a_k u_k``, so that ``s_k (u_k - s_k) = 0``.  Stable units are
+eliminated; all tangents are then rows ``u_k = U_k w`` in ``w = (v, s)``, and the outputs' are ``N
+w``.  For numbers zeta, lambda let
 
     C = diag(zeta, 0) - sum_k lambda_k sym(e_k (U_k - e_k)^T),      so    w^T C w <= tau
 
@@ -14,12 +14,12 @@ or for one input alone (l1).  If the matrix
     [ Y   U^2/tau I  ]        with Y = N (one functional, or all outputs for the Euclidean norm)
 
 is positive definite, then ``|Y w|^2 <= (U^2/tau) w^T C w <= U^2``.  In twice this matrix the block
-of the inputs is diagonal, and so is that of the open units of one layer, as these do not depend on
-each other; the largest such block is eliminated first.
+of the inputs is diagonal, and so is that of the unstable units of one layer, as these do not depend
+on each other; the largest such block is eliminated first.
 
-The same multipliers may prove the bound of one functional on one side of an open unit only.  On its
-left ``s_k = 0``, on its right ``s_k = u_k``; so a multiple of ``e_k``, or of ``U_k - e_k``, may be
-taken from Y.
+The same multipliers may prove the bound of one functional on one side of an unstable unit only.
+On its left ``s_k = 0``, on its right ``s_k = u_k``; so a multiple of ``e_k``, or of ``U_k - e_k``,
+may be taken from Y.
 
 U and N are exact: integers in units of a power of two.  Rows and columns of the matrix are scaled
 by powers of two so that its diagonal is at most one, and rounded; `positive` allows for that.
@@ -52,7 +52,7 @@ class Tangents:
     Attributes
     ----------
     rows, bits : list of list of fmpz, list of int
-        Each open unit's row, in units of ``2^-bits``; it ends before the s of its own layer.
+        Each unstable unit's row, in units of ``2^-bits``; it ends before the s of its own layer.
     outputs, power : list of list of fmpz, int
         The same of the outputs.
     base, count : int
@@ -106,7 +106,7 @@ class Tangents:
         zeta : list of int
             One a direction (linf), or one number (l2, l1).
         lam : list of int
-            One an open unit; zeta and lambda may have any common factor.
+            One an unstable unit; zeta and lambda may have any common factor.
         sides : sequence of (int, int, float), optional
             Prove it wherever one of some units is on one side, and not everywhere: numbers of open
             units (0 is the first open one), LEFT or RIGHT, and the multiple to take from Y.
@@ -158,7 +158,7 @@ class Tangents:
         return rows, power + bits
 
     def at_most(self, bound: float, target: tuple[int | None, int | None]) -> bool | None:
-        """Whether a target is at most `bound` where no unit is open; None if that is not known.
+        """Whether a target is at most `bound` where no unit is unstable; None if that is not known.
 
         The Euclidean norm of several outputs over the cube is taken at the cube's corners, if they
         are few, or at those of its image in the plane; others of its kind need multipliers.

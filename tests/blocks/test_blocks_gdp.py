@@ -210,7 +210,7 @@ def test_the_gdp_formulation_within_a_disjunct(transformation, truth):
 
 
 def test_slices():
-    """Layers without open units have an empty `switch`, so that slices run through."""
+    """Layers without unstable units have an empty `switch`, so that slices run through."""
     m = variables(pyo.ConcreteModel())
     relu(m, m.x)
     assert len(list(m.net.layer[:].switch[:])) == m.net.layer_bounds.unstable

@@ -322,7 +322,7 @@ BAD_CALLS = {
     "ball size text": lambda m: m.ball.build_formulation("3"),
     "ball label": lambda m: m.ball.build_formulation(2, "cross(5)"),
     "lipschitz path": lambda m: m.steep.build_formulation("net.onnx", inputs=m.x),
-    "lipschitz norm": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, input_norm="l2"),
+    "lipschitz norm": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, norm="l2"),
     "lipschitz output": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, output_norm=None),
     "lipschitz encoding": lambda m: m.steep.build_formulation(
         NETWORK, inputs=m.x, encoding="primal"

@@ -215,7 +215,7 @@ def test_directions_along_still_inputs_do_not_count(how, encoding, input_norm):
     m = pyo.ConcreteModel()
     own = still(m, how)
     m.steep = LipschitzBlock()
-    chosen = {"input_norm": input_norm, "output_norm": "l1", "encoding": encoding}
+    chosen = {"norm": input_norm, "output_norm": "l1", "encoding": encoding}
     with pytest.warns(FixedInputWarning, match="'steep': 1 of 3"):
         m.steep.build_formulation(NETWORK, **own, **chosen)
     m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)

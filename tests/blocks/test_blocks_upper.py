@@ -42,7 +42,7 @@ def largest_sampled(network, centre, radius, input_norm, output_norm):
 @pytest.mark.parametrize("radius", [0.0, 0.15, 0.6])
 def test_above_the_truth_wherever_the_box_is(make, input_norm, output_norm, radius):
     network = make(4, (2, 4, 3, 2))
-    m = calm_model(network, radius, input_norm=input_norm, output_norm=output_norm)
+    m = calm_model(network, radius, norm=input_norm, output_norm=output_norm)
     m.goal = pyo.Objective(expr=m.calm.value)
     rng = np.random.default_rng(0)
     for centre in rng.uniform(-1, 1, (4, 2)):
@@ -125,7 +125,7 @@ def test_what_it_refuses():
         with pytest.raises(ProblemError):
             m.calm.build_formulation(network, inputs=m.x, domain=Box(-1, 1, 2), radius=wrong)
     with pytest.raises(NormError):
-        m.calm.build_formulation(network, inputs=m.x, domain=Box(-1, 1, 2), input_norm="l2")
+        m.calm.build_formulation(network, inputs=m.x, domain=Box(-1, 1, 2), norm="l2")
     with pytest.raises(ProblemError):
         m.calm.build_formulation(3, inputs=m.x)
     assert not list(m.calm.component_objects())

@@ -275,7 +275,7 @@ def test_lipschitz_block_at_a_fixed_point_is_the_operator_norm(norm, encoding):
     m.steep.build_formulation(
         network,
         domain=Box(-1, 1, 3),
-        input_norm=norm,
+        norm=norm,
         output_norm="l1",
         encoding=encoding,
     )
@@ -292,7 +292,7 @@ def test_blocks_refuse_what_is_not_linear():
     m.steep, m.size, m.ball = LipschitzBlock(), NormBlock(), DualBallBlock()
     network = random_network(1, (2, 3, 2))
     with pytest.raises(NormError, match="bnb"):
-        m.steep.build_formulation(network, domain=Box(0, 1, 2), input_norm="l2")
+        m.steep.build_formulation(network, domain=Box(0, 1, 2), norm="l2")
     m.g = pyo.Var(range(2), bounds=(0, 1))
     with pytest.raises(NormError, match="not linear"):
         m.size.build_formulation(m.g, "l2")

@@ -41,7 +41,7 @@ def test_json_is_one_object_with_the_promised_keys(cli: Cli, net: Path) -> None:
     assert ran.code == 0
     assert set(ran.json) >= KEYS
     assert ran.json["problem"]["sizes"] == [4, 4, 4, 8, 8, 3]
-    assert ran.json["problem"]["input_norm"] == "linf"
+    assert ran.json["problem"]["norm"] == "linf"
 
 
 def test_unknown_bounds_are_null_in_json(cli: Cli, net: Path) -> None:

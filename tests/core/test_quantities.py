@@ -58,7 +58,7 @@ def test_norms_by_number_are_taken_everywhere() -> None:
     domain = lipyomo.ball([0.0, 0.0], 1.0, 2)
     assert domain.norm == "l2"
     problem = lipyomo.LipschitzProblem(network, domain, 2, "L2")
-    assert (problem.input_norm, problem.output_norm.name) == ("l2", "l2")
+    assert (problem.norm, problem.output_norm.name) == ("l2", "l2")
     plain = lipyomo.LipschitzProblem(network, lipyomo.ball([0.0, 0.0], 1.0, "l2"), "l2", "l2")
     assert lipyomo.solve(problem).upper == lipyomo.solve(plain).upper
     found = lipyomo.lipschitz(network, norm="L2", center=0.0, radius=1.0)

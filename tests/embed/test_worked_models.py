@@ -171,7 +171,7 @@ def test_constant_at_the_decision_boundary(page):
     m.net = ReluNetworkBlock()
     m.net.build_formulation(iris, inputs=m.x)
     m.steep = LipschitzBlock()
-    m.steep.build_formulation(m.net, input_norm="linf", output_norm="cross")
+    m.steep.build_formulation(m.net, norm="linf", output_norm="cross")
     m.tie = pyo.Constraint(expr=m.net.outputs[0] == m.net.outputs[1])
     m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
     at_boundary = page["solve"](m)

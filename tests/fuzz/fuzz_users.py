@@ -229,9 +229,7 @@ def blocks(rng: Rng) -> list[str]:
     wrong = []
     model = pyo.ConcreteModel()
     model.steep = LipschitzBlock()
-    model.steep.build_formulation(
-        network, domain=Box(-1, 1, d), input_norm=norm, output_norm=output
-    )
+    model.steep.build_formulation(network, domain=Box(-1, 1, d), norm=norm, output_norm=output)
     model.goal = pyo.Objective(expr=model.steep.value, sense=pyo.maximize)
     outcome = solve_model(model, "highs")
     if outcome.status.proven:
@@ -243,7 +241,7 @@ def blocks(rng: Rng) -> list[str]:
     radius = float(rng.choice([0.0, 0.2, 1.0]))
     model.calm = UpperLipschitzBlock()
     model.calm.build_formulation(
-        network, inputs=model.x, radius=radius, input_norm=norm, output_norm=output
+        network, inputs=model.x, radius=radius, norm=norm, output_norm=output
     )
     center = np.zeros(d) if radius == 1.0 else np.round(rng.uniform(-0.8, 0.8, d), 3)
     for j in range(d):

@@ -72,7 +72,7 @@ def check_witness(problem: LipschitzProblem, result: Result) -> None:
         slope = np.where(z > 0, layer.right, layer.left)
         jacobian, h = slope[:, None] * (layer.dense_weight @ jacobian), slope * z
     jacobian = (problem.network.head.dense_weight @ jacobian)[:, moving]
-    value = matrix_norm(jacobian, problem.input_norm, problem.output_norm)
+    value = matrix_norm(jacobian, problem.norm, problem.output_norm)
     assert result.lower == pytest.approx(value, rel=1e-9, abs=1e-15)
 
 

@@ -29,7 +29,7 @@ def truth_of(problem: LipschitzProblem) -> float:
     assert problem.directions is not None
     T = dense(problem.directions)
     found = regions(problem.network, problem.domain)
-    norms = problem.input_norm, problem.output_norm
+    norms = problem.norm, problem.output_norm
     return max(matrix_norm(problem.network.jacobian(on) @ T, *norms) for on, _ in found)
 
 

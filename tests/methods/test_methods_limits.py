@@ -45,7 +45,7 @@ def problems() -> list[LipschitzProblem]:
 
 
 def problem_for(name: str, problems: list[LipschitzProblem]) -> LipschitzProblem:
-    if name == "lipopt":  # its programs grow with a power of the number of open units
+    if name == "lipopt":  # its programs grow with a power of the number of unstable units
         return LipschitzProblem(random_network(3, (8, 20, 1)), Box(-1, 1, 8))
     return next(each for each in problems if methods()[name].refusal(each) is None)
 

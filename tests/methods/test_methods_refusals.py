@@ -21,7 +21,7 @@ def cube(*sizes: int, norm: str = "linf", output: str | None = None) -> Lipschit
         ("hr2", cube(2, 3, 1, norm="l1"), {}, "no input norm l1"),
         ("shor", cube(2, 3, 2, output="l2"), {}, "no output norm l2"),
         ("lipopt", cube(2, 4, 4, 1), {"k": 2}, "degree 3"),
-        ("seqlip", cube(2, 20, 1), {"search": "exact"}, "at most 14 open units"),
+        ("seqlip", cube(2, 20, 1), {"search": "exact"}, "at most 14 unstable units"),
         ("lipsdp", cube(2, 3, 1), {"form": "network"}, "neuron, layer"),
         ("lipsdp", cube(2, 3, 1), {"form": "layer", "solver": "newton"}, "no layer form"),
         ("lipsdp", cube(2, 3, 1), {"split": -1}, "split"),

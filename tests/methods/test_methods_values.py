@@ -63,7 +63,7 @@ def test_lipopt3_is_at_least_as_tight_as_published(shared: Path, name: str, plac
     ("form", "value"), [("neuron", 36.482229596), ("layer", 39.8386), ("network", None)]
 )
 def test_lipsdp_random(shared: Path, form: str, value: float | None) -> None:
-    problem = load(shared, "lipsdp_random", False, input_norm="l2", output_norm="l2")
+    problem = load(shared, "lipsdp_random", False, norm="l2", output_norm="l2")
     if value is None:
         from lipyomo.base.errors import MethodError
 
@@ -83,7 +83,7 @@ def test_lipsdp_random(shared: Path, form: str, value: float | None) -> None:
     [("neuron", "newton", 24.36635), ("layer", "scs", 26.25597)],
 )
 def test_lipsdp_mnist(shared: Path, form: str, solver: str, value: float) -> None:
-    problem = load(shared, "lipsdp_mnist", False, input_norm="l2", output_norm="l2")
+    problem = load(shared, "lipsdp_mnist", False, norm="l2", output_norm="l2")
     found = solve(problem, "lipsdp", options={"form": form, "solver": solver}).upper
     assert found == pytest.approx(value, rel=1e-5)
 

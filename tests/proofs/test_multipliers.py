@@ -33,7 +33,7 @@ def stated(rng: np.random.Generator, sizes: list[int], norm: str, output: Any) -
 
 
 def rows_of(statement: Statement, phases: list[int]) -> tuple[list[Row], list[Row]]:
-    """Open units' and outputs' tangents in (v, s), one unit after the other."""
+    """Unstable units' and outputs' tangents in (v, s), one unit after the other."""
     d, count = statement.inputs, phases.count(OPEN)
     below = [[fmpq(int(j == k)) for j in range(d + count)] for k in range(d)]
     rows: list[Row] = []

@@ -545,7 +545,7 @@ def _statement(
         "format": "lipyomo-proof-7",
         "network": [layer_record(layer) for layer in problem.network.layers],
         "domain": domain_record(problem.domain),
-        "input_norm": problem.input_norm,
+        "input_norm": problem.norm,
         "output_norm": output_norm_record(problem),
         "lower": lower,
         "upper": upper,

@@ -101,7 +101,7 @@ CASES: dict[str, Callable[[], LipschitzProblem]] = {
     "all space, linf": lambda: LipschitzProblem(random_network(3, (3, 8, 7, 1)), AllSpace(3)),
     "integers": lambda: LipschitzProblem(integer_network(4, (4, 8, 8, 2)), Box(-1, 1, 4)),
     "frozen inputs": _frozen,
-    "decided units": _decided,
+    "stable units": _decided,
     "features": _features,
 }
 
@@ -116,7 +116,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
 
 NAMES = list(dict.fromkeys([*CASES, *OTHERWISE]))
 
-WITHOUT_PROOF = {"features", "decided units", "deep, scalar", "l2 to l1"}
+WITHOUT_PROOF = {"features", "stable units", "deep, scalar", "l2 to l1"}
 """Their proofs take longer than the rest together."""
 
 

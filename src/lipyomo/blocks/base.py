@@ -156,8 +156,11 @@ class FormulationBlockData(BlockData):
         ProblemError
             If there are more than the version before took.
         """
-        kinds = inspect.signature(self._formulate).parameters.values()
-        order = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD]
+        kinds = inspect.signature(self._formulate).parameters
+        order = [kind.name for kind in kinds.values() if kind.kind is kind.POSITIONAL_OR_KEYWORD]
+        if "input_norm" in options and "norm" in kinds:
+            deprecated("input_norm=", "norm=")
+            options = {("norm" if k == "input_norm" else k): v for k, v in options.items()}
         former = self._FORMER_ORDER
         if self._are_former(arguments, options) or len(arguments) > len(order):
             if len(arguments) > len(former):

@@ -1,4 +1,4 @@
-"""The formulations of undecided units by name."""
+"""The formulations of unstable units by name."""
 
 from __future__ import annotations
 

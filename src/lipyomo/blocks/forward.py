@@ -44,7 +44,7 @@ class NetworkOptions:
     scaling : Scaling, optional
     bounds : str, bounds or pairs of arrays
     formulation : str
-        Of undecided units.
+        Of unstable units.
     """
 
     domain: Domain | None = None

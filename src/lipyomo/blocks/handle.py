@@ -89,7 +89,7 @@ class NetworkBlockData(BlockData):
         radius : float, Var, or one of them an input, optional
             Half the widths of the box.
         **options
-            `input_norm`, `output_norm`, `distance_to_kink`, `wrt`, as of an `UpperLipschitzBlock`.
+            `norm`, `output_norm`, `distance_to_kink`, `wrt`, as of an `UpperLipschitzBlock`.
 
         Returns
         -------
@@ -102,7 +102,7 @@ class NetworkBlockData(BlockData):
             If the network is smooth, or an argument does not fit.
         """
         self._need_two_slopes("limits of a constant are")
-        norms = dict(zip(("input_norm", "output_norm"), self.norms, strict=True))
+        norms = dict(zip(("norm", "output_norm"), self.norms, strict=True))
         name = _free_name(self, "limit")
         block = UpperLipschitzBlock(self.net, radius=radius, **(norms | options))
         self.add_component(name, block)
@@ -130,7 +130,7 @@ class NetworkBlockData(BlockData):
         """The block whose value stays below the constant."""
         if self.component("steep") is None:
             self._need_two_slopes("steepness is")
-            norms = dict(zip(("input_norm", "output_norm"), self.norms, strict=True))
+            norms = dict(zip(("norm", "output_norm"), self.norms, strict=True))
             self.add_component("steep", LipschitzBlock(self.net, **norms))
         return self.steep
 
@@ -202,7 +202,7 @@ def add_network(
     domain: Domain | None = None,
     input_bounds: InputBounds = None,
     scaling: Scaling | Any = None,
-    input_norm: InputNorm = "linf",
+    norm: InputNorm = "linf",
     output_norm: str | OutputNorm = "linf",
     **options: Any,
 ) -> NetworkBlockData:
@@ -216,7 +216,7 @@ def add_network(
         As of a `ReluNetworkBlock`.
     name : str, optional
         Of the block that is added; by default ``net``, or ``net_2`` and so on.
-    input_norm, output_norm : optional
+    norm, output_norm : optional
         Of `lipschitz_at_most` and `steepness`; ``linf`` by default.
     **options
         `bounds`, `formulation`, `groups`, and of smooth networks `segments` and `reduced_space`.
@@ -253,7 +253,7 @@ def add_network(
     block = NetworkBlock()
     model.add_component(chosen, block)
     try:
-        block.norms = (input_norm, output_norm)
+        block.norms = (norm, output_norm)
         block.net = kind()
         block.net.build_formulation(
             given,

@@ -86,7 +86,7 @@ class LipschitzBlockData(FormulationBlockData):
 
     _STATE = ("encoding", "_sources", "_counted")
     _FORMER_ORDER = (
-        *("network", "inputs", "domain", "input_norm", "output_norm", "encoding", "bounds"),
+        *("network", "inputs", "domain", "norm", "output_norm", "encoding", "bounds"),
         *("limits", "input_bounds", "scaling", "formulation", "wrt", "directions"),
     )
     encoding: Encoding
@@ -103,7 +103,7 @@ class LipschitzBlockData(FormulationBlockData):
         bounds: BoundChoice = "ascent",
         scaling: Scaling | Any = None,
         formulation: UnitFormulation = "bigm",
-        input_norm: InputNorm = "linf",
+        norm: InputNorm = "linf",
         output_norm: str | OutputNorm = "linf",
         encoding: Encoding | Literal["auto"] = "auto",
         limits: ChainLimits | None = None,
@@ -118,7 +118,7 @@ class LipschitzBlockData(FormulationBlockData):
             A built block shares its switches.
         inputs, domain, input_bounds, bounds, scaling, formulation
             As in `ReluNetworkBlock`; an error if a block is given, which has its own.
-        input_norm : {'linf', 'l1'}, optional
+        norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm.
         encoding : {'auto', 'adjoint', 'tangent'}, optional
@@ -143,20 +143,20 @@ class LipschitzBlockData(FormulationBlockData):
         FixedInputWarning
             If some inputs cannot move.
         """
-        input_norm = norm_name(input_norm)
-        if input_norm not in ("linf", "l1"):
+        norm = norm_name(norm)
+        if norm not in ("linf", "l1"):
             raise NormError(
-                f"the input norm {input_norm!r} is not linear, so a MIP cannot express it.  "
+                f"the input norm {norm!r} is not linear, so a MIP cannot express it.  "
                 "Remedy: linf or l1, or method bnb"
             )
         one_of(encoding, ("auto", "adjoint", "tangent"), "encoding", ProblemError)
-        norm = output_norm_of(output_norm)
+        measured = output_norm_of(output_norm)
         if limits is not None and not isinstance(limits, ChainLimits):
             raise ProblemError(f"limits={limits!r} are no ChainLimits")
         options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
         base = network_block_of(self, network, inputs, options, values=False)
         net, known = base.network, base.layer_bounds
-        norm.check(net.output_dim)
+        measured.check(net.output_dim)
         self._sources = base.region.sources
         T = parse_directions(net.input_dim, directions)
         if T is None:
@@ -167,16 +167,16 @@ class LipschitzBlockData(FormulationBlockData):
             self._counted = np.ones(net.input_dim, dtype=bool)
             net, counted = net.with_directions(T), np.ones(T.shape[1], dtype=bool)
         if encoding == "auto":
-            encoding = choose_encoding(net, known, input_norm, norm, counted)
+            encoding = choose_encoding(net, known, norm, measured, counted)
         self.encoding = encoding
         if limits is None:
             # The gradient is there in all inputs; a direction along some of them is not.
             way = net if encoding == "adjoint" else along(net, counted)
-            limits = ChainLimits.of(chain_limits(way, known, input_norm, norm, encoding))
+            limits = ChainLimits.of(chain_limits(way, known, norm, measured, encoding))
         limits.check(net.hidden, net.input_dim if encoding == "adjoint" else net.output_dim)
         way = {"network": base, "limits": limits, "directions": T}
         build = self._build_adjoint if encoding == "adjoint" else self._build_tangent
-        build(way, input_norm, norm, counted)
+        build(way, norm, measured, counted)
         self._add_one_sided(self.value, "max", self.value.ub, strict=True)
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +283,7 @@ def choose_encoding(
     The adjoint form pays one binary for each input whose gradient has an open sign (for l1 inputs
     one for each that may hold the largest entry), the tangent form one for each vertex of the
     dual ball.  Their relaxations differ as well: measured with HiGHS, adjoints are quicker while
-    those binaries are no more than the undecided units, tangents beyond.
+    those binaries are no more than the unstable units, tangents beyond.
     """
     counted = np.ones(network.input_dim, dtype=bool) if counted is None else counted
     end = chain_limits(network, known, input_norm, norm, "adjoint")

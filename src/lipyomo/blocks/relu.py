@@ -60,7 +60,7 @@ class ReluNetworkBlockData(ForwardBlockData):
     given variables where these are names, else under the indices of the network's tensors
     (``inputs[c, i, j]`` for an image), and, in ``layer[i]`` for
     the i-th hidden layer, ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope),
-    ``output[k]`` (the last two for undecided units only) and the expression ``activation[k]`` for
+    ``output[k]`` (the last two for unstable units only) and the expression ``activation[k]`` for
     every unit.
 
     Notes
@@ -139,7 +139,7 @@ class ReluNetworkBlockData(ForwardBlockData):
         values : bool, optional
             False leaves out the outputs and what only they need: enough for gradients.
         formulation : {'bigm', 'partition', 'gdp', 'sos1', 'complementarity'}, optional
-            How an undecided unit is written; see `lipyomo.blocks.units`.
+            How an unstable unit is written; see `lipyomo.blocks.units`.
         groups : int, optional
             Groups of a unit's inputs in the formulation ``partition``; at least 1.
 
@@ -233,7 +233,7 @@ class ReluNetworkBlockData(ForwardBlockData):
     # -- what derivative blocks need ---------------------------------------------------------------
 
     def switches(self, i: int) -> dict[int, Any]:
-        """The switch variables of hidden layer i by unit; undecided units only.
+        """The switch variables of hidden layer i by unit; unstable units only.
 
         Raises
         ------

@@ -61,7 +61,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
 
     After `build_formulation` the block holds ``inputs`` and ``outputs`` as a `ReluNetworkBlock`
     does and, in ``layer[i]`` for the i-th hidden layer, ``preactivation[k]``, ``output[k]`` (of
-    smooth and of undecided two-slope units), the expression ``activation[k]`` for every unit, and
+    smooth and of unstable two-slope units), the expression ``activation[k]`` for every unit, and
     either ``curve[k]``, the nonlinear rows ``output[k] == sigma(preactivation[k])``, or the rows of
     bands over segments, with binaries ``segment[k, j]``.
 
@@ -134,7 +134,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             Smooth units become piecewise-linear relaxations with so many segments a unit, for
             mixed-integer linear solvers; nonlinear expressions if left out.
         formulation : {'complementarity', 'bigm', 'partition', 'gdp', 'sos1'}, optional
-            How undecided two-slope units are written; see `lipyomo.blocks.units`.  By default
+            How unstable two-slope units are written; see `lipyomo.blocks.units`.  By default
             ``complementarity`` with nonlinear expressions, ``bigm`` with segments.
         groups : int, optional
             Groups of a unit's inputs in the formulation ``partition``; at least 1.

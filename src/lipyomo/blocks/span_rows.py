@@ -122,7 +122,7 @@ def signs(count: int) -> FloatArray:
 
 
 def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:
-    """The slopes of decided units."""
+    """The slopes of stable units."""
     slopes = layer.slopes(phases != LEFT)
     decided = np.flatnonzero(phases != OPEN)
     return dict(zip(decided.tolist(), slopes[decided].tolist(), strict=True))

@@ -59,12 +59,12 @@ class Span:
         Parameters
         ----------
         slopes : mapping
-            By which decided units multiply; those of slope zero pass nothing.
+            By which stable units multiply; those of slope zero pass nothing.
         low, high : mapping
             Variables that are the ends of what arrives.
         own : mapping
             Variables that are the ends of what a unit passes on, where it has them; of other
-            undecided units only the numbers are known.
+            unstable units only the numbers are known.
         """
         n = self.least.size
         found, constant = Triplets(), np.zeros(2 * n)

@@ -5,7 +5,7 @@ s = a t.  With t in [l1, u1] given a = 1 and in [l0, u0] given a = 0:
 
     l1 a <= s <= u1 a,    t - u0 (1 - a) <= s <= t - l0 (1 - a)       (LipMIP, eq. 73)
 
-Decided units multiply by their slope and need neither variable nor row.
+Stable units multiply by their slope and need neither variable nor row.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def add_switched(
     layer : Layer
     phases : int8 array, shape (n,)
     switches : dict
-        Binary variable of each open unit.
+        Binary variable of each unstable unit.
     arriving : Forms
         n forms t.
     bounds : ArrivingBounds

@@ -1,4 +1,4 @@
-r"""Formulations of undecided units: how ``y = left min(z, 0) + right max(z, 0)`` becomes rows.
+r"""Formulations of unstable units: how ``y = left min(z, 0) + right max(z, 0)`` becomes rows.
 
 - ``bigm``: a switch and four rows a unit (see `lipyomo.blocks.relu`).
 - ``partition``: a switch, and the incoming signals in a few groups with a variable each, between
@@ -31,7 +31,7 @@ WITHOUT_SWITCH = ("sos1", "complementarity")
 
 @dataclass(frozen=True)
 class OpenUnits:
-    """The undecided units of one layer.
+    """The unstable units of one layer.
 
     Attributes
     ----------

@@ -103,7 +103,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
 
     _STATE = ("network",)
     _FORMER_ORDER = (
-        *("network", "inputs", "radius", "domain", "input_norm", "output_norm"),
+        *("network", "inputs", "radius", "domain", "norm", "output_norm"),
         *("scaling", "input_bounds", "distance_to_kink", "wrt"),
     )
 
@@ -120,7 +120,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         domain: Domain | None = None,
         input_bounds: InputBounds = None,
         scaling: Scaling | Any = None,
-        input_norm: InputNorm = "linf",
+        norm: InputNorm = "linf",
         output_norm: Any = "linf",
         distance_to_kink: float = EXACT_TOLERANCE,
         wrt: Iterable[Any] | None = None,
@@ -138,7 +138,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
             that of the inputs along which directions count; the others stay where they are.
         domain, input_bounds, scaling
             Of the centre, as in `ReluNetworkBlock`; an error if a block is given.
-        input_norm : {'linf', 'l1'}, optional
+        norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm with few vertices.
         distance_to_kink : float, optional
@@ -167,10 +167,10 @@ class UpperLipschitzBlockData(FormulationBlockData):
             raise ProblemError(
                 f"distance_to_kink must be a finite number of at least 0, not {margin}"
             )
-        input_norm = norm_name(input_norm)
-        if input_norm not in ("linf", "l1"):
-            raise NormError(f"the input norm {input_norm!r} is not linear.  Remedy: linf or l1")
-        norm = output_norm_of(output_norm)
+        norm = norm_name(norm)
+        if norm not in ("linf", "l1"):
+            raise NormError(f"the input norm {norm!r} is not linear.  Remedy: linf or l1")
+        measured = output_norm_of(output_norm)
         base: Any = None
         if isinstance(network, Network):
             scaling = scaling_of(scaling)
@@ -181,7 +181,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
             net = base.network
             self._rely_on_block(base)
         need_two_slopes(net, "UpperLipschitzBlock")
-        vertices = _few_vertices(norm, net.output_dim)
+        vertices = _few_vertices(measured, net.output_dim)
         self.network = net
         if base is None:
             centre, region, labels = attach_inputs(
@@ -200,7 +200,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         self._add_one_sided(add_value(self, 0.0), "min", 0.0, strict=True)
         declared(self, "chain", pyo.Block, range(len(vertices)))
         tops = [
-            self._backward(self.chain[k], net, vertex, certain, input_norm, counted)
+            self._backward(self.chain[k], net, vertex, certain, norm, counted)
             for k, vertex in enumerate(vertices)
         ]
         self.value.setub(max(tops))

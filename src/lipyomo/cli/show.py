@@ -103,7 +103,7 @@ def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, A
         "units": network.bent_units,
         "domain": problem.domain.describe(),
         "frozen_inputs": int(problem.domain.frozen.sum()),
-        "input_norm": problem.input_norm,
+        "norm": problem.norm,
         "output_norm": problem.output_norm.name,
         "functional": None if problem.functional is None else problem.functional.tolist(),
         "directions": _directions(problem),

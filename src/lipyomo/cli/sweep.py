@@ -193,7 +193,7 @@ class _Balls:
             norm = CrossOutput(predicted if known is None else class_of(known))
         found = self._metric.problem(network, x, radius, self._clip, norm)
         if self._along:
-            found = LipschitzProblem(network, found.domain, found.input_norm, norm, **self._along)
+            found = LipschitzProblem(network, found.domain, found.norm, norm, **self._along)
         return found
 
     def _read_labels(self) -> FloatArray | None:

@@ -104,7 +104,7 @@ def owner_of(problem: LipschitzProblem) -> dict[str, str]:
     return {
         f"network{still}": network_digest(small.network),
         "domain": f"{kind} {array_digest([] if fact is None else fact for fact in facts)}",
-        "input norm": small.input_norm,
+        "input norm": small.norm,
         "output norm": f"{small.output_norm.name} {array_digest(vertices)}",
         "directions": array_digest(along),
     }
@@ -134,9 +134,9 @@ def search(
     -------
     Result
     """
-    from lipyomo.search.spaces.phases.learnt import COUNTERS
     from lipyomo.search.spaces.phases.params import Params
     from lipyomo.search.spaces.phases.pipeline import pipeline_for
+    from lipyomo.search.spaces.phases.statistics import COUNTERS
 
     problem, reduced = run.problem, run.problem.reduced
     if reduced.problem.network.smooth:
@@ -171,7 +171,7 @@ def search(
     run.record(**counters)
     done = close_enough(found.best.value, found.upper) or not run.expired
     ahead = reduced.units.lift(pipeline.look_ahead)
-    return run.result(done, unstable=pipeline.open_units, look_ahead=ahead)
+    return run.result(done, unstable=pipeline.unstable_units, look_ahead=ahead)
 
 
 def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
@@ -220,12 +220,12 @@ def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Checkpoint 
     """Have the engine search; the run hears of all that is found on the way and in the end."""
     from lipyomo.search.start import searched
 
-    def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+    def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
             run.raise_lower(witness_near(run.problem, point))
         run.show(upper, nodes, message)
 
-    found = searched(pipeline, run.settings, run.clock, tell, checkpoint, run.drop_upper)
+    found = searched(pipeline, run.settings, run.clock, on_progress, checkpoint, run.drop_upper)
     if found.best.point is not None:
         run.raise_lower(witness_near(run.problem, found.best.point))
     run.drop_upper(found.upper)

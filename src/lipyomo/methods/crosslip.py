@@ -90,7 +90,7 @@ def run_loop(run: Run) -> Result:
             break
         share = max(run.left / (len(vertices) - position), 1e-2)
         own = {"functional": y, "directions": problem.directions}
-        scalar = LipschitzProblem(problem.network, problem.domain, problem.input_norm, **own)
+        scalar = LipschitzProblem(problem.network, problem.domain, problem.norm, **own)
         chosen = replace(settings, options={}, time_limit=share, started=None, progress=None)
         began = run.seconds
         found.append(run_method(inner, scalar, chosen))

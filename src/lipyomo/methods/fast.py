@@ -68,5 +68,5 @@ def run(run: Run) -> Result:
 
 def _shape(problem: LipschitzProblem, inputs: int, functionals: int) -> Shape:
     """What two problems have in common if multipliers of one are a start for the other."""
-    norms = problem.input_norm, problem.output_norm.name, problem.functional is None
+    norms = problem.norm, problem.output_norm.name, problem.functional is None
     return problem.network.sizes, norms, inputs, functionals

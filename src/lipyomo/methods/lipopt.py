@@ -46,7 +46,7 @@ def gradient_polynomial(
     """``sum_j v_j g_j(y)`` as a multilinear polynomial in variables in [0, 1].
 
     Variables 0 to d - 1 are tau with v = 2 tau - 1, of d directions; the others are the switches of
-    the open units, layer by layer.
+    the unstable units, layer by layer.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     if k < degree:
         raise MethodError(
             f"LipOpt-{k} cannot treat a gradient of degree {degree}.  Remedy: option k={degree} or "
-            "more (one more than the number of hidden layers with open units)"
+            "more (one more than the number of hidden layers with unstable units)"
         )
     constant = terms.get((), 0.0)
     if degree < 2:

@@ -59,9 +59,9 @@ def run(run: Run) -> Result:
     """
     form = choice(run, "norms", ("asked", "paper"))
     small = run.problem.reduced.problem
-    norm: InputNorm = small.input_norm if form == "asked" else "l2"
+    norm: InputNorm = small.norm if form == "asked" else "l2"
     factors = norms_of_layers(small, norm)
-    if form == "paper" and small.input_norm != "l2":
+    if form == "paper" and small.norm != "l2":
         factors.insert(0, rounded_up(float(np.sqrt(small.tangent_network.input_dim)), 1))
     run.record(factors=factors, norms=form)
     run.drop_upper(rounded_up(float(np.prod(factors)), len(factors)))
@@ -84,5 +84,5 @@ def norms_of_layers(small: LipschitzProblem, norm: InputNorm) -> list[float]:
 
 def product_of_norms(small: LipschitzProblem) -> float:
     """A bound of the constant by the norms of the layers, in the norm of the inputs."""
-    factors = norms_of_layers(small, small.input_norm)
+    factors = norms_of_layers(small, small.norm)
     return rounded_up(float(np.prod(factors)), len(factors))

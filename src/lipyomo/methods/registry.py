@@ -101,8 +101,8 @@ class Method:
             return refuses_smooth("it", problem.network)
         if problem.directions is not None and unit_kind(problem) not in self.directions:
             return refuses_directions("it", problem)
-        if problem.input_norm not in self.input_norms:
-            return f"it has no input norm {problem.input_norm}, only {', '.join(self.input_norms)}"
+        if problem.norm not in self.input_norms:
+            return f"it has no input norm {problem.norm}, only {', '.join(self.input_norms)}"
         kind = norm_kind(problem)
         if kind not in self.output_norms:
             return f"it has no output norm {kind}, only {', '.join(self.output_norms)}"

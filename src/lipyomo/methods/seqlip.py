@@ -49,7 +49,7 @@ class _Factor:
     ----------
     left : ndarray, shape (p, n)
     low, high : ndarray, shape (n,)
-        Both slopes of open units; `low` is that of the others.
+        Both slopes of unstable units; `low` is that of the others.
     right : ndarray, shape (n, q)
     is_open : ndarray of bool, shape (n,)
     """
@@ -95,7 +95,7 @@ class _Factor:
         units = np.flatnonzero(self.is_open)
         if units.size > EXACT_UNITS:
             raise MethodError(
-                f"SeqLip enumerates at most {EXACT_UNITS} open units a layer, one layer has "
+                f"SeqLip enumerates at most {EXACT_UNITS} unstable units a layer, one layer has "
                 f"{units.size}.  Remedy: search=greedy"
             )
         best, chunk = 0.0, self.at_once
@@ -210,7 +210,7 @@ def run(run: Run) -> Result:
     round_ball = small.output_norm.dual_ball == "round"
     functionals = None if round_ball else few_vertices(small, "seqlip")
     value = seqlip(network, phases, functionals, search, run.clock)
-    if small.input_norm == "linf":
+    if small.norm == "linf":
         value *= math.sqrt(network.input_dim)
     run.record(search=search, slopes=slopes)
     if search == "exact":

@@ -58,7 +58,7 @@ def norm_seconds(problem: LipschitzProblem) -> float:
         dense_or_small = (
             isinstance(layer.weight, np.ndarray) or min(layer.weight.shape) <= SINGULAR_ORDER
         )
-        if problem.input_norm == "l2" and dense_or_small:
+        if problem.norm == "l2" and dense_or_small:
             found += 10.0 * float(layer.weight.size) * min(layer.weight.shape)
     return seconds_of(found)
 

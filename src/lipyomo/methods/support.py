@@ -176,7 +176,7 @@ def model_fits(run: Run) -> bool:
 def joint_first(cascade: Cascade, clock: Clock) -> None:
     """Take the joint stage if it costs less than semidefinite bounds in closed form do.
 
-    Where there is time for one of them only, these come first: with many open units they are
+    Where there is time for one of them only, these come first: with many unstable units they are
     several times tighter.
     """
     problem, bounds = cascade.problem, cascade.bounds
@@ -238,7 +238,7 @@ def operator_bound(run: Run, bounds: LayerBounds) -> None:
     """
     small = switched(run, bounds)
     tangents = exact_tangents(small.network, small.directions)
-    if tangents is None or not tangents.hidden or small.input_norm == "l1" or run.expired:
+    if tangents is None or not tangents.hidden or small.norm == "l1" or run.expired:
         return
     try:
         targets = semidefinite_targets(small)

@@ -79,7 +79,7 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
         raise DomainError(f"the domain ({small.domain.describe()}) is not a polyhedron")
     if domain is small.domain:
         return small
-    norms = small.input_norm, small.output_norm
+    norms = small.norm, small.output_norm
     return LipschitzProblem(small.network, domain, *norms, directions=small.directions)
 
 
@@ -121,7 +121,7 @@ def _norms(problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | Non
     functionals = DualBall(cell.norm) if cell.vertices is None else Points(cell.vertices)
     phases, relaxation = cell.bounds.phases, derivative_relaxation(cell.bounds.relaxation)
     return gradient_ends(
-        problem.tangent_network, phases, functionals, problem.input_norm, relaxation, stop
+        problem.tangent_network, phases, functionals, problem.norm, relaxation, stop
     ).norm
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from lipyomo.base.arrays import IntArray, Pattern
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import excluded
-from lipyomo.mip.semidefinite import open_units
+from lipyomo.mip.semidefinite import unstable_units
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions import examine
 from lipyomo.primal.regions.witness import attained, witness_near
@@ -83,7 +83,7 @@ def confirm_pattern(
 def _reason(
     network: Network, bounds: LayerBounds, pattern: Pattern, support: IntArray
 ) -> list[tuple[int, int]] | None:
-    """Open units whose decisions in `pattern` alone leave no interior; None if that is unclear.
+    """Unstable units whose decisions in `pattern` alone leave no interior; None if that is unclear.
 
     The signs of the units in `support` contradict each other, as functions that the decisions of
     earlier layers select.  Units that bounds decide need no cut: the pattern follows the bounds.
@@ -94,5 +94,5 @@ def _reason(
     if excluded(network, bounds, pattern):
         return None
     deepest = max((i for i, _ in used), default=0)
-    units = [unit for unit in open_units(bounds.phases) if unit[0] < deepest or unit in used]
+    units = [unit for unit in unstable_units(bounds.phases) if unit[0] < deepest or unit in used]
     return units or None

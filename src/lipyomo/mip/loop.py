@@ -261,7 +261,7 @@ class CellLoop:
             return True
         x = self.run.problem.reduced.reduce_point(witness.x)
         jacobian = self.small.tangent_network.jacobian(self.small.network.pattern(x))
-        found = operator_norm(jacobian, self.small.input_norm, cell.norm)
+        found = operator_norm(jacobian, self.small.norm, cell.norm)
         return found.value >= self.units.inward(witness.value) * (1.0 - 1e-9)
 
     def _within_gap(self, upper: float) -> bool:

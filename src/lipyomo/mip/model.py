@@ -46,7 +46,7 @@ class CellModel:
         model.lipschitz.build_formulation(
             measured,
             domain=domain,
-            input_norm=problem.input_norm,
+            norm=problem.norm,
             output_norm=cell.norm,
             encoding=encoding,
             bounds=cell.bounds,
@@ -136,7 +136,7 @@ def encoding_of(problem: LipschitzProblem, cell: Cell, formulation: Formulation)
     """The encoding that a formulation setting means for a cell."""
     if formulation != "auto":
         return formulation
-    return choose_encoding(problem.tangent_network, cell.bounds, problem.input_norm, cell.norm)
+    return choose_encoding(problem.tangent_network, cell.bounds, problem.norm, cell.norm)
 
 
 def _key(pattern: Pattern) -> bytes:

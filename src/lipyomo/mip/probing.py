@@ -1,6 +1,6 @@
 """Probing: what follows from one unit being on, or off, before a solver sees the model.
 
-Each undecided unit is put on either side in turn.  A side that no point of the cell has, or whose
+Each unstable unit is put on either side in turn.  A side that no point of the cell has, or whose
 bound does not exceed the value attained already, is excluded, and the unit is decided.  Otherwise
 the two sides give bounds of the adjoint that arrives at the unit, one for each position of its
 switch, which are what the switch's rows need (LipMIP, eq. 73).
@@ -20,7 +20,7 @@ from lipyomo.blocks.lipschitz import hull_of_functionals
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.params import ENOUGH_UNITS, SECONDS, SHARE
-from lipyomo.mip.semidefinite import CellBounder, open_units
+from lipyomo.mip.semidefinite import CellBounder, unstable_units
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import (
@@ -64,11 +64,11 @@ def _half(clock: Clock) -> Clock:
 
 
 def _decided(probe: _Probe, clock: Clock, unit: Callable[[int, int], bool]) -> bool:
-    """Probe all undecided units as long as that decides some; True if it did."""
+    """Probe all unstable units as long as that decides some; True if it did."""
     decided, changed = False, True
     while changed:
         changed = False
-        for i, k in open_units(probe.bounds.phases):
+        for i, k in unstable_units(probe.bounds.phases):
             if clock.expired or probe.nothing_left:
                 return decided
             if probe.is_open(i, k):
@@ -78,7 +78,7 @@ def _decided(probe: _Probe, clock: Clock, unit: Callable[[int, int], bool]) -> b
 
 
 def _by_semidefinite_bounds(probe: _Probe, clock: Clock) -> bool:
-    """Probe all undecided units by semidefinite bounds; True if that decided any."""
+    """Probe all unstable units by semidefinite bounds; True if that decided any."""
     bounder = CellBounder.affordable(probe.problem, probe.whole, clock)
     if bounder is None:
         return False
@@ -171,7 +171,7 @@ class _Probe:
 
     def _size(self, found: DerivativeBounds) -> float:
         """Upper bound of the gradient's norm from bounds of its entries."""
-        return float(entry_norms(found.end_lower, found.end_upper, self.problem.input_norm))
+        return float(entry_norms(found.end_lower, found.end_upper, self.problem.norm))
 
     def cell(self) -> Cell:
         """The cell with all that was found."""

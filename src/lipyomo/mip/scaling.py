@@ -76,7 +76,7 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     network = _with_units(problem.network, factors, whole)
     if network is None:
         return Scaled(problem, 1.0), root
-    norms = problem.input_norm, norm
+    norms = problem.norm, norm
     small = LipschitzProblem(network, problem.domain, *norms, directions=problem.directions)
     unit = norm_unit / whole
     moved = LayerBounds(
@@ -144,7 +144,7 @@ def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float
 def smallest_width(problem: LipschitzProblem, cell: Cell) -> float:
     """Smallest range that a model of a cell has to tell from a point.
 
-    That is a width of the domain, or how far an undecided unit gets to either side of its kink.
+    That is a width of the domain, or how far an unstable unit gets to either side of its kink.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Semidefinite bounds of a cell, and of each side of its undecided units.
+"""Semidefinite bounds of a cell, and of each side of its unstable units.
 
 The relaxation of a model sees each product of a switch and a tangent by itself, and its bound can
 be far above the semidefinite one over all of them.  The latter bounds the constant, and decides
@@ -44,7 +44,7 @@ class CellBounder:
 
     def __init__(self, problem: LipschitzProblem, cell: Cell, clock: Clock) -> None:
         self._clock = clock
-        norms, along = (problem.input_norm, cell.norm), problem.directions
+        norms, along = (problem.norm, cell.norm), problem.directions
         part = LipschitzProblem(problem.network, cell.domain, *norms, directions=along)
         self.targets, along = targets_of(part), part.directions
         given = part.network, self.targets.functionals, part.domain
@@ -94,8 +94,8 @@ class CellBounder:
         return min(limit, worst)
 
 
-def open_units(phases: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
-    """Layer and number of each undecided unit."""
+def unstable_units(phases: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
+    """Layer and number of each unstable unit."""
     return [
         (i, k) for i, layer in enumerate(phases) for k in np.flatnonzero(layer == OPEN).tolist()
     ]

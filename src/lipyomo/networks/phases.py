@@ -34,7 +34,7 @@ def flat(phases: Phases) -> npt.NDArray[np.int8]:
 
 
 def decide(phases: Phases, lower: list[FloatArray], upper: list[FloatArray]) -> Phases:
-    """Close the open units whose pre-activation bounds leave one side only.
+    """Close the unstable units whose pre-activation bounds leave one side only.
 
     Parameters
     ----------
@@ -53,5 +53,5 @@ def decide(phases: Phases, lower: list[FloatArray], upper: list[FloatArray]) -> 
 
 
 def count_open(phases: Phases) -> int:
-    """Number of open units."""
+    """Number of unstable units."""
     return sum(int((layer == OPEN).sum()) for layer in phases)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arguments import instance, real_numbers, whole_number
+from lipyomo.base.arguments import deprecated, instance, real_numbers, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, product, read_only
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.exactness import product_is_exact
@@ -80,8 +80,8 @@ class LipschitzProblem:
         f, with d inputs and m outputs.
     domain : Domain
         X, convex, in R^d.
-    input_norm : {'linf', 'l1', 'l2'}, optional
-        alpha.
+    norm : {'linf', 'l1', 'l2'}, optional
+        alpha, the norm of inputs.
     output_norm : str or OutputNorm, optional
         beta: ``l1``, ``l2``, ``linf``, ``cross``, ``cross(i)`` or an `OutputNorm`.  The default is
         the scalar itself for one output, else linf.
@@ -100,6 +100,8 @@ class LipschitzProblem:
         The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move,
         one of infinite weight is free of cost, so that the constant is infinite unless its partial
         derivatives vanish.
+    input_norm : str, optional
+        `norm` by its name of version 0.3; deprecated.
 
     Attributes
     ----------
@@ -129,7 +131,7 @@ class LipschitzProblem:
         self,
         network: Network,
         domain: Domain,
-        input_norm: str = "linf",
+        norm: str = "linf",
         output_norm: str | OutputNorm | None = None,
         functional: npt.ArrayLike | None = None,
         margin: int | None = None,
@@ -137,6 +139,7 @@ class LipschitzProblem:
         directions: npt.ArrayLike | None = None,
         wrt: Selection | None = None,
         weights: npt.ArrayLike | None = None,
+        input_norm: str | None = None,
     ) -> None:
         check_network(network, ProblemError)
         remedy = "give a Box, a ball, a Polytope or AllSpace"
@@ -147,7 +150,10 @@ class LipschitzProblem:
             )
         network = confined(network, domain)
         self.network, self.domain = network, domain
-        self.input_norm: InputNorm = check_input_norm(input_norm)
+        if input_norm is not None:
+            deprecated("input_norm=", "norm=")
+            norm = input_norm
+        self.norm: InputNorm = check_input_norm(norm)
         m, d = network.output_dim, network.input_dim
         self.functional, self.output_norm = _chosen_output(m, output_norm, functional, margin)
         named = by_name(wrt, network.input_names, network.input_parts, "wrt", ProblemError)
@@ -172,6 +178,12 @@ class LipschitzProblem:
             self.directions = without_frozen(self.directions, out)
         by_default = output_norm is None and functional is None and margin is None
         self.notes = self._remarks(by_default, int(out.sum()))
+
+    @property
+    def input_norm(self) -> InputNorm:
+        """`norm` by its name of version 0.3; deprecated."""
+        deprecated("LipschitzProblem.input_norm", "norm")
+        return self.norm
 
     def _named_though_fixed(self, wrt: IntArray | None) -> BoolArray:
         """See `at_fixed`."""
@@ -271,7 +283,7 @@ class LipschitzProblem:
         along = "" if self.directions is None else f", {describe(self.directions, names)}"
         if self.free is not None and self.free.directions is not None:
             along += f", free of cost: {describe(self.free.directions, names)}"
-        return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}{along}"
+        return f"{self.norm} -> {'|.|' if scalar else self.output_norm.name}{along}"
 
     @cached_property
     def tangent_network(self) -> Network:
@@ -294,8 +306,8 @@ class LipschitzProblem:
             return self._along(jacobian, self.directions)
         move = ~self.domain.frozen
         if move.all():
-            return operator_norm(jacobian, self.input_norm, self.output_norm)
-        found = operator_norm(jacobian[:, move], self.input_norm, self.output_norm)
+            return operator_norm(jacobian, self.norm, self.output_norm)
+        found = operator_norm(jacobian[:, move], self.norm, self.output_norm)
         direction = np.zeros(jacobian.shape[1])
         direction[move] = found.direction
         return OperatorNorm(found.value, found.upper, direction, found.functional)
@@ -303,11 +315,11 @@ class LipschitzProblem:
     def _along(self, jacobian: FloatArray, directions: Matrix) -> OperatorNorm:
         """`norm_of` with directions, for the rounding of the product as well."""
         along = np.asarray(product(jacobian, directions))
-        found = operator_norm(along, self.input_norm, self.output_norm)
+        found = operator_norm(along, self.norm, self.output_norm)
         upper = found.upper
         if not product_is_exact(jacobian, directions):
             error = gamma(jacobian.shape[1]) * (np.abs(jacobian) @ abs(directions))
-            lost = norm_of_sizes(np.asarray(error), self.input_norm, self.output_norm)
+            lost = norm_of_sizes(np.asarray(error), self.norm, self.output_norm)
             upper = (upper + lost) * (1.0 + gamma(2))
         direction = np.asarray(directions @ found.direction)
         return OperatorNorm(found.value, upper, direction, found.functional)
@@ -369,7 +381,7 @@ class LipschitzProblem:
         return LipschitzProblem(
             self.network,
             domain,
-            self.input_norm,
+            self.norm,
             self.output_norm if self.functional is None else None,
             self.functional,
             **self._asked._asdict(),
@@ -411,7 +423,7 @@ class _Derived(LipschitzProblem):
         # a smaller network has inputs left that cannot move only where these are differentiated by
         self.at_fixed = origin.at_fixed if domain is origin.domain else domain.frozen
         self.directions, self.free, self._asked = directions, None, _Asked(directions)
-        self.input_norm, self.functional = origin.input_norm, origin.functional
+        self.norm, self.functional = origin.norm, origin.functional
         self.output_norm = origin.output_norm
         if functional is not None:
             self.functional, self.output_norm = functional, functional_norm(functional)

@@ -42,13 +42,13 @@ class Targets:
         Functional of each target, or `ALL` for the Euclidean ball over all rows.
     columns : ndarray of int, shape (T,)
         Input, or direction, of each target, or `ALL`.
-    input_norm : {'l1', 'l2', 'linf'}
+    norm : {'l1', 'l2', 'linf'}
     """
 
     functionals: FloatArray
     rows: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int64]
-    input_norm: InputNorm
+    norm: InputNorm
 
     @classmethod
     def of(
@@ -82,17 +82,17 @@ class Targets:
         if self.columns[0] != ALL:
             return lengths(sizes, axis=1)
         if self.rows[0] != ALL:
-            if self.input_norm == "linf":
+            if self.norm == "linf":
                 return np.asarray(sizes.sum(axis=2))
             return lengths(sizes)
-        if self.input_norm == "linf":
+        if self.norm == "linf":
             return lengths(sizes.sum(axis=2))[:, None]
         return np.asarray(np.linalg.norm(sizes, 2, axis=(1, 2)))[:, None]
 
     def exact(self, gradients: FloatArray) -> FloatArray:
         """The targets (T,) where the gradients (k, d) are constant; bounds for the hard pair."""
         if self.rows[0] == ALL and self.columns[0] == ALL:
-            return np.array([operator_norm(gradients, self.input_norm, L2Output()).upper])
+            return np.array([operator_norm(gradients, self.norm, L2Output()).upper])
         return np.asarray(self.interval(np.abs(gradients)[None])[0])
 
 
@@ -110,10 +110,10 @@ def targets_of(problem: LipschitzProblem) -> Targets:
         raise MethodError(
             f"the dual ball of {problem.output_norm.name} over {m} outputs has too many vertices"
         )
-    rows, columns = 1 if vertices is None else len(vertices), d if problem.input_norm == "l1" else 1
+    rows, columns = 1 if vertices is None else len(vertices), d if problem.norm == "l1" else 1
     if rows * columns > MAX_TARGETS:
         raise MethodError(
             f"{rows} dual vertices times {columns} inputs are too many for branch and bound.  "
             "Remedy: another output norm, or a scalar functional"
         )
-    return Targets.of(vertices, m, d, problem.input_norm)
+    return Targets.of(vertices, m, d, problem.norm)

@@ -31,7 +31,7 @@ def bounded(recording: Recording, case: Case) -> Case:
     steps: list[Step] = []
     kept = []
     for index, target in enumerate(ours.targets.tolist()):
-        own = ours.evidence.get(target)
+        own = ours.certificates.get(target)
         if own is not None and ours.target_bounds[index] <= most:
             bound, step = _proved(recording, target, own.multipliers, case.known_form)
             if bound <= most:
@@ -61,7 +61,7 @@ def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | No
     ours, form, upper = case.ours, case.known_form, recording.upper
     steps: list[Step] = []
     for target in ours.targets.tolist():
-        own = ours.evidence.get(target)
+        own = ours.certificates.get(target)
         if own is None:
             return None
         kernel = recording.search.bounder.kernel(form, target)
@@ -122,7 +122,7 @@ def _rounded(
     )
     head = multipliers.size - count
     whole = targets.columns[target] == ALL
-    first = head - 1 if targets.input_norm == "l2" or not whole else head - form.inputs
+    first = head - 1 if targets.norm == "l2" or not whole else head - form.inputs
     own = multipliers[first:]
     _, exponent = np.frexp(own.max())
     numbers = np.maximum(np.rint(np.ldexp(own, bits - exponent)), 1.0)

@@ -120,15 +120,15 @@ def _ascend(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> 
     found = list(cases)
     stack = Stack.of([case.ours for case in cases])
     width, before = stack.upper - stack.lower, _sides(stack)
-    kept = [case.ours.warmth for case in cases]
+    kept = [case.ours.warm_start for case in cases]
     seen = [recording.points.seen(case.ours.points) for case in cases]
     with np.errstate(invalid="ignore"):  # units without a kink have no bounds
-        warmth = tighten(ascent, context.system, stack, kept, seen, is_proof=True)
+        warm_start = tighten(ascent, context.system, stack, kept, seen, is_proof=True)
     better, nodes, keys, values = _sides(stack), [], [], []
-    for b, (case, own) in enumerate(zip(cases, warmth, strict=True)):
+    for b, (case, own) in enumerate(zip(cases, warm_start, strict=True)):
         if own is None or own is kept[b]:
             continue
-        found[b] = replace(case, ours=case.ours.but(warmth=own))
+        found[b] = replace(case, ours=case.ours.but(warm_start=own))
         unit = own.keys // 2
         matters = context.system.layer_of[unit] < context.system.depth - 1
         gain = np.where(matters, before[b, own.keys] - better[b, own.keys], 0.0)
@@ -204,7 +204,7 @@ def _weights(
 ) -> list[Written]:
     """Multipliers of dual ascent (R, columns) as they are written; `rounded` follows them.
 
-    `still` tells the open units of each row, `steeper` those whose line the checker takes with
+    `still` tells the unstable units of each row, `steeper` those whose line the checker takes with
     their right slope.
     """
     system, params = recording.search.system, recording.params

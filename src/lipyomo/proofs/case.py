@@ -80,7 +80,7 @@ class Case:
 
     @property
     def still(self) -> int:
-        """Number of open units."""
+        """Number of unstable units."""
         return self.node.phases.count(checked.OPEN)
 
     @property

@@ -78,7 +78,7 @@ class Recording:
         small = LipschitzProblem(
             found.network,
             domain,
-            problem.input_norm,
+            problem.norm,
             problem.output_norm,
             directions=None if along is None else along[own],
         )

@@ -1,4 +1,4 @@
-"""Closing cases without open units: their Jacobian is known, up to its region being empty."""
+"""Closing cases without unstable units: their Jacobian is known, up to its region being empty."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
-from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import MOST_VERTICES
 
 
-def finished(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Learnt]:
-    """A case without open units, closed.
+def finished(recording: Recording, case: Case, statistics: Statistics) -> tuple[Case, Statistics]:
+    """A case without unstable units, closed.
 
     Raises
     ------
@@ -35,18 +35,18 @@ def finished(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Le
         if zeta is not None:
             steps.append(["close", [number], zeta, []])
             continue
-        case, learnt = refuted(recording, case, learnt)
+        case, statistics = refuted(recording, case, statistics)
         if case.is_open:
             raise ProofError("the upper end could not be proved: " + _why(recording, *pair))
-        return case, learnt
-    return case.end(*steps, ["end"]), learnt
+        return case, statistics
+    return case.end(*steps, ["end"]), statistics
 
 
 def _direct(recording: Recording, form: NodeForm, column: int | None) -> list[list[int]]:
     """Multipliers for the Euclidean norm of a fixed Jacobian, to be tried in turn."""
     bits = 2 * recording.params.multiplier_bits
     equal = [1 << bits]
-    if column is not None or recording.search.targets.input_norm == "l2":
+    if column is not None or recording.search.targets.norm == "l2":
         return [equal]
     sums = np.abs(form.jacobian.T @ form.jacobian).sum(axis=1)
     scaled = np.ldexp(sums / max(sums.max(), 1e-300), bits)
@@ -55,7 +55,7 @@ def _direct(recording: Recording, form: NodeForm, column: int | None) -> list[li
 
 def _why(recording: Recording, vertex: int | None, column: int | None) -> str:
     """Why a full pattern is neither closed nor refuted."""
-    if vertex is None and column is None and recording.search.targets.input_norm == "linf":
+    if vertex is None and column is None and recording.search.targets.norm == "linf":
         return (
             "the Euclidean norm of more than two outputs over a cube is known by the cube's "
             f"corners, of which at most {MOST_VERTICES} are listed; take another norm"

@@ -26,9 +26,9 @@ from lipyomo.proofs.full import finished
 from lipyomo.proofs.layers import layer_steps
 from lipyomo.proofs.refute import refuted
 from lipyomo.proofs.split import parted
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.score import score
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 class Unfinished(ProofError):
@@ -69,10 +69,12 @@ class Recorder:
 
     def __init__(self, recording: Recording, look_ahead: FloatArray | None = None) -> None:
         self._recording = recording
-        self._learnt = learnt = Learnt.nothing(recording.search.system.count)
+        self._statistics = statistics = Statistics.nothing(recording.search.system.count)
         if look_ahead is not None:
             looks = recording.params.looks
-            self._learnt = replace(learnt, ahead=looks * look_ahead, looks=learnt.looks + looks)
+            self._statistics = replace(
+                statistics, ahead=looks * look_ahead, looks=statistics.looks + looks
+            )
         self._sides: dict[Parting, list[Node]] = {}  # of which one is settled
         self.cases = 0
         self.undivided: tuple[float, list[Step]] | None = None
@@ -118,7 +120,7 @@ class Recorder:
         recording, found = self._recording, list(cases)
         left: dict[int, tuple[Case, ...]] = {}
         for k, case in enumerate(cases):  # what it inherits may close it before it is tightened
-            if case.ours.evidence and recording.search.ascent is not None:
+            if case.ours.certificates and recording.search.ascent is not None:
                 found[k] = self._bound(case)
         going = [k for k, case in enumerate(found) if case.is_open]
         while going:
@@ -143,7 +145,7 @@ class Recorder:
         recording = self._recording
         case = replace(case, form=recording.search.system.form(case.ours.phases))
         if not case.known_form.units.size:
-            case, self._learnt = finished(recording, case, self._learnt)
+            case, self._statistics = finished(recording, case, self._statistics)
             return case
         if case.is_root:
             self.undivided = layer_steps(recording, case)
@@ -156,10 +158,10 @@ class Recorder:
 
     def _part(self, case: Case) -> tuple[Case, tuple[Case, ...]]:
         """Refute a case, or else part it."""
-        case, self._learnt = refuted(self._recording, case, self._learnt)
+        case, self._statistics = refuted(self._recording, case, self._statistics)
         if not case.is_open:
             return case, ()
-        case, parts, self._learnt = parted(self._recording, case, self._learnt)
+        case, parts, self._statistics = parted(self._recording, case, self._statistics)
         return case, parts
 
     def _learn(self, case: Case, is_left: bool) -> None:
@@ -173,4 +175,4 @@ class Recorder:
             self._sides[parting] = own
             return
         value = score(self._recording.search, parting.ours, [*other, *own], self._recording.upper)
-        self._learnt = self._learnt.learn(parting.unit, parting.features, value)
+        self._statistics = self._statistics.learn(parting.unit, parting.features, value)

@@ -25,33 +25,33 @@ from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
 from lipyomo.search.spaces.phases.empty import asks_program
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check import linear as checked
 
 Suggestion = tuple[list[Any], list[Any], list[Any]]
 """Pairs of beta, alpha and rho."""
 
 
-def refuted(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Learnt]:
+def refuted(recording: Recording, case: Case, statistics: Statistics) -> tuple[Case, Statistics]:
     """A case of which no point is known: closed by weights that contradict it, if some are found.
 
     Otherwise it may come to know a point.
     """
     points, form = recording.points, case.known_form
     if case.ours.points.size:
-        return case, learnt
-    asks, learnt = asks_program(recording.search, learnt)
+        return case, statistics
+    asks, statistics = asks_program(recording.search, statistics)
     if form.units.size and not asks:
-        return case, learnt
+        return case, statistics
     weights, found = _refute(recording, case.node, form, case.ours)
     if found is not None:
         (near,) = points.visit(found.point[None], np.array([found.margin]))
         kinked = np.flatnonzero(recording.search.system.kinked)
         inside = points.within(near, case.ours.phases, kinked)
         case = replace(case, ours=case.ours.but(points=inside))
-    learnt = learnt.counting(programs=1, empty_by_program=int(weights is not None))
-    return case if weights is None else case.end(["empty", weights]), learnt
+    statistics = statistics.counting(programs=1, empty_by_program=int(weights is not None))
+    return case if weights is None else case.end(["empty", weights]), statistics
 
 
 def _refute(
@@ -75,7 +75,7 @@ def _refute(
         if found is not None:
             return found, None
     if form.units.size and optimum is None:
-        # what is rounded does not cancel: forms of decided units may contradict themselves
+        # what is rounded does not cancel: forms of stable units may contradict themselves
         found = _exactly(recording, _of_decided(recording, form, ours), node, ours)
         if found is not None:
             return found, None
@@ -95,7 +95,7 @@ def _exactly(
 
 
 def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion | None:
-    """Weights of those decided units whose forms depend on no open ones."""
+    """Weights of those stable units whose forms depend on no open ones."""
     rows, d = recording.region.rows(form, ours), form.variables
     own = np.flatnonzero(~rows.rows[: rows.counts[0], d:-2].any(axis=1))
     if not own.size:
@@ -115,12 +115,12 @@ def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion 
 
 
 def _cancelling(recording: Recording, units: list[int], ours: Node) -> dict[int, int] | None:
-    """Weights of decided units whose forms cancel exactly, up to the box's finite sides.
+    """Weights of stable units whose forms cancel exactly, up to the box's finite sides.
 
     Parameters
     ----------
     units : list of int
-        Those with a weight in floating point; no open unit has a part in their forms.
+        Those with a weight in floating point; no unstable unit has a part in their forms.
     ours : Node
     """
     form, d = ExactForm(recording.search.system, ours.phases), ours.low.size
@@ -145,7 +145,7 @@ def _suggested(
     rows = recording.region.rows(form, ours)
     d, (count, inner, _) = form.variables, rows.counts
     most = rows.most.copy()
-    most[d:] = np.inf  # the checker knows open units by their chords
+    most[d:] = np.inf  # the checker knows unstable units by their chords
     rows = replace(rows, most=most)
     units, size = rows.owners[:count], rows.size
     if not count:

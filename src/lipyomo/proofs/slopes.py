@@ -47,7 +47,7 @@ def slope_steps(
     anywhere = LipschitzProblem(
         Network([*hidden, Layer(head.weight, np.zeros(head.units))]),
         Box(np.array(box.lower), np.array(box.upper)),
-        problem.input_norm,
+        problem.norm,
         problem.output_norm,
         directions=problem.directions,
     )

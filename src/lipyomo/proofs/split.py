@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from lipyomo.proofs.case import OURS, Case, Parting
 from lipyomo.proofs.context import Recording
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.score import candidates
 from lipyomo.search.spaces.phases.split import halves, wants_box
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 _THEIRS = {ours: theirs for theirs, ours in OURS.items()}
 
 
 def parted(
-    recording: Recording, case: Case, learnt: Learnt
-) -> tuple[Case, tuple[Case, Case], Learnt]:
+    recording: Recording, case: Case, statistics: Statistics
+) -> tuple[Case, tuple[Case, Case], Statistics]:
     """A case with the step that parts it, and the two that it leaves."""
     context, ours = recording.search, case.ours
     # bounds are stated with room, so that ever smaller boxes need not decide anything
     cuts = wants_box(context, ours) and case.still != case.before
     boxes = halves(context, ours) if cuts else []
     if boxes:
-        return *_cut(recording, case, boxes), learnt
-    return _split(recording, case, learnt)
+        return *_cut(recording, case, boxes), statistics
+    return _split(recording, case, statistics)
 
 
 def _split(
-    recording: Recording, case: Case, learnt: Learnt
-) -> tuple[Case, tuple[Case, Case], Learnt]:
-    weights, upper = learnt.weights(), recording.upper
-    units, features, learnt = candidates(
-        recording.search, case.ours, case.known_form, case.worst, learnt, weights, upper
+    recording: Recording, case: Case, statistics: Statistics
+) -> tuple[Case, tuple[Case, Case], Statistics]:
+    weights, upper = statistics.weights(), recording.upper
+    units, features, statistics = candidates(
+        recording.search, case.ours, case.known_form, case.worst, statistics, weights, upper
     )
     unit = int(units[0])
     parting = Parting(case.ours, unit, features[0])
@@ -42,7 +42,7 @@ def _split(
         return Case(node, ours, parting=parting).at(recording, node)
 
     left, right = case.ours.sides(unit)
-    return case.claim(["split", unit]), (side(left), side(right)), learnt
+    return case.claim(["split", unit]), (side(left), side(right)), statistics
 
 
 def _cut(recording: Recording, case: Case, halved: list[Node]) -> tuple[Case, tuple[Case, Case]]:

@@ -115,7 +115,7 @@ def statement_of(
         "format": SMOOTH_FORMAT if smooth else FORMAT if along is None else DIRECTED_FORMAT,
         "network": [layer_record(layer) for layer in problem.network.layers],
         "domain": domain_record(problem.domain),
-        "input_norm": problem.input_norm,
+        "input_norm": problem.norm,
         **({} if along is None else {"directions": directions_record(along)}),
         "output_norm": output_norm_record(problem),
         "lower": lower,

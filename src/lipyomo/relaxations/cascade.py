@@ -170,7 +170,7 @@ class Cascade:
             problem.tangent_network,
             self.bounds.phases,
             DualBall(norm) if self._whole else Points(self.targets.functionals[rows]),
-            problem.input_norm,
+            problem.norm,
             "interval" if stage == "entries" else "linear",
             self._clock.steps(),
         )
@@ -181,7 +181,7 @@ class Cascade:
         problem = self.problem
         outputs = Points(np.eye(problem.network.output_dim))
         ends = gradient_ends(
-            problem.tangent_network, self.bounds.phases, outputs, problem.input_norm, "interval"
+            problem.tangent_network, self.bounds.phases, outputs, problem.norm, "interval"
         )
         sizes = np.abs(self.targets.functionals[rows]) * (1.0 + gamma(outputs.batch + 2))
         return sizes @ ends.norm, sizes @ ends.entries
@@ -194,7 +194,7 @@ class Cascade:
             problem.tangent_network,
             self.bounds.phases,
             functionals,
-            problem.input_norm,
+            problem.norm,
             stop=self._clock.steps(),
         )
         if self._whole:
@@ -227,9 +227,9 @@ def cascade_targets(problem: LipschitzProblem) -> Targets:
             return targets_of(problem)
         except MethodError:
             rows = np.arange(len(vertices))
-            return Targets(vertices, rows, np.full(rows.size, ALL), problem.input_norm)
+            return Targets(vertices, rows, np.full(rows.size, ALL), problem.norm)
     whole = np.array([ALL])
     eye = np.eye(problem.network.output_dim)
-    if vertices is None and problem.input_norm == "l1" and not problem.output_norm.is_linear:
+    if vertices is None and problem.norm == "l1" and not problem.output_norm.is_linear:
         return targets_of(problem)
-    return Targets(eye, whole, whole, problem.input_norm)
+    return Targets(eye, whole, whole, problem.norm)

@@ -9,7 +9,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import Workers
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import Checkpoint
-from lipyomo.search.engine.engine import Engine, Found, News
+from lipyomo.search.engine.engine import Engine, Found, OnProgress
 from lipyomo.search.engine.protocol import N, Pipeline, T
 
 
@@ -17,7 +17,7 @@ def searched(
     pipeline: Pipeline[N, T],
     settings: Settings,
     clock: Clock,
-    news: News | None = None,
+    on_progress: OnProgress | None = None,
     checkpoint: Checkpoint | None = None,
     report: Callable[[float], object] | None = None,
 ) -> Found[N]:
@@ -26,11 +26,11 @@ def searched(
     Parameters
     ----------
     pipeline : Pipeline
-        Knows in the end what was learnt on the way.
+        Knows in the end the statistics on the way.
     settings : Settings
         Uses workers, executor and dask.
     clock : Clock
-    news : callable, optional
+    on_progress : callable, optional
         Hears of better points and bounds.
     checkpoint : Checkpoint, optional
         Where to keep the state, and from where to go on.
@@ -42,7 +42,7 @@ def searched(
         clock,
         workers=_asked_for(settings),
         checkpoint=checkpoint,
-        news=news,
+        on_progress=on_progress,
         report=report,
     )
     return engine.run()

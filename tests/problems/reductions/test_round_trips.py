@@ -128,7 +128,7 @@ def test_reductions_compose(problem: LipschitzProblem, seed: int) -> None:
 @pytest.mark.parametrize("way", ["presolve", "thin"])
 @pytest.mark.parametrize("seed", range(4))
 def test_under_phases_of_the_domain(seed: int, way: str) -> None:
-    """Points and patterns of the open units; the others are on the sides that are known."""
+    """Points and patterns of the unstable units; the others are on the sides that are known."""
     rng = np.random.default_rng(seed)
     network = mixed_network(seed, (6, 120, 100, 3))
     center = rng.standard_normal(6)

@@ -48,7 +48,7 @@ def test_values_stay(seed: int, norms: tuple[str, dict[str, object]], sparse: bo
 
 
 def test_nothing_decided() -> None:
-    """The problem itself, if all units are open."""
+    """The problem itself, if all units are unstable."""
     problem = LipschitzProblem(random_network(0, (3, 5, 2)), Box(-9.0, 9.0, 3))
     phases = preactivation_bounds(problem.network, problem.domain).phases
     assert count_open(phases) == problem.network.kinked_units

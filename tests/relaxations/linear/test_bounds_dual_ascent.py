@@ -45,7 +45,7 @@ class Setting:
         return self.ascent.relax(s.phases, s.lower, s.upper, s.low, s.high)
 
     def rows(self) -> Rows:
-        """Both sides of every open unit of every node."""
+        """Both sides of every unstable unit of every node."""
         node, unit = np.nonzero(self.stack.phases == OPEN)
         signs = np.repeat([1.0, -1.0], node.size)
         return Rows(np.tile(node, 2), np.tile(unit, 2), signs)

@@ -1,4 +1,4 @@
-"""Semidefinite bounds are above every switching of the open units, and nearly tight."""
+"""Semidefinite bounds are above every switching of the unstable units, and nearly tight."""
 
 from __future__ import annotations
 

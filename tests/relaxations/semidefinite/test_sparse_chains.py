@@ -121,7 +121,7 @@ def test_all_patterns_of_a_small_network() -> None:
 
 
 def test_linear_networks_have_their_norm() -> None:
-    """Where no unit is open, it is the norm of a product but for the proof's room."""
+    """Where no unit is unstable, it is the norm of a product but for the proof's room."""
     network = convolutions(3, 8, (2, 3, 3))
     phases = tuple(np.full(layer.units, RIGHT, dtype=np.int8) for layer in network.hidden)
     jacobian = network.jacobian(tuple(phase == RIGHT for phase in phases))

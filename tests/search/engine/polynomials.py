@@ -17,11 +17,11 @@ from lipyomo.search.engine.protocol import (
     NODES,
     Arrays,
     Incumbent,
+    OnRootProgress,
     Outcome,
     Pulse,
     Recipe,
     Root,
-    Tell,
 )
 
 SLACK = 1e-9
@@ -61,7 +61,7 @@ class Part:
     high: FloatArray
     bound: float
     proved_bound: float = math.inf
-    warmth: FloatArray | None = field(default=None, compare=False)
+    warm_start: FloatArray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,10 @@ class PolynomialSearch:
         self.batches: list[int] = []
         self.settled: list[float] = []
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Part]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Part]:
         low, high = np.array(self._question.low), np.array(self._question.high)
-        part = Part(low, high, self._polynomial.bound(low, high), warmth=np.zeros(64))
-        tell(upper=part.bound + SLACK)
+        part = Part(low, high, self._polynomial.bound(low, high), warm_start=np.zeros(64))
+        on_progress(upper=part.bound + SLACK)
         return Root(Outcome((part,)), effort=1.0)
 
     def recipe(self) -> Recipe[Part, Task]:
@@ -141,7 +141,7 @@ class PolynomialSearch:
                 low, high = part.low.copy(), part.high.copy()
                 (high if side == 0 else low)[axis] = middle[axis]
                 bound = min(self._polynomial.bound(low, high), part.bound)
-                child = Part(low, high, bound, warmth=np.zeros(64))
+                child = Part(low, high, bound, warm_start=np.zeros(64))
                 if bound + SLACK <= self.cutoff(best.value):
                     closed = max(closed, bound + SLACK)
                     fathomed.append((child, bound + SLACK))
@@ -152,7 +152,7 @@ class PolynomialSearch:
             closed=closed,
             fathomed=tuple(fathomed) if self._question.record else (),
             best=best if best.value > task.best else None,
-            learnt=splits - task.splits,
+            statistics=splits - task.splits,
             counters={
                 NODES: len(task.parts),
                 "values": len(task.parts),
@@ -161,12 +161,12 @@ class PolynomialSearch:
         )
 
     def adopt(self, outcome: Outcome[Part]) -> Outcome[Part]:
-        if outcome.learnt is not None:
-            self._splits = self._splits + outcome.learnt
+        if outcome.statistics is not None:
+            self._splits = self._splits + outcome.statistics
         self._challenge(outcome.best)
         return outcome
 
-    def settle(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
+    def prove(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
         known = [_proved(node, self._question.short) for node in nodes]
         self.settled += [node.bound for node in known]
         closed = [node for node in known if node.bound <= cutoff]
@@ -190,10 +190,10 @@ class PolynomialSearch:
         return 1.0
 
     def nbytes(self, node: Part) -> tuple[int, int]:
-        return 16 * node.low.size, 0 if node.warmth is None else node.warmth.nbytes
+        return 16 * node.low.size, 0 if node.warm_start is None else node.warm_start.nbytes
 
     def cool(self, node: Part) -> Part:
-        return replace(node, warmth=None)
+        return replace(node, warm_start=None)
 
     def encode(self, nodes: Sequence[Part]) -> Arrays:
         best = self._best

@@ -108,7 +108,7 @@ def test_who_has_heard_enough_ends_the_search() -> None:
             heard.append(POLYNOMIAL(point))
 
     clock = Clock(should_stop=lambda: heard[-1] >= 2.0)
-    found = Engine(QUESTION.pipeline(), clock, news=hear).run()
+    found = Engine(QUESTION.pipeline(), clock, on_progress=hear).run()
     assert not found.complete
     assert found.best.value == heard[-1] >= 2.0
     assert found.upper >= truth()
@@ -155,7 +155,7 @@ def test_a_stopped_search_proves_all_that_is_left() -> None:
     asked, said = iter(range(10**9)), [""]
     home = replace(QUESTION, short=1.0).pipeline()
     clock = Clock(should_stop=lambda: next(asked) >= 50)
-    found = Engine(home, clock, news=lambda *news: said.append(news[-1])).run()
+    found = Engine(home, clock, on_progress=lambda *on_progress: said.append(on_progress[-1])).run()
     assert not found.complete
     assert len(home.settled) == int(said[-1].split()[0]) > 10
     assert found.upper == max(home.settled)
@@ -177,12 +177,12 @@ def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> 
     assert sorted(node.bound for node in queue.nodes) == sorted(bounds)
 
     warm: Queue[Part] = Queue(home.nbytes, home.cool, Params(queue_share=1 << 60, least_queue=9))
-    assert root.warmth is not None
+    assert root.warm_start is not None
     warm.push([replace(root, bound=float(bound)) for bound in range(9)])
-    assert all(node.warmth is not None for node in warm.nodes)
+    assert all(node.warm_start is not None for node in warm.nodes)
     taken = warm.take(2, -1.0)
     warm.enter(taken, taken)
-    assert [node.warmth is None for node in warm.nodes] == [False] * 5 + [True] * 4
+    assert [node.warm_start is None for node in warm.nodes] == [False] * 5 + [True] * 4
 
 
 def test_the_queue_takes_its_share_of_memory() -> None:
@@ -224,7 +224,10 @@ def test_news_close_in_on_the_answer() -> None:
     heard: list[tuple[FloatArray | None, float, int, str]] = []
     whole: list[float] = []
     found = Engine(
-        QUESTION.pipeline(), Clock(), news=lambda *news: heard.append(news), report=whole.append
+        QUESTION.pipeline(),
+        Clock(),
+        on_progress=lambda *on_progress: heard.append(on_progress),
+        report=whole.append,
     ).run()
     values = [POLYNOMIAL(point) for point, _, _, _ in heard if point is not None]
     uppers = [upper for _, upper, _, _ in heard]

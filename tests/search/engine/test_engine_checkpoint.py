@@ -78,7 +78,7 @@ def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
         Clock(),
         workers=workers,
         checkpoint=checkpoint,
-        news=keep,
+        on_progress=keep,
         params=params,
     ).run()
     assert len(kept) > 10
@@ -128,7 +128,9 @@ def test_an_early_checkpoint_does_not_replace_the_state_of_a_search(tmp_path: Pa
     others: list[Thread] = []
 
     def known() -> Known:
-        if current_thread() is not main_thread():  # it is slow to tell, and the search is faster
+        if (
+            current_thread() is not main_thread()
+        ):  # it is slow to on_progress, and the search is faster
             others.append(current_thread())
             asked.set()
             saved.wait(0.5)

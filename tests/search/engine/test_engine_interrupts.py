@@ -115,7 +115,7 @@ def _interrupt(*_: object) -> None:
 def test_a_search_of_which_only_proofs_are_left_says_what_they_prove() -> None:
     """Ctrl-C comes when all nodes are below the cutoff, and none was settled yet."""
     easy = replace(SMALL, start=1e6)
-    found = Engine(easy.pipeline(), Clock(), news=_interrupt).run()
+    found = Engine(easy.pipeline(), Clock(), on_progress=_interrupt).run()
     assert not found.complete
     assert TRUTH <= found.upper <= QUARTIC.bound(*map(np.array, (SMALL.low, SMALL.high))) + 1e-6
 
@@ -146,7 +146,11 @@ def test_an_interrupted_search_is_saved_as_it_stands(tmp_path: Path) -> None:
     params = replace(NARROW, checkpoint_seconds=1e9)  # but for the first batch's
     owner = {"problem": "polynomial"}
     engine = Engine(
-        SMALL.pipeline(), Clock(), checkpoint=Checkpoint(path, owner), news=hear, params=params
+        SMALL.pipeline(),
+        Clock(),
+        checkpoint=Checkpoint(path, owner),
+        on_progress=hear,
+        params=params,
     )
     found = engine.run()
     assert not found.complete
@@ -174,14 +178,14 @@ ROOM = Path(queue.__file__).parent
 
 
 class Twice:
-    """Ctrl-C at some piece of news, and again so many lines of the engine's room later."""
+    """Ctrl-C at some piece of on_progress, and again so many lines of the engine's room later."""
 
-    def __init__(self, news: int, lines: int) -> None:
-        self._news, self._lines, self.raised = news, lines, 0
+    def __init__(self, on_progress: int, lines: int) -> None:
+        self._on_progress, self._lines, self.raised = on_progress, lines, 0
 
     def hear(self, *_: object) -> None:
-        self._news -= 1
-        if self._news != 0:
+        self._on_progress -= 1
+        if self._on_progress != 0:
             return
         self.raised = 1
         sys.settrace(self._trace)
@@ -202,14 +206,16 @@ class Twice:
 
 
 @pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])
-@pytest.mark.parametrize("news", [2, 5, 9])
-def test_the_second_one_may_come_at_any_line_after_the_first(news: int, workers: bool) -> None:
+@pytest.mark.parametrize("on_progress", [2, 5, 9])
+def test_the_second_one_may_come_at_any_line_after_the_first(
+    on_progress: int, workers: bool
+) -> None:
     before, twice = sys.gettrace(), 0
     for lines in range(0, 120, 2):
-        interrupts = Twice(news, lines)
+        interrupts = Twice(on_progress, lines)
         team = Workers[Any, Any](2, executor=InlineExecutor()) if workers else None
         engine = Engine(
-            SMALL.pipeline(), Clock(), workers=team, news=interrupts.hear, params=NARROW
+            SMALL.pipeline(), Clock(), workers=team, on_progress=interrupts.hear, params=NARROW
         )
         try:
             found = engine.run()

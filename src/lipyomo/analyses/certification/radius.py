@@ -153,7 +153,7 @@ def _searched(
         pipeline = Pipeline(Distance(question, start))
     else:
         pipeline = NearestPipeline(question, start)
-    found: Found[Any] = Engine(pipeline, part, news=hear).run()
+    found: Found[Any] = Engine(pipeline, part, on_progress=hear).run()
     if part.interrupted and not (enough() or found.starved):
         raise KeyboardInterrupt
     return found

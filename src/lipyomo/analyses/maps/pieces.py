@@ -56,7 +56,7 @@ class Pieces:
     @property
     def able(self) -> bool:
         """Whether the norm of a pattern can be computed: for linf to l2, over all signs."""
-        hard = self.targets.rows[0] == ALL and self.targets.input_norm == "linf"
+        hard = self.targets.rows[0] == ALL and self.targets.norm == "linf"
         return not hard or self.problem.tangent_network.input_dim <= self.params.inputs
 
     @cached_property
@@ -66,7 +66,7 @@ class Pieces:
 
     @cached_property
     def most_open(self) -> int:
-        """Open units up to which all patterns of a box are looked at; their norms are kept."""
+        """Unstable units up to which all patterns of a box are looked at; their norms are kept."""
         rows = len(self.targets.functionals)
         work = rows * sum(layer.weight.size for layer in self.network.layers)
         share = max(self.params.pattern_work // max(work, 1), 1)
@@ -207,7 +207,7 @@ class Pieces:
         targets = self.targets
         if targets.rows[0] != ALL or targets.columns[0] != ALL:
             return np.asarray(targets.interval(np.abs(jacobians)).max(axis=1))
-        if targets.input_norm == "l2":
+        if targets.norm == "l2":
             return np.asarray(np.linalg.norm(jacobians, 2, axis=(1, 2)))
         signs = L1Output().vertices(jacobians.shape[2])
         assert signs is not None  # they are few: the problem is `able`
@@ -216,7 +216,7 @@ class Pieces:
     def relaxed(self, phases: PhaseBatch) -> FloatArray:
         """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
         if self.targets.rows[0] != ALL:
-            network, norm = self.problem.tangent_network, self.problem.input_norm
+            network, norm = self.problem.tangent_network, self.problem.norm
             rows = self.targets.functionals
             each = (gradient_norms(network, phases, row, norm) for row in rows)
             return np.asarray(np.maximum.reduce(list(each)))

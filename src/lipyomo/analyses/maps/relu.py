@@ -1,10 +1,10 @@
 """Cells of piecewise-linear networks: all at once, halved where too much is open.
 
-A box whose units are all decided has one Jacobian: it is exact at once.  With few open units, the
-norms of all their patterns bound it from above; a pattern counts from below once a point inside the
-box is known at which every open unit's pre-activation is proved nonzero, and not at all once it is
-proved empty.  Boxes with more open units are halved.  What is left after that (kinks that meet in
-one point, or touch a face) is for the search.
+A box whose units are all stable has one Jacobian: it is exact at once.  With few unstable units,
+the norms of all their patterns bound it from above; a pattern counts from below once a point inside
+the box is known at which every unstable unit's pre-activation is proved nonzero, and not at all
+once it is proved empty.  Boxes with more unstable units are halved.  What is left after that
+(kinks that meet in one point, or touch a face) is for the search.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _joined(parts: Sequence[Parts]) -> Parts:
 
 
 def _sampled(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
-    """Boxes with many open units: relaxed bounds, and values at some points."""
+    """Boxes with many unstable units: relaxed bounds, and values at some points."""
     bounds = np.minimum(parts.bounds, pieces.relaxed(parts.phases))
     parts = _still(cells, parts._replace(bounds=bounds))
     points, z, strict = _points(pieces, parts)
@@ -176,7 +176,7 @@ def _sampled(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
 def _points(pieces: Pieces, parts: Parts) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Points (P, S, d) inside the boxes, pre-activations (P, S, N), and whether they count.
 
-    A point counts if it is inside, and no open unit can be at its kink.
+    A point counts if it is inside, and no unstable unit can be at its kink.
     """
     shares = _shares(pieces.params.samples, parts.low.shape[1])
     points = parts.low[:, None] + shares * (parts.high - parts.low)[:, None]
@@ -198,7 +198,7 @@ def _shares(count: int, d: int) -> FloatArray:
 
 
 def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray) -> Parts:
-    """Boxes with k open units (P, k): all patterns of these."""
+    """Boxes with k unstable units (P, k): all patterns of these."""
     k, on = units.shape[1], parts.phases == RIGHT
     values, errors = pieces.all_norms(on, units)
     above, below = values + errors, values - errors

@@ -108,7 +108,7 @@ def attained(context: Context, points: FloatArray) -> FloatArray:
     sizes = targets.interval(np.abs(middle)).max(axis=1)
     values = sizes
     if euclidean and targets.columns[0] == ALL:
-        y, v = steepest(middle, targets.input_norm)
+        y, v = steepest(middle, targets.norm)
         values = np.abs(np.einsum("nk,nkd,nd->n", y, middle, v))
     # the norm of what is enclosed is at most that of its radius away; functionals are off by little
     off = targets.interval(jacobian.radius).max(axis=1) + 8.0 * gamma(sum(middle.shape[1:])) * sizes

@@ -112,7 +112,7 @@ class SmoothAscent:
         -------
         ndarray, shape (B, d)
         """
-        norm = self._problem.input_norm
+        norm = self._problem.norm
         x, y = points.copy(), functionals.T.astype(self._kind)
         v: Digits | None = None
         box = inner_box(self._problem.domain)
@@ -186,7 +186,7 @@ class SmoothAscent:
             weight, along = self._layers[i].weight, self._along[i]
             uphill = np.asarray(weight.T @ (adjoint * tangents[i] * steep[i] + hard[i] * uphill))
             adjoint = np.asarray(along.T @ (adjoint * soft[i]))
-        return y, maximiser(adjoint, self._problem.input_norm, axis=0), uphill.T
+        return y, maximiser(adjoint, self._problem.norm, axis=0), uphill.T
 
 
 def _precision(

@@ -110,15 +110,15 @@ def _norms(
         if not moving.all():
             g = g[:, :, moving]
         if rows is not None:
-            values[part] = vector_norm(g, DUAL[problem.input_norm]).max(axis=1)
-        elif problem.input_norm == "l1":
+            values[part] = vector_norm(g, DUAL[problem.norm]).max(axis=1)
+        elif problem.norm == "l1":
             values[part] = problem.output_norm.value(np.swapaxes(g, 1, 2)).max(axis=1)
-        elif problem.input_norm == "l2" and problem.output_norm.dual_ball == "round":
+        elif problem.norm == "l2" and problem.output_norm.dual_ball == "round":
             values[part] = np.linalg.norm(g, 2, axis=(1, 2))
         else:
-            sizes = vector_norm(g, DUAL[problem.input_norm])
+            sizes = vector_norm(g, DUAL[problem.norm])
             y = np.eye(g.shape[1])[sizes.argmax(axis=1)]
-            values[part] = alternating(g, y, problem.input_norm, problem.output_norm)[0]
+            values[part] = alternating(g, y, problem.norm, problem.output_norm)[0]
     return values
 
 

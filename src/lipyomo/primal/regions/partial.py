@@ -1,10 +1,10 @@
 """Does the region of a node have interior?  One small linear program answers, with a point.
 
-In the variables x (inputs), y (open units that later units need) and a margin t,
+In the variables x (inputs), y (unstable units that later units need) and a margin t,
 
     maximise t - 10 e
-    sigma_k (G_k x + S_k y + g_k) / n_k >= t          for decided units k, sigma_k = +-1
-    y_j >= z_j,  0 <= y_j <= u_j,  y_j <= u_j (z_j - l_j) / (u_j - l_j) + e      for open units j
+    sigma_k (G_k x + S_k y + g_k) / n_k >= t          for stable units k, sigma_k = +-1
+    y_j >= z_j,  0 <= y_j <= u_j,  y_j <= u_j (z_j - l_j) / (u_j - l_j) + e    for unstable units j
     low + t r <= x <= high - t r,   A x + t |A| <= b
 
 with n_k the size of the row, e measured by the range of y_j, and all variables in shares of their
@@ -57,15 +57,15 @@ class NodeRows:
     owners : ndarray of int, shape (r,)
         The unit of each row.
     counts : (int, int, int)
-        Rows of decided units, of open units from below, and their chords.
+        Rows of stable units, of unstable units from below, and their chords.
     size : ndarray
-        By which the rows of decided units were divided.
+        By which the rows of stable units were divided.
     low, high : ndarray
         Pre-activation bounds that the chords span.
     least, most, units : ndarray, shape (d + F,)
         Bounds of (x, y), and their ranges (one where these are infinite).
     hopeless : ndarray of int
-        Decided units that cannot be on their side, as bounds show.
+        Stable units that cannot be on their side, as bounds show.
     """
 
     rows: FloatArray
@@ -82,7 +82,7 @@ class NodeRows:
 
 
 class _Sides(NamedTuple):
-    """Rows of decided units; what is in it is named as in `NodeRows`."""
+    """Rows of stable units; what is in it is named as in `NodeRows`."""
 
     rows: FloatArray
     right: FloatArray
@@ -92,7 +92,7 @@ class _Sides(NamedTuple):
 
 
 class _Triangles(NamedTuple):
-    """Rows of open units; what is in it is named as in `NodeRows`."""
+    """Rows of unstable units; what is in it is named as in `NodeRows`."""
 
     rows: FloatArray
     right: FloatArray
@@ -204,7 +204,7 @@ class RegionProgram:
         )
 
     def _sides(self, form: NodeForm, part: Part, reach: FloatArray, units: FloatArray) -> _Sides:
-        """The rows of decided units whose bounds leave both sides; (x, y) are at most `reach`."""
+        """The rows of stable units whose bounds leave both sides; (x, y) are at most `reach`."""
         phases, width = part.phases, units.size
         right = phases == RIGHT
         leaves = np.where(right, part.lower <= 0, (phases == LEFT) & (part.upper >= 0))
@@ -226,7 +226,7 @@ class RegionProgram:
         return _Sides(signs, -factor * maps[:, width], owners, size, hopeless)
 
     def _triangles(self, form: NodeForm, part: Part, units: FloatArray) -> _Triangles:
-        """The rows of open units that later ones need: from below, then their chords."""
+        """The rows of unstable units that later ones need: from below, then their chords."""
         system, d, width = self._system, form.variables, units.size
         last = system.starts[-2] if system.depth else 0
         inner = int(np.searchsorted(form.units, last))

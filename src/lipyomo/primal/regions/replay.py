@@ -50,7 +50,7 @@ def attained_square(problem: LipschitzProblem, pattern: Pattern, functional: Flo
     A Euclidean functional is scaled to length one.
     """
     gradient = directed_gradients(problem, pattern, functional)[0]
-    square = exact_square(gradient, problem.input_norm)
+    square = exact_square(gradient, problem.norm)
     if problem.output_norm.dual_ball != "round":
         return square
     length = sum((exact(y) ** 2 for y in functional.tolist()), fmpq(0))

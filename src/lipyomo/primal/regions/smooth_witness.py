@@ -50,7 +50,7 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
             return None
         slopes, pattern = at
         gradient = _gradient(problem, slopes, found.functional)
-        value = _size(gradient, problem.input_norm)
+        value = _size(gradient, problem.norm)
         if problem.output_norm.dual_ball == "round":
             value = value / _size([arb(y) for y in found.functional.tolist()], "l2")
         excess = problem.output_norm.excess

@@ -151,7 +151,7 @@ def _norm_from_below(
     else:
         terms += network.input_dim
         rows = np.stack([rows[0] @ problem.directions, rows[1] @ abs(problem.directions)])
-    value, reach = vector_norm(rows, DUAL[problem.input_norm])
+    value, reach = vector_norm(rows, DUAL[problem.norm])
     return float(value - gamma(terms + sizes.size) * reach)
 
 

@@ -82,8 +82,8 @@ def coefficient_sizes(network: Network) -> FloatArray:
 def preactivation_errors(network: Network, domain: Domain, roughness: float = 0.0) -> FloatArray:
     """Rounding errors of pre-activations and of their linear bounds, shape (N,).
 
-    They hold for values at a point, for the affine maps of a node in its inputs and open units, and
-    for bounds by back-substitution (whose lines have slopes between the unit's two, and offsets
+    They hold for values at a point, for the affine maps of a node in its inputs and unstable units,
+    and for bounds by back-substitution (whose lines have slopes between the unit's two, and offsets
     of at most twice the steeper slope times the pre-activation).  Infinite on unbounded domains.
     The weights themselves may be off by `roughness` times those of `network`.
     """

@@ -25,10 +25,10 @@ class ExactForm:
     """
 
     def __init__(self, system: UnitSystem, phases: FlatPhases) -> None:
-        open_units = np.flatnonzero(phases == OPEN)
+        unstable_units = np.flatnonzero(phases == OPEN)
         self._system, self._phases = system, phases
-        self._width = system.inputs + open_units.size
-        self._columns = {int(unit): system.inputs + j for j, unit in enumerate(open_units)}
+        self._width = system.inputs + unstable_units.size
+        self._columns = {int(unit): system.inputs + j for j, unit in enumerate(unstable_units)}
 
     @cached_property
     def _layers(self) -> list[ExactSignal]:
@@ -50,13 +50,13 @@ class ExactForm:
         return [*(-a for a in coefs), constant] if on else [*coefs, -constant]
 
     def above_row(self, unit: int) -> list[fmpq]:
-        """``z - y <= 0`` for an open unit."""
+        """``z - y <= 0`` for an unstable unit."""
         coefs, constant = self._unit(unit)
         coefs[self._columns[unit]] -= 1
         return [*coefs, -constant]
 
     def chord_row(self, unit: int, low: float, high: float) -> list[fmpq]:
-        """``(high - low) y - high z <= -high low`` for an open unit with ``low <= z <= high``."""
+        """``(high - low) y - high z <= -high low`` for unstable units in ``low <= z <= high``."""
         coefs, constant = self._unit(unit)
         least, most = exact(low), exact(high)
         row = [-most * a for a in coefs]

@@ -7,7 +7,7 @@ and one of them may be the constant one.  Two steps carry it on,
     through a layer:   Z = W H          (the bias goes to the column of the constant),
     past its units:    H = diag(slope) Z + change,
 
-where a decided unit has its slope and no change, and an open one ``y_k = max(z_k, 0)`` passes on
+where a stable unit has its slope and no change, and an open one ``y_k = max(z_k, 0)`` passes on
 ``left z_k + (right - left) y_k``: slope left, and a change in the column of y_k.  Tangents obey the
 same maps without the constant, with ``s_k = (switch of k) * u_k`` in place of y_k.
 
@@ -60,7 +60,7 @@ class UnitMap:
 
     @classmethod
     def of(cls, layer: Layer, phases: npt.NDArray[np.int8], first: int = 0) -> UnitMap:
-        """Under `phases` (n,); the open units have the columns ``first, first + 1, ...``."""
+        """Under `phases` (n,); the unstable units have the columns ``first, first + 1, ...``."""
         layer.check_two_slope()
         units = np.flatnonzero(phases == OPEN)
         slope = np.where(phases == RIGHT, layer.right, layer.left)
@@ -82,7 +82,7 @@ class UnitMap:
 def unit_maps_of(
     layers: Sequence[Layer], phases: Sequence[npt.NDArray[np.int8]], first: int
 ) -> list[UnitMap]:
-    """What each layer passes on; the open units of all layers have columns from `first` on."""
+    """What each layer passes on; the unstable units of all layers have columns from `first` on."""
     found = []
     for layer, phase in zip(layers, phases, strict=True):
         found.append(UnitMap.of(layer, phase, first))
@@ -177,7 +177,7 @@ class FloatSignal:
         moving: BoolArray | None = None,
         fixed: FloatArray | None = None,
     ) -> Self:
-        """Signal of the inputs, with `own` columns for open units and one for the constant.
+        """Signal of the inputs, with `own` columns for unstable units and one for the constant.
 
         Parameters
         ----------

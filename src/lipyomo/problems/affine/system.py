@@ -1,7 +1,7 @@
 """The hidden units of a network in one numbering, and its form under a partial pattern.
 
-Write ``y_k = max(z_k, 0)`` for an open unit k; it passes on ``left z_k + (right - left) y_k``.
-Decided units are eliminated, so with F open units
+Write ``y_k = max(z_k, 0)`` for an unstable unit k; it passes on ``left z_k + (right - left) y_k``.
+Stable units are eliminated, so with F unstable units
 
     z_k = G_k x + S_k y + g_k         for every unit k, decided or open,
     outputs = G x + S y + g,
@@ -170,7 +170,7 @@ class UnitSystem:
         return tuple(phases[span] for span in self._spans)
 
     def unit_maps(self, phases: FlatPhases, first: int | None = None) -> list[UnitMap]:
-        """What each layer passes on under `phases`; open units have columns after the inputs'.
+        """What each layer passes on under `phases`; unstable units have columns after the inputs'.
 
         These begin at `first`, if it is given.
         """
@@ -178,9 +178,9 @@ class UnitSystem:
         return unit_maps_of(self.network.hidden, self.split(phases), first)
 
     def form(self, phases: FlatPhases) -> NodeForm:
-        """What is left once the decided units of `phases` are multiplied through."""
-        open_units = np.flatnonzero(phases == OPEN)
-        start = FloatSignal.inputs(self.inputs, open_units.size)
+        """What is left once the stable units of `phases` are multiplied through."""
+        unstable_units = np.flatnonzero(phases == OPEN)
+        start = FloatSignal.inputs(self.inputs, unstable_units.size)
         maps = np.empty((self.count, start.width))
         unit_maps = self.unit_maps(phases)
         last = start
@@ -191,7 +191,7 @@ class UnitSystem:
         if self.depth:
             objective = np.asarray(self.head @ last.past(unit_maps[-1]).matrix)[:, :-1]
             objective = along(objective, self.directions)
-        return NodeForm(open_units, self.inputs, maps, objective, self.directions)
+        return NodeForm(unstable_units, self.inputs, maps, objective, self.directions)
 
 
 def along(rows: FloatArray, directions: Matrix | None) -> FloatArray:
@@ -212,7 +212,7 @@ class NodeForm:
     Attributes
     ----------
     units : ndarray of int, shape (F,)
-        The open units.
+        The unstable units.
     variables : int
         d: the inputs that pre-activations depend on.
     maps : ndarray, shape (N, d + F + 1)
@@ -236,10 +236,10 @@ class NodeForm:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Tangents of the open units, shape (F, d' + F)."""
+        """Tangents of the unstable units, shape (F, d' + F)."""
         return along(self.maps[self.units, :-1], self.directions)
 
     @property
     def jacobian(self) -> FloatArray:
-        """Gradients of the functionals if no unit is open, shape (k, d')."""
+        """Gradients of the functionals if no unit is unstable, shape (k, d')."""
         return self.objective[:, : self.inputs]

@@ -1,13 +1,13 @@
 """A network with the units that a domain decides multiplied through: small, and known up to a bit.
 
-On the domain of some phases the decided units are affine, so that with ``y_k = max(z_k, 0)`` of the
-open units
+On the domain of some phases the stable units are affine, so that with ``y_k = max(z_k, 0)`` of the
+unstable units
 
     z_k = G_k x + sum_{j < k} S_kj y_j + g_k,        y . f = G x + sum_j S_j y_j + g.
 
-That is a chain again: the layers that hold open units, and one identity unit for each later open
-unit and each functional, which carries what is known of its sum so far.  A convolutional network of
-thousands of units with a few hundred open ones becomes a network of a few hundred.
+That is a chain again: the layers that hold unstable units, and one identity unit for each later
+open unit and each functional, which carries what is known of its sum so far.  A convolutional
+network of thousands of units with a few hundred open ones becomes a network of a few hundred.
 
 The coefficients are rounded.  Beside the network stands one of magnitudes (sums of absolute terms),
 and each weight is off by at most `roughness` times its magnitude.
@@ -111,12 +111,12 @@ def presolve(
     terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
     eye = np.eye(len(functionals))
     system = UnitSystem(small, eye, domain, sizes, gamma(2 * terms), directions)
-    way = Reduction.to(small, open_units(network, phases, widths))
+    way = Reduction.to(small, unstable_units(network, phases, widths))
     return Presolved(**vars(way), system=system, functionals=eye, phases=system.root_phases())
 
 
-def open_units(network: Network, phases: Phases, widths: Sequence[int]) -> Counterparts:
-    """The open units of a network, which are the first ones of the layers that are left.
+def unstable_units(network: Network, phases: Phases, widths: Sequence[int]) -> Counterparts:
+    """The unstable units of a network, which are the first ones of the layers that are left.
 
     Parameters
     ----------
@@ -154,10 +154,10 @@ def widths_under(network: Network, functionals: int, phases: Phases) -> list[int
 def multiplied_through(
     network: Network, functionals: FloatArray, phases: Phases, magnitudes: bool = False
 ) -> Network:
-    """The chain of the open units, of which there are some, or that of its magnitudes.
+    """The chain of the unstable units, of which there are some, or that of its magnitudes.
 
-    Only the rows (G, S, g) of the open units, then of the functionals, are formed, from each layer
-    backwards.
+    Only the rows (G, S, g) of the unstable units, then of the functionals, are formed, from each
+    layer backwards.
     """
     d, layers = network.input_dim, network.layers
     unit_maps = unit_maps_of(network.hidden, phases, d)
@@ -202,7 +202,7 @@ def _row_maps(
 
 
 def _chain(maps: FloatArray, d: int, counts: list[int], name: str) -> Network:
-    """The chain of layers of open units, given the rows (G, S, g) of all and of the outputs."""
+    """The chain of layers of unstable units, given the rows (G, S, g) of all and of the outputs."""
     layers: list[Layer] = []
     starts = np.cumsum([0, *counts]).tolist()
     for i, (start, count) in enumerate(zip(starts, [*counts, 0], strict=True)):

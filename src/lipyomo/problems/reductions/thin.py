@@ -18,7 +18,7 @@ from lipyomo.base.numerics.pace import dense_entries
 from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
-from lipyomo.problems.reductions.presolve import multiplied_through, open_units, widths_under
+from lipyomo.problems.reductions.presolve import multiplied_through, unstable_units, widths_under
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.reductions.units import Counterparts
 
@@ -28,7 +28,7 @@ THINNED = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Thinned(Reduction):
-    """The open units that phases leave of a network, but for rounding.
+    """The unstable units that phases leave of a network, but for rounding.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Thinned(Reduction):
 
 
 def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thinned:
-    """The same on a domain, but for rounding, with the open units of `phases` as only kinks.
+    """The same on a domain, but for rounding, with the unstable units of `phases` as only kinks.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thi
         work = sum(dense_entries(layer.weight) for layer in found.network.layers)
         if entries <= min(THINNED * work, BATCH // 8):
             small = multiplied_through(network, rows, phases)
-            found = Reduction.to(small, open_units(network, phases, widths))
+            found = Reduction.to(small, unstable_units(network, phases, widths))
             functional = None if functional is None else np.ones(1)
     return Thinned(**vars(found), functional=functional)
 
 
 def _without_decided(network: Network, phases: Phases) -> Reduction:
-    """Without the decided units that pass nothing on, and without the kinks of the others."""
+    """Without the stable units that pass nothing on, and without the kinks of the others."""
     layers, before = [], np.ones(network.input_dim, dtype=bool)
     kept = [np.zeros(0, dtype=bool)]
     for layer, phase in zip(network.hidden, phases, strict=True):

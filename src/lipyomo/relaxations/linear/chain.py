@@ -5,7 +5,7 @@ and adjoints (backwards from functionals).  All of them are maps
 
     t_1 = M_1 a,    t_{i+1} = M_{i+1} s_i + b_{i+1},    s_i = slope t_i where a unit is decided,
 
-with s_i between two lines of t_i where it is not.  Decided units are multiplied through, so that
+with s_i between two lines of t_i where it is not.  Stable units are multiplied through, so that
 what is left is a strictly triangular system in the open ones ("members"), whose size does not
 depend on the widths of the layers; matrices that are sparse stay so while that pays.  Replacing
 members by their lines from the last to the first is CROWN (Zhang et al., 2018).
@@ -123,7 +123,7 @@ class Chain:
     members : ndarray of int
         Which units of the last row have lines.
     slope : ndarray, shape (n,)
-        Of its decided units, zero at members.
+        Of its stable units, zero at members.
     size : ndarray, shape (B, n)
         At least the absolute values that it passes on.
     """
@@ -175,7 +175,7 @@ class Chain:
         Parameters
         ----------
         slope : ndarray, shape (n,)
-            Of the decided units; what stands at members is ignored.
+            Of the stable units; what stands at members is ignored.
         members : ndarray of int, shape (F,)
             Units that get lines.
         lines : Lines, shapes (2, B, F)

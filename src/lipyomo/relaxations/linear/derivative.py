@@ -6,7 +6,7 @@ tangent is the derivative of its pre-activations z_i in a direction v:
     t_L = W_{L+1}^T y,   t_{i-1} = W_i^T (D_i t_i),   gradient = t_0     (seed paper LipMIP, eq. 13)
     u_1 = W_1 v,         u_{i+1} = W_{i+1} (D_i u_i)
 
-D_i holds the slopes of the units.  An open unit turns t into left t or right t; decided units
+D_i holds the slopes of the units.  An unstable unit turns t into left t or right t; stable units
 stay linear, so that the linear relaxation multiplies the exact matrices through them.
 """
 

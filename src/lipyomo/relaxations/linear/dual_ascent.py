@@ -4,15 +4,15 @@ Back-substitution (CROWN; Zhang et al., 2018) bounds ``+-z_r`` of a unit r by re
 before it with a line, down to the inputs.  Here every *decided* unit of any layer, later ones too,
 and every row of the domain takes part with a multiplier, as in beta-CROWN (Wang et al., 2021), and
 the free slopes are optimised as in alpha-CROWN (Xu et al., 2021): the optimum is that of the linear
-program over the whole node, in which open units are triangles.
+program over the whole node, in which unstable units are triangles.
 
 The bound.  Let ``z_i = W_i h_{i-1} + b_i``, ``h_i = sigma(z_i)``, ``h_0 = x``, and let unit k have
 slopes a_k (left) and b_k (right).  On a node, with ``l_k <= z_k <= u_k``,
 
-- an open unit with ``b_k >= a_k`` obeys ``alpha z_k <= h_k <= c_k z_k + o_k`` for any alpha between
-  its slopes; c_k is the slope of its chord and ``o_k = max((a_k - c_k) l_k, (b_k - c_k) u_k)``;
-  with ``b_k < a_k`` both inequalities turn round, and o_k is the minimum;
-- a decided unit has ``h_k = c_k z_k``, c_k its slope, and ``s_k z_k >= 0``, s_k = 1 right, -1 left;
+- an unstable unit with ``b_k >= a_k`` obeys ``alpha z_k <= h_k <= c_k z_k + o_k`` for any alpha
+  between its slopes; c_k is the slope of its chord and ``o_k = max((a_k - c_k) l_k, (b_k - c_k)
+  u_k)``; with ``b_k < a_k`` both inequalities turn round, and o_k is the minimum;
+- a stable unit has ``h_k = c_k z_k``, c_k its slope, and ``s_k z_k >= 0``, s_k = 1 right, -1 left;
 - the domain has rows ``A x <= b``, a box, perhaps a ball.
 
 For functionals going down from the last layer, ``lambda_L = 0`` and ``kappa = 0``, let
@@ -126,7 +126,7 @@ class DualAscent:
         left, right = self._left, self._right
         slope = np.where(phases == RIGHT, right, left)
         still = phases == OPEN
-        triangle = Triangle.of(  # ranges of decided units have no end where nothing is known
+        triangle = Triangle.of(  # ranges of stable units have no end where nothing is known
             np.where(still, lower, 0.0),
             np.where(still, upper, 0.0),
             np.where(still, left, slope),

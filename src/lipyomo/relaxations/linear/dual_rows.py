@@ -46,11 +46,11 @@ class NodeTriangles:
     Attributes
     ----------
     chord, offset : ndarray, shape (B, N)
-        c and o; the slope and zero for decided units.
+        c and o; the slope and zero for stable units.
     bend : ndarray, shape (B, N)
         +1 for open convex units, -1 for open concave ones, 0 for decided ones.
     sign : ndarray, shape (B, N)
-        s of decided units that may help to bound others, else 0.
+        s of stable units that may help to bound others, else 0.
     size : ndarray, shape (B, N)
         Width of the pre-activations' ranges.
     low, high : ndarray, shape (B, d)

@@ -73,7 +73,8 @@ def gradient_ends(
     ----------
     network : Network
     phases : Phases
-        Partial pattern, or one a functional, shapes (B, n_i); open units may be on either slope.
+        Partial pattern, or one a functional, shapes (B, n_i); unstable units may be on either
+        slope.
     functionals : Ball
         Of functionals of the outputs; `Points` for one a chain.
     input_norm : {'l1', 'l2', 'linf'}

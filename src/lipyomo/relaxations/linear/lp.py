@@ -1,7 +1,7 @@
 """Optimisation-based bound tightening over the triangle program.
 
 Each open pre-activation is minimised and maximised by a linear program whose variables are the
-inputs and the outputs of the open units before it; decided units are substituted, so that no
+inputs and the outputs of the unstable units before it; stable units are substituted, so that no
 equations are needed.  The LP bounds are recomputed from row duals (`LinearProgram`), and every
 row is loosened by the rounding error of its own coefficients.
 """
@@ -34,7 +34,7 @@ class TriangleProgram:
     Attributes
     ----------
     lower, upper : ndarray, shape (w,)
-        Bounds of the variables: inputs, then outputs of open units.
+        Bounds of the variables: inputs, then outputs of unstable units.
     blocks : tuple of (sparse array, ndarray)
         Rows ``A w <= b``; blocks may be narrower than w.
     signal : RangedSignal
@@ -129,7 +129,7 @@ class TriangleProgram:
     def _triangles(
         self, layer: Layer, pick: IntArray, columns: IntArray, triangle: Triangle
     ) -> Iterator[tuple[sp.csr_array, FloatArray]]:
-        """The rows of open units: on one side of the chord, on the other of both slopes."""
+        """The rows of unstable units: on one side of the chord, on the other of both slopes."""
         chord, offset, bend = triangle
         zero = np.zeros(pick.size)
         for slopes, offsets, sign in (
@@ -193,7 +193,7 @@ def _optimise(
     high: FloatArray,
     clock: Clock,
 ) -> None:
-    """Improve `low` and `high` in place for the open units, the side nearer to zero first."""
+    """Improve `low` and `high` in place for the unstable units, the side nearer to zero first."""
     linear, error = program.linear_program(), program.signal.error
     for j in np.flatnonzero(open_):
         order = (1.0, -1.0) if high[j] < -low[j] else (-1.0, 1.0)

@@ -72,7 +72,7 @@ class Pairs:
 
 
 def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
-    """Pairs of open units whose sides exclude each other.
+    """Pairs of unstable units whose sides exclude each other.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
 
 
 def seconds_for_pairs(ascent: DualAscent, units: int) -> float:
-    """About how long `find_pairs` takes with so many open units behind the first layer."""
+    """About how long `find_pairs` takes with so many unstable units behind the first layer."""
     steps = 2.0 * units * (PARAMS.steps + 4) * ascent.work
     return seconds_of(steps + 4.0 * PARAMS.pair_work)
 

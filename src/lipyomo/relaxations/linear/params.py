@@ -22,7 +22,7 @@ class Params:
     pair_work : float
         Multiplications that may be spent on looking for pairs; the likeliest come first.
     lp_units : int
-        Most open units whose pre-activations get linear programs if nobody asks: time.
+        Most unstable units whose pre-activations get linear programs if nobody asks: time.
     seconds : float
         Of what nobody asked for: linear programs, a round of dual ascent for a model (predicted
         ones), and a constant over all valid inputs that serves every row.

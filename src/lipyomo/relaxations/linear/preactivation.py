@@ -51,7 +51,7 @@ def preactivation_bounds(
     domain : Domain
         Bounded or not; what is unbounded gets infinite bounds.
     phases : Phases, optional
-        Partial pattern; all units are open by default.
+        Partial pattern; all units are unstable by default.
     relaxation : {'linear', 'interval', 'lp', 'auto'}, optional
         The tightest one; each starts from the coarser one.  ``auto`` goes on to ``lp`` on small
         networks.  Smooth networks have no linear programs: linear bounds are their tightest.

@@ -3,7 +3,7 @@
 A two-slope unit is convex (right >= left) or concave.  On [l, u] with l < 0 < u its chord bounds
 it on one side, and on the other any line through the origin with a slope between the two.  This
 triangle is all that CROWN, dual ascent, linear programs of pre-activations and those of regions
-know of an open unit.  Offsets are rounded outwards.
+know of an unstable unit.  Offsets are rounded outwards.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Triangle(NamedTuple):
     Attributes
     ----------
     chord : ndarray
-        Slope of the chord; of a decided unit, its slope.
+        Slope of the chord; of a stable unit, its slope.
     offset : ndarray
         With it the chord lies above a convex unit and below a concave one; zero where decided.
     bend : ndarray
-        +1 where an open unit is convex, -1 where it is concave, 0 where it is decided.
+        +1 where an unstable unit is convex, -1 where it is concave, 0 where it is decided.
     """
 
     chord: FloatArray
@@ -78,7 +78,7 @@ def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: Fl
     """Lines around units with pre-activations in [lower, upper]; all finite, shapes (B, units).
 
     Of the lines through the origin CROWN (Zhang et al., 2018) takes that of the longer side.
-    `left` and `right` are equal for decided units; the others have ``lower < 0 < upper``.
+    `left` and `right` are equal for stable units; the others have ``lower < 0 < upper``.
     """
     chord, offset, bend = Triangle.of(lower, upper, left, right)
     line = np.where(bend == 0, chord, np.where(upper > -lower, right, left))

@@ -1,9 +1,9 @@
 """Pre-activation bounds of a whole domain, sharpened by dual ascent: for models, not for searches.
 
-Back-substitution fixes the slope of each open unit's lower line beforehand; `DualAscent` chooses
-them anew for every bound (alpha-CROWN, Xu et al., 2021).  One round bounds the open units of all
-layers at once from the lines known before it; tighter bounds make better lines, so that rounds are
-repeated as long as they decide units.
+Back-substitution fixes the slope of each unstable unit's lower line beforehand; `DualAscent`
+chooses them anew for every bound (alpha-CROWN, Xu et al., 2021).  One round bounds the unstable
+units of all layers at once from the lines known before it; tighter bounds make better lines, so
+that rounds are repeated as long as they decide units.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lipyomo.relaxations.linear.params import PARAMS
 
 
 def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:
-    """Improve the bounds of open units behind the first layer.
+    """Improve the bounds of unstable units behind the first layer.
 
     Parameters
     ----------

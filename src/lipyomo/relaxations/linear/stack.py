@@ -110,14 +110,14 @@ class Stack:
             self.upper[:, units] = np.minimum(self.upper[:, units], upper)
 
     def decide(self) -> None:
-        """Let the bounds decide open units."""
+        """Let the bounds decide unstable units."""
         open_ = self.phases == OPEN
         on = open_ & (self.lower >= 0)
         self.phases[on] = RIGHT
         self.phases[open_ & ~on & (self.upper <= 0)] = LEFT
 
     def cut(self, kinked: BoolArray) -> None:
-        """Let decided units cut their bounds, or show that no point has these phases.
+        """Let stable units cut their bounds, or show that no point has these phases.
 
         Parameters
         ----------
@@ -131,6 +131,6 @@ class Stack:
         np.maximum(upper, lower, out=upper)
 
     def settle(self, kinked: BoolArray) -> None:
-        """Let bounds decide units, and decided units cut their bounds."""
+        """Let bounds decide units, and stable units cut their bounds."""
         self.decide()
         self.cut(kinked)

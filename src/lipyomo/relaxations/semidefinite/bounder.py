@@ -48,7 +48,7 @@ class Bounder:
     system : UnitSystem
     targets : Targets
     phases : ndarray of int8, shape (N,), optional
-        By default every kinked unit is open.
+        By default every kinked unit is unstable.
     ball : {'l2', 'l1'}, optional
         The ball of functionals of a target that stands for all of them.
     join : bool, optional
@@ -84,7 +84,7 @@ class Bounder:
     def kernel(self, form: NodeForm, target: int) -> Kernel:
         """The kernel for a target."""
         row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
-        euclidean = self.targets.input_norm == "l2"
+        euclidean = self.targets.norm == "l2"
         rows, objectives, inputs = self._narrowed(form)
         if column != ALL:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
@@ -108,7 +108,7 @@ class Bounder:
             return None
         rows, objectives, inputs = self._narrowed(form)
         objectives = objectives[self.targets.rows[targets]]
-        euclidean = self.targets.input_norm == "l2"
+        euclidean = self.targets.norm == "l2"
         return shared_kernel(rows, objectives, inputs, euclidean)
 
     @cached_property
@@ -116,9 +116,9 @@ class Bounder:
         """A basis (d, r) of what the first layer sees of a Euclidean ball; None if that is all.
 
         Later units and the functionals see no more: a network of a narrow first layer has fewer
-        directions than inputs, however many open units there are.
+        directions than inputs, however many unstable units there are.
         """
-        system, small = self._given[0], self.targets.input_norm == "l2"
+        system, small = self._given[0], self.targets.norm == "l2"
         if not (small and system.depth and self._seen < system.tangents.input_dim):
             return None
         first = system.tangents.hidden[0].dense_weight
@@ -156,10 +156,10 @@ class Bounder:
         Parameters
         ----------
         form : NodeForm
-            With at least one open unit.
+            With at least one unstable unit.
         target : int
         warm : (ndarray of int, ndarray), optional
-            Multipliers of a form with more open units, and those units.
+            Multipliers of a form with more unstable units, and those units.
         aim : float, optional
             What floating-point bounds should reach; without it they are minimised.
         stop : callable, optional
@@ -200,7 +200,7 @@ class Bounder:
         Returns
         -------
         list of (position, on, bound)
-            Deciding open unit number `position` that way cannot exceed the proved `bound`.
+            Deciding unstable unit number `position` that way cannot exceed the proved `bound`.
         """
         tries = self.exclusions(found, drops, aim)
         if not tries:

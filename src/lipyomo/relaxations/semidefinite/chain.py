@@ -2,10 +2,10 @@
 
 Under partial phases the tangents of a layer follow from those of the layer before it,
 
-    u_i = A_i y_{i-1}  (open units),    y_i = F_i y_{i-1} + H_i s_i,    0 <= s_k / u_k <= 1,
+    u_i = A_i y_{i-1}  (unstable units),    y_i = F_i y_{i-1} + H_i s_i,    0 <= s_k / u_k <= 1,
 
-with y_0 = v.  For slopes in [a, b], ``F = diag(a) W`` and ``H = b - a`` in the rows of open units;
-skips and decided units are in F and need no multiplier.  With the functionals M the form
+with y_0 = v.  For slopes in [a, b], ``F = diag(a) W`` and ``H = b - a`` in rows of unstable units;
+skips and stable units are in F and need no multiplier.  With the functionals M the form
 
     |M y_L|^2 / 4  +  sum_k lambda_k s_k (u_k - s_k)
 
@@ -49,7 +49,7 @@ class Step:
     width : int
         Units n of the layer.
     open_rows : ndarray, shape (o, p)
-        A: weights of the open units.
+        A: weights of the unstable units.
     units : ndarray of int, shape (o,)
         Their places among the units.
     change : ndarray, shape (o,)
@@ -82,7 +82,7 @@ class Step:
 
     @property
     def count(self) -> int:
-        """Open units."""
+        """Unstable units."""
         return self.units.size
 
     def after(self, rows: FloatArray) -> Step:
@@ -122,7 +122,7 @@ class Point:
     Attributes
     ----------
     lam : ndarray, shape (N,)
-        Of the open units of all layers.
+        Of the unstable units of all layers.
     zeta : ndarray, shape (d,)
         Of the inputs.
     factors : tuple of (ndarray, ndarray)
@@ -160,7 +160,7 @@ class Chain:
     Attributes
     ----------
     steps : tuple of Step
-        Each with open units.
+        Each with unstable units.
     head : ndarray, shape (m, n)
         M: the Euclidean norm of ``M y_L`` is bounded.
     inputs : int
@@ -184,14 +184,14 @@ class Chain:
     ) -> Chain:
         """From hidden layers under phases.
 
-        Layers without open units are multiplied into the next ones.  Where a Euclidean ball has
+        Layers without unstable units are multiplied into the next ones.  Where a Euclidean ball has
         more inputs than the first layer sees directions, the inputs are rotated into the span of
         its rows: bounds stay as they are.
 
         Parameters
         ----------
         layers : sequence of Layer
-            At least one has open units.
+            At least one has unstable units.
         unit_maps : sequence of UnitMap
             One a layer.
         head : ndarray, shape (m, n)
@@ -214,13 +214,13 @@ class Chain:
 
     @cached_property
     def spans(self) -> tuple[slice, ...]:
-        """Where the open units of each layer are among all."""
+        """Where the unstable units of each layer are among all."""
         ends = np.cumsum([0, *(step.count for step in self.steps)]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
     @property
     def units(self) -> int:
-        """Open units N."""
+        """Unstable units N."""
         return int(self.spans[-1].stop)
 
     @property

@@ -82,7 +82,7 @@ def proved_bound(network: Layered, lam: FloatArray, shape: FloatArray | None) ->
     ----------
     network : Layered
     lam : ndarray, shape (N,)
-        Multipliers of the open units of all layers.
+        Multipliers of the unstable units of all layers.
     shape : ndarray, shape (d,), or None
         Proportions of the inputs' multipliers; None where all are equal.
 
@@ -258,7 +258,7 @@ class _Joint:
 
 
 def _behind(step: Step, majorant: FloatArray, sizes: bool = False) -> tuple[FloatArray, FloatArray]:
-    """``F^T R F`` and the rows of ``R F`` that open units are in; in magnitudes if asked."""
+    """``F^T R F`` and the rows of ``R F`` that unstable units are in; in magnitudes if asked."""
     rows = np.abs(step.passed_rows) if sizes else step.passed_rows
     inputs = rows.shape[1]
     if not step.passed.size:

@@ -37,7 +37,7 @@ multipliers serve the tree."""
 _LONG = 1.0
 """Seconds that one matrix is predicted to take at least: below, nothing is worth a choice."""
 _LAYERS = 3
-"""Layers with open units from which on a network is deep."""
+"""Layers with unstable units from which on a network is deep."""
 _BELOW = 0.9
 """Share of the next target's bound down to which the largest one is lowered at a time."""
 _JOINT = 0.4
@@ -114,7 +114,7 @@ class ChainBounds:
         tolerance : float, optional
         """
         whole = targets.rows[0] == ALL
-        if targets.input_norm == "l1" or not network.hidden:
+        if targets.norm == "l1" or not network.hidden:
             return None
         if whole and norm.dual_ball != "round":
             return None
@@ -128,7 +128,7 @@ class ChainBounds:
             errors = gamma(network.output_dim) * np.asarray(np.abs(functionals) @ abs(head))
         if not heads.any():
             return None
-        euclidean = targets.input_norm == "l2"
+        euclidean = targets.norm == "l2"
         layered = Layered(network.hidden, unit_maps, heads, errors, euclidean)
         costs = _costs(unit_maps, network.sizes, len(heads) if whole else 1, euclidean)
         return cls(layered, targets, heads, errors, known.copy(), *costs, tolerance)

@@ -87,7 +87,7 @@ def backwards(chain: Chain, sizes: list[FloatArray] | None = None) -> FloatArray
     ----------
     chain : Chain
     sizes : list of ndarray, shapes (p_i, p_i), optional
-        Covariances of the signals before each layer; by default those of half-open units.
+        Covariances of the signals before each layer; by default those of half-unstable units.
     """
     before = _half_open(chain) if sizes is None else sizes
     inner = 0.25 * (chain.head.T @ chain.head)
@@ -124,7 +124,7 @@ def _tried(
 
 
 def _half_open(chain: Chain) -> list[FloatArray]:
-    """Covariances before each layer with all open units halfway, scaled to traces of one a unit."""
+    """Covariances before each layer with unstable units halfway, scaled to traces of one a unit."""
     found = [np.eye(chain.inputs)]
     for step in chain.steps[:-1]:
         forward = step.forward(0.5 * step.open_rows)

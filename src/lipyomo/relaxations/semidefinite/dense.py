@@ -121,7 +121,7 @@ class DenseKernel:
     Parameters
     ----------
     rows : ndarray, shape (F, d + F)
-        Tangents U of the open units.
+        Tangents U of the unstable units.
     objective : ndarray, shape (d + F,)
     inputs : int
         d.

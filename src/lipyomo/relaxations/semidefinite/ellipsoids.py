@@ -8,7 +8,7 @@ each other may be joined with any multipliers below ``4 N_block^{-1}``, because
 
 Diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 will do.  This is the
 layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two slopes
-and decided units, and with the inputs' metric of a cube.  T is in proportion to the inverse sums of
+and stable units, and with the inputs' metric of a cube.  T is in proportion to the inverse sums of
 the rows of N, and as large as the largest eigenvalue allows: with weights of many signs, that is
 far more than the sums alone allow.  A few shares are tried, and the one that looks best from the
 next block is kept: the one with the smallest sums of the rows of that block's Gram matrix.
@@ -108,12 +108,12 @@ def closed_form(
     euclidean: bool,
     stop: Callable[[], bool] | None = None,
 ) -> ClosedForm | None:
-    """Carry an ellipsoid of directions through the open units.
+    """Carry an ellipsoid of directions through the unstable units.
 
     Parameters
     ----------
     rows : ndarray, shape (F, d + F)
-        Tangents of the open units.
+        Tangents of the unstable units.
     objectives : ndarray, shape (k, d + F)
     inputs : int
         d.

@@ -87,7 +87,7 @@ class Kernel(Protocol):
     Attributes
     ----------
     rows : ndarray, shape (F, d + F)
-        Tangents U of the open units.
+        Tangents U of the unstable units.
     inputs, outputs : int
         d, and the number of multipliers gamma.
     euclidean : bool

@@ -53,9 +53,9 @@ class Params:
         Multipliers of a block that a closed form tries: the middles of so many equal parts of those
         that keep C definite (eleven are 0 to 1.8 % tighter).
     paired : int
-        Open units from which on products of pairs pay: with 64 networks of Chen et al. take half as
-        many nodes again with them, and twice the time.  As many pairs may be chosen in any case,
-        twice as many as there are open units otherwise.
+        Unstable units from which on products of pairs pay: with 64 networks of Chen et al. take
+        half as many nodes again with them, and twice the time.  As many pairs may be chosen in any
+        case, twice as many as there are unstable units otherwise.
     usual_steps : int
         Newton steps of a descent from a closed form.  So many have to be left where products of
         pairs are looked for, and so many first steps where points are looked for before them.

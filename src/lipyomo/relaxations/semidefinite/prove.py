@@ -1,8 +1,8 @@
 """Proofs of semidefinite bounds: from floating-point multipliers to a bound that holds.
 
 The proof is that of `lipyomo.relaxations.semidefinite.verify`.  Its rounding margins need
-magnitudes of all coefficients of a form; magnitudes with every open unit at its steeper slope bound
-those of all forms with fewer open units, and are computed once.
+magnitudes of all coefficients of a form; magnitudes with every unstable unit at its steeper slope
+bound those of all forms with fewer unstable units, and are computed once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lipyomo.relaxations.semidefinite.verify import (
 
 @dataclass(frozen=True)
 class Exclusion:
-    """A unit decision to be ruled out: open unit number `position`, switched `on` or off.
+    """A unit decision to be ruled out: unstable unit number `position`, switched `on` or off.
 
     `step` is the multiple of the decision's hyperplane to subtract from the objective.
     """
@@ -53,7 +53,7 @@ class Prover:
     system : UnitSystem
     targets : Targets
     phases : ndarray of int8, shape (N,), optional
-        By default every kinked unit is open.
+        By default every kinked unit is unstable.
     ball : {'l2', 'l1'}, optional
         The ball of functionals of a target that stands for all of them.
     join : bool, optional
@@ -109,7 +109,7 @@ class Prover:
 
     @cached_property
     def _magnitudes(self) -> tuple[FloatArray, FloatArray]:
-        """Those of the open units' rows, and of the objectives' (computed when first asked for)."""
+        """Those of rows of unstable units, and of objectives (computed when first asked for)."""
         system, unit_maps = self._system, []
         layers, d = system.network.hidden, system.tangents.input_dim
         for own, steep in zip(system.unit_maps(self._phases, d), steepest(layers), strict=True):
@@ -230,7 +230,7 @@ class Prover:
         if signs is not None and multipliers.size - count < sized.inputs:
             sized = joined_form(sized, signs)
         head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
-        grouped = self._targets.input_norm == "l2" and column == ALL
+        grouped = self._targets.norm == "l2" and column == ALL
         d = sized.inputs
         zeta = np.full(d, head[-1]) if grouped else head[head.size - d :]
         return sized, zeta, lam, grouped, products

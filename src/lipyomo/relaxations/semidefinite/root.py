@@ -55,8 +55,8 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     norm, (d, *_, m) = problem.output_norm, problem.tangent_network.sizes
     vertices = problem.dual_vertices
     if norm.dual_ball == "cube" and (vertices is None or len(vertices) > ONE_BY_ONE):
-        columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
-        return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
+        columns = np.arange(d) if problem.norm == "l1" else np.array([ALL])
+        return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.norm)
     return targets_of(problem)
 
 
@@ -88,7 +88,7 @@ class RootCost:
 def root_cost(
     targets: Targets, inputs: int, units: int, layers: Sequence[int] | None = None
 ) -> RootCost:
-    """Predict the cost of semidefinite bounds with so many inputs and open units.
+    """Predict the cost of semidefinite bounds with so many inputs and unstable units.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def root_cost(
     """
     single, whole = bool(targets.columns[0] != ALL), bool(targets.rows[0] == ALL)
     functionals = len(targets.functionals) if whole else 1
-    euclidean = targets.input_norm == "l2" or single
+    euclidean = targets.norm == "l2" or single
     ball: Ball = "l2" if whole else "vertices"
     parts = (units,) if layers is None else tuple(layers)
     return _cost(inputs, units, functionals, euclidean, single, ball, parts)
@@ -149,7 +149,7 @@ class Start:
     Attributes
     ----------
     units : ndarray of int, shape (F,)
-        Its open units.
+        Its unstable units.
     multipliers : mapping of int to (ndarray, ndarray)
         For targets, zeta of shape (d,) and lambda of shape (F,).
     shared : (ndarray, ndarray), optional
@@ -161,7 +161,7 @@ class Start:
     shared: tuple[FloatArray, FloatArray] | None = None
 
     def fitted(self, lam: FloatArray, units: IntArray) -> FloatArray:
-        """Those of other open units, for which there are none the median."""
+        """Those of other unstable units, for which there are none the median."""
         usual = float(np.median(lam)) if lam.size else 1.0
         place = np.full(max(self.units.max(initial=-1), units.max(initial=-1)) + 1, usual)
         place[self.units] = lam
@@ -437,11 +437,11 @@ class RootBounds:
         return replace(root, seconds=replace(self.seconds, proof=time.perf_counter() - began))
 
     def _decided(self) -> FloatArray:
-        """No open unit: the targets' values, with their rounding."""
+        """No unstable unit: the targets' values, with their rounding."""
         jacobian, targets = self.form.jacobian, self.targets
         norm = self.norm
         if targets.rows[0] == ALL and norm is not None and norm.dual_ball == "cube":
-            exact = np.array([operator_norm(jacobian, targets.input_norm, norm).upper])
+            exact = np.array([operator_norm(jacobian, targets.norm, norm).upper])
             errors = np.array([float(self.bounder.prover.gradient_errors.sum())])
         else:
             exact, errors = targets.exact(jacobian), self.bounder.value_errors
@@ -450,7 +450,7 @@ class RootBounds:
     def _closed(self, clock: Clock) -> RootBounds:
         """With multipliers in closed form; as it is if time is over."""
         form, targets = self.form, self.targets
-        euclidean = targets.input_norm != "linf"
+        euclidean = targets.norm != "linf"
         single = not (euclidean or targets.rows[0] == ALL)
         rows = np.unique(targets.rows).tolist() if single else []
         groups = [slice(None), *(slice(row, row + 1) for row in rows)]

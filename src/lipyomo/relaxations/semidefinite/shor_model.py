@@ -78,7 +78,8 @@ class _Products:
 class _Places:
     """Where the variables stand: 0 is the constant, then t, y, s, x and h.
 
-    Behind the `total` variables come the forms z / size of the open units, `width` columns in all.
+    Behind the `total` variables come the forms z / size of the unstable units, `width` columns in
+    all.
     """
 
     total: int
@@ -91,7 +92,7 @@ class _Places:
     z: list[IntArray]
 
 
-def _places(d: int, directions: int, open_units: list[int], forward: bool) -> _Places:
+def _places(d: int, directions: int, unstable_units: list[int], forward: bool) -> _Places:
     """Number the variables; s and h are needed below the last layer only."""
     position = 1
 
@@ -101,13 +102,13 @@ def _places(d: int, directions: int, open_units: list[int], forward: bool) -> _P
         position += count
         return taken
 
-    inner = open_units[:-1]
-    t, y = take(directions), [take(k) for k in open_units]
+    inner = unstable_units[:-1]
+    t, y = take(directions), [take(k) for k in unstable_units]
     s = [take(k) for k in inner]
     x = take(d if forward else 0)
     h = [take(k if forward else 0) for k in inner]
     total = position
-    z = [take(k if forward else 0) for k in open_units]
+    z = [take(k if forward else 0) for k in unstable_units]
     return _Places(total, position, t, y, s, x, h, z)
 
 
@@ -118,7 +119,7 @@ def program_size(problem: LipschitzProblem, bounds: LayerBounds, cells: bool) ->
     counts = [int(np.count_nonzero(phase == OPEN)) for phase in bounds.phases]
     inner, last = sum(counts[:-1]), sum(counts[-1:])
     inputs = directions + (d if local else 0)
-    if cells and local and problem.input_norm == "linf":
+    if cells and local and problem.norm == "linf":
         inputs += 4 * directions
     unit, passed = (6 if cells else 2) if local else 1, (16 if cells else 8) if local else 4
     products = inputs + unit * (inner + last) + passed * inner
@@ -159,14 +160,14 @@ class ShorModel:
         self._objective_mass = 0.0
         self._objective = np.zeros((total, total))
         self._extension = np.zeros((width - total, total))
-        self._tangents = tangent_bounds(along, bounds, problem.input_norm)
+        self._tangents = tangent_bounds(along, bounds, problem.norm)
         self._one = self._unit([0])[0]
         self._inputs()
         self._layers(functional)
 
     def program(self) -> QuadraticProgram:
         """The program, in variables scaled to [-1, 1]."""
-        ball = self._places.t if self._problem.input_norm == "l2" else np.zeros(0, dtype=np.int64)
+        ball = self._places.t if self._problem.norm == "l2" else np.zeros(0, dtype=np.int64)
         pairs = zip(self._problem.network.layers, self._problem.tangent_network.layers, strict=True)
         steps = sum(max(layer.inputs, along.inputs) + 8 for layer, along in pairs)
         return QuadraticProgram(
@@ -199,7 +200,7 @@ class ShorModel:
         places = self._places
         self._anchor(places.t)
         self._anchor(places.x)
-        if self._cells and self._local and self._problem.input_norm == "linf":
+        if self._cells and self._local and self._problem.norm == "linf":
             t, x = self._unit(places.t), self._unit(places.x)
             if self._problem.directions is not None:  # each with the input that it moves most
                 x = x[dense(abs(self._problem.directions)).argmax(axis=0)]
@@ -241,7 +242,7 @@ class ShorModel:
             self._objective[0] += (weights @ np.asarray(tangent.matrix))[: places.total]
 
     def _units(self, position: int, value: FloatSignal | None, z_magnitude: FloatArray) -> None:
-        """Derivatives of the open units and how they hang on the pre-activations."""
+        """Derivatives of the unstable units and how they hang on the pre-activations."""
         units, places = self._open[position], self._places.y[position]
         if units.size == 0:
             return

@@ -39,7 +39,7 @@ class FixedSigns:
     def of(self, target: int) -> FloatArray | None:
         """Signs (d,) with zeros where both occur; None where inputs stay apart."""
         row, targets = int(self._targets.rows[target]), self._targets
-        if targets.input_norm != "linf" or row == ALL or targets.columns[target] != ALL:
+        if targets.norm != "linf" or row == ALL or targets.columns[target] != ALL:
             return None
         if row not in self._known:
             phases = self._system.split(self._phases)

@@ -119,7 +119,7 @@ def sparse_bounds(
     errors = np.zeros(heads.shape)
     if not product_is_exact(targets.functionals, head):
         errors = gamma(network.output_dim) * np.asarray(np.abs(targets.functionals) @ np.abs(head))
-    euclidean = targets.input_norm == "l2"
+    euclidean = targets.norm == "l2"
     found = np.full(targets.count, sparse_bound(steps, heads, errors, euclidean, clock))
     report(float(found.max()))
     single = set(range(targets.count)) if targets.count > 1 else set()

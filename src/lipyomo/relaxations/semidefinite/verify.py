@@ -34,7 +34,7 @@ Products = tuple[sp.csr_array, sp.csr_array]
 
 @dataclass(frozen=True)
 class SizedForm:
-    """Tangents of open units and functionals as rows in ``w = (v, s)``, with their rounding.
+    """Tangents of unstable units and functionals as rows in ``w = (v, s)``, with their rounding.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class SizedForm:
 
     @property
     def count(self) -> int:
-        """Number of open units F."""
+        """Number of unstable units F."""
         return len(self.rows)
 
     def seeing(self, inputs: IntArray) -> SizedForm:

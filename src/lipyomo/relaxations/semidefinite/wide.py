@@ -1,7 +1,7 @@
 """One functional over the cube of directions, with the inputs eliminated.
 
 With zeta diagonal, ``C = [[Z, -E/2], [-E^T/2, M]]``, ``E = U_v^T diag(lambda)``, and the inputs are
-eliminated: ``K = M - E^T Z^{-1} E / 4`` is as small as the number F of open units, and
+eliminated: ``K = M - E^T Z^{-1} E / 4`` is as small as the number F of unstable units, and
 
     C^{-1} = [[Z^{-1} + W W^T, V], [V^T, K^{-1}]],      W = Z^{-1} E L^{-T} / 2,  K = L L^T.
 
@@ -129,14 +129,14 @@ class WideKernel:
     Parameters
     ----------
     rows : ndarray, shape (F, d + F)
-        Tangents U of the open units.
+        Tangents U of the unstable units.
     objective : ndarray, shape (d + F,)
     inputs : int
         d.
     direct : bool, optional
         How to solve Newton's equations.
     pairs : Pairs, optional
-        Of open units, by their positions; multipliers of theirs follow lambda.
+        Of unstable units, by their positions; multipliers of theirs follow lambda.
 
     Attributes
     ----------

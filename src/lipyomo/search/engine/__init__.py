@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from lipyomo.search.engine.engine import Engine, Found, News
+from lipyomo.search.engine.engine import Engine, Found, OnProgress
 from lipyomo.search.engine.protocol import Pipeline
 
-__all__ = ["Engine", "Found", "News", "Pipeline"]
+__all__ = ["Engine", "Found", "OnProgress", "Pipeline"]

@@ -24,7 +24,7 @@ from lipyomo.search.engine.queue import Batch, Queue
 from lipyomo.search.engine.standing import Standing
 from lipyomo.search.engine.workers import Team
 
-News = Callable[[FloatArray | None, float, int, str], object]
+OnProgress = Callable[[FloatArray | None, float, int, str], object]
 """Hears of a better point (or None), the bound so far, the number of nodes, and a message."""
 
 
@@ -68,7 +68,7 @@ class Engine(Generic[N, T]):
         Not entered yet; by default this process does everything.
     checkpoint : Checkpoint, optional
         Written now and then, and at the end; the search goes on from the state that it held.
-    news : callable, optional
+    on_progress : callable, optional
         Hears of points and bounds, not all of the latter proved yet.
     report : callable, optional
         Hears of proved bounds of the whole.
@@ -82,13 +82,13 @@ class Engine(Generic[N, T]):
         *,
         workers: Workers[Any, Any] | None = None,
         checkpoint: Checkpoint | None = None,
-        news: News | None = None,
+        on_progress: OnProgress | None = None,
         report: Callable[[float], object] | None = None,
         params: Params | None = None,
     ) -> None:
         self._pipeline, self._clock = pipeline, clock
         self._workers, self._checkpoint = workers, checkpoint
-        self._news, self._report = news, report
+        self._on_progress, self._report = on_progress, report
         self._params = params = params or Params()
         self._queue: Queue[N] = Queue(pipeline.nbytes, pipeline.cool, params)
         self._standing = Standing(next_improvement=params.first_improvement)
@@ -162,7 +162,7 @@ class Engine(Generic[N, T]):
             if node.bound > cutoff:
                 return True
             batch = self._queue.take_last(self._pipeline.together(node), cutoff)
-            self._enter(batch, self._pipeline.settle(batch, cutoff))
+            self._enter(batch, self._pipeline.prove(batch, cutoff))
         return False
 
     def _split_next(self) -> None:
@@ -206,7 +206,7 @@ class Engine(Generic[N, T]):
         self._queue.enter(batch, [*outcome.children, *outcome.returned])
 
     def _after_batch(self, seeds: list[N]) -> None:
-        """What is done now and then: primal heuristics, news, checkpoints."""
+        """What is done now and then: primal heuristics, on_progress, checkpoints."""
         work = self._standing.nodes * self._pipeline.weight()
         if work >= self._standing.next_improvement:
             often = self._params.improvement
@@ -293,13 +293,13 @@ class Engine(Generic[N, T]):
 
     def _note(self) -> None:
         """Tell the caller of a better point at once, of the bound whenever a batch is done."""
-        if self._news is None:
+        if self._on_progress is None:
             return
         standing = self._standing
         best = standing.best
         point = best.point if best.value > self._reported else None
         self._reported = best.value
-        self._news(point, self._upper(), standing.nodes, f"{len(self._queue)} open nodes")
+        self._on_progress(point, self._upper(), standing.nodes, f"{len(self._queue)} open nodes")
 
     def _upper(self) -> float:
         """The bound so far, not all of it proved yet."""
@@ -324,7 +324,7 @@ class Engine(Generic[N, T]):
             if low and self._clock.seconds > end:
                 break
             most = self._pipeline.together(left[0])
-            outcome = self._pipeline.settle(left[:most], self._cutoff)
+            outcome = self._pipeline.prove(left[:most], self._cutoff)
             top = max([top, outcome.closed, *(node.bound for node in outcome.returned)])
             left = left[most:]
         return min(top, self._standing.whole)

@@ -76,7 +76,7 @@ class Outcome(Generic[N]):
         to record them.
     best : Incumbent or None
         The best point that was found on the way, if it beats what the task knew.
-    learnt : object
+    statistics : object
         What was learnt on the way, as a difference that adds up; for `Pipeline.adopt`.
     counters : mapping of str to int
         What was done; they add up.
@@ -87,7 +87,7 @@ class Outcome(Generic[N]):
     closed: float = -math.inf
     fathomed: tuple[tuple[N, float], ...] = ()
     best: Incumbent | None = None
-    learnt: Any = None
+    statistics: Any = None
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -110,7 +110,7 @@ class Root(Generic[N]):
     effort: float = 0.0
 
 
-class Tell(Protocol):
+class OnRootProgress(Protocol):
     """Hears what is known while the root takes long."""
 
     def __call__(self, upper: float = math.inf, best: Incumbent | None = None) -> None:
@@ -150,7 +150,7 @@ class Pipeline(Protocol[N, T]):
     and `decode`: then it knows no checkpoints.
     """
 
-    def root(self, clock: Clock, tell: Tell) -> Root[N]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[N]:
         """The whole as a node, bounded; the first look for points belongs to it."""
         ...
 
@@ -178,7 +178,7 @@ class Pipeline(Protocol[N, T]):
         ...
 
     def adopt(self, outcome: Outcome[N]) -> Outcome[N]:
-        """Take in what an outcome of `process` found and learnt, in the order of tasks.
+        """Take in what an outcome of `process` found and statistics, in the order of tasks.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class Pipeline(Protocol[N, T]):
         """
         ...
 
-    def settle(self, nodes: Sequence[N], cutoff: float) -> Outcome[N]:
+    def prove(self, nodes: Sequence[N], cutoff: float) -> Outcome[N]:
         """Prove the bounds of waiting nodes, and fathom those at or below the cutoff.
 
         The others are returned; their `bound` is proved.

@@ -1,7 +1,7 @@
 """The largest value over rows, a box and a Euclidean ball: a primal-dual interior-point method.
 
-In coordinates u of the unit ball, those y of open units in their ranges, and what elastic rows are
-violated by,
+In coordinates u of the unit ball, those y of unstable units in their ranges, and what elastic rows
+are violated by,
 
     maximise  c . w  over  w = (u, y, e)  with  A w <= b,  |u|^2 <= 1,  low <= w <= high,
 

@@ -33,17 +33,17 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     np.subtract(stack.upper[:, aim], context.cutoff, out=stack.upper[:, aim])
     stack.upper[:, aim] = np.nextafter(stack.upper[:, aim], np.inf)
     stack.lower[:, aim] = -np.inf
-    warmth = [node.warmth for node in nodes]
+    warm_start = [node.warm_start for node in nodes]
     same = bool((stack.low == domain.lower).all() and (stack.high == domain.upper).all())
     if is_root:
         propagate(context.layers, domain, stack)
-    elif not all(warmth) or not same:
+    elif not all(warm_start) or not same:
         propagate(context.layers, domain, stack, intervals=False, first=int(same))
     stack.settle(context.kinked)
     before = stack.phases.copy()
     none = [None] * len(nodes)
     with np.errstate(over="ignore", invalid="ignore"):  # bounds that are no numbers are infinite
-        warmth = tighten(context.ascent, context.system, stack, warmth, none, aim=aim)
+        warm_start = tighten(context.ascent, context.system, stack, warm_start, none, aim=aim)
     follow(context.layers, domain, stack, before)
     stack.upper[:, aim] = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
     return [
@@ -52,7 +52,7 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
             phases=stack.phases[b].copy(),
             lower=stack.lower[b].copy(),
             upper=stack.upper[b].copy(),
-            warmth=warmth[b],
+            warm_start=warm_start[b],
         )
         for b, node in enumerate(nodes)
         if stack.alive[b]
@@ -62,8 +62,8 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
 def chosen(context: Context, node: Node, found: Answer | None = None) -> Node:
     """The node with what to split it on, if there is anything.
 
-    With few inputs and many open units the longest side of its box, which decides many of them at
-    once; else the unit whose relaxation costs most, or the one that is farthest from decided.
+    With few inputs and many unstable units the longest side of its box, which decides many of them
+    at once; else the unit whose relaxation costs most, or the one that is farthest from decided.
     """
     domain = context.domain
     still = np.flatnonzero(node.phases == OPEN)
@@ -84,4 +84,4 @@ def region_of(context: Context, node: Node, x: FloatArray) -> Node:
     network = context.system.network
     pattern = np.concatenate([z > 0 for z in network.preactivations(x)])
     phases = np.where(context.system.kinked, pattern, RIGHT).astype(np.int8)
-    return replace(node, phases=phases, warmth=None)
+    return replace(node, phases=phases, warm_start=None)

@@ -18,7 +18,7 @@ from lipyomo.base.tolerances import CLOSED
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
-from lipyomo.search.engine.protocol import Incumbent, Outcome, Recipe, Root, Tell
+from lipyomo.search.engine.protocol import Incumbent, OnRootProgress, Outcome, Recipe, Root
 from lipyomo.search.objectives.context import Context, Question
 from lipyomo.search.objectives.examine import chosen, narrowed, region_of
 from lipyomo.search.objectives.node import Node
@@ -108,9 +108,9 @@ class NearestPipeline(Pipeline):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return met(value, self._nearest)
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        tell(upper=-self._nearest.least, best=self._best)
+        on_progress(upper=-self._nearest.least, best=self._best)
         context = self._at(self._best.value)
         whole = replace(context.whole(), bound=-self._nearest.least)
         nodes = narrowed(context, [whole], is_root=True)

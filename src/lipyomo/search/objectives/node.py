@@ -9,7 +9,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, RIGHT
 from lipyomo.problems.affine.system import FlatPhases
-from lipyomo.search.spaces.phases.node import Warmth
+from lipyomo.search.spaces.phases.node import WarmStart
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,10 @@ class Node:
         Input box.
     bound : float
         What the search maximises is not larger on the node.
-    warmth : Warmth, optional
+    warm_start : WarmStart, optional
         A start for the pre-activation bounds of the children; it can be found again.
     unit : int
-        The open unit to split on; -1 if there is none, or the box is split.
+        The unstable unit to split on; -1 if there is none, or the box is split.
     axis : int
         The input whose interval is halved; -1 if a unit is decided.
     """
@@ -40,7 +40,7 @@ class Node:
     low: FloatArray
     high: FloatArray
     bound: float = np.inf
-    warmth: Warmth | None = None
+    warm_start: WarmStart | None = None
     unit: int = -1
     axis: int = -1
 

@@ -12,11 +12,11 @@ from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import (
     NODES,
     Incumbent,
+    OnRootProgress,
     Outcome,
     Pulse,
     Recipe,
     Root,
-    Tell,
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.objectives.context import Context, Question
@@ -68,11 +68,11 @@ class Pipeline(Searching[Node, Task]):
     def nbytes(self, node: Node) -> tuple[int, int]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         kept = 1024 + 17 * node.phases.size + 16 * node.low.size
-        return kept, 0 if node.warmth is None else node.warmth.nbytes
+        return kept, 0 if node.warm_start is None else node.warm_start.nbytes
 
     def cool(self, node: Node) -> Node:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return replace(node, warmth=None)
+        return replace(node, warm_start=None)
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -80,10 +80,10 @@ class Pipeline(Searching[Node, Task]):
 
     # -- the search --------------------------------------------------------------------------------
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         self._best = best_start(self._context.question, self._rng, clock)
-        tell(best=self._best)
+        on_progress(best=self._best)
         context = self._at(self._best.value)
         whole = narrowed(context, [context.whole()], is_root=True)
         if not whole:
@@ -91,7 +91,7 @@ class Pipeline(Searching[Node, Task]):
         whole = [
             replace(node, bound=min(node.bound, self._program.twins.largest)) for node in whole
         ]
-        tell(upper=min(float(whole[0].upper[context.aim]), whole[0].bound))
+        on_progress(upper=min(float(whole[0].upper[context.aim]), whole[0].bound))
         self._polish(context, whole[0])
         outcome = self._bounded(context, whole, self._best, clock)
         return Root(self.adopt(outcome))
@@ -130,7 +130,7 @@ class Pipeline(Searching[Node, Task]):
                 judged, best = self._judged(context, node, best)
             if judged.bound > self.cutoff(best.value) and judged.splits:
                 children.append(judged)
-            else:  # without open units rounding may leave a bound above the cutoff
+            else:  # without unstable units rounding may leave a bound above the cutoff
                 closed = max(closed, judged.bound)
         return Outcome(tuple(children), closed=closed, best=best)
 
@@ -149,7 +149,7 @@ class Pipeline(Searching[Node, Task]):
             self._best = best
         return replace(outcome, best=self._best)
 
-    def settle(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
+    def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`: all bounds are proved."""
         done = [node.bound for node in nodes if node.bound <= cutoff]
         left = tuple(node for node in nodes if node.bound > cutoff)

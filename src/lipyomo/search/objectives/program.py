@@ -1,6 +1,6 @@
 """The largest value on a node by one linear program over its triangle relaxation.
 
-In the variables x (inputs) and y (what open units add above their kinks) the rows are those of
+In the variables x (inputs) and y (what unstable units add above their kinks) the rows are those of
 `lipyomo.primal.regions.partial` without margin.  Every row is loosened by the rounding error of its
 own pre-activation, and bounds are recomputed from the row duals (`reach.py`).  In an l1 ball x is
 ``p + s - t`` with s, t >= 0, and one row says how long the step is.  A Euclidean ball makes it a
@@ -43,7 +43,7 @@ class Answer:
     point : ndarray, shape (d,), or None
         Where the relaxation is largest (at that distance, or a little farther).
     units : ndarray of int, shape (k,)
-        Open units.
+        Unstable units.
     scores : ndarray, shape (k,)
         By how much the bound would drop at least if their outputs were right, as the duals have it.
     """
@@ -160,7 +160,7 @@ class NodeProgram:
         return bound + shift + error
 
     def _with_all_signs(self, node: Node) -> Node:
-        """The node with bounds of its decided units that hold below the cutoff as well.
+        """The node with bounds of its stable units that hold below the cutoff as well.
 
         Those of a node say nothing there, and rows that they make superfluous are missing where the
         program is largest.
@@ -195,7 +195,7 @@ class NodeProgram:
     def _violations(
         self, form: NodeForm, rows: NodeRows, point: FloatArray | None, duals: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Open units whose outputs are above the unit's, and what their chords' duals say of it.
+        """Unstable units with outputs above the unit's, and what their chords' duals say of it.
 
         The chords of twins have none, as their own rows bind: what the aim pays for a unit's output
         stands for it.

@@ -15,7 +15,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.problems.domains import Box
-from lipyomo.search.engine.protocol import Incumbent, Tell
+from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.halfspace import nearest, steps_of
 from lipyomo.search.objectives.nearest import NearestQuestion, confirmed, met
@@ -59,10 +59,12 @@ class Distance(Value):
         """See `Objective`: boxes show where the points are."""
         return best
 
-    def root(self, best: Incumbent, clock: Clock, tell: Tell) -> tuple[Boxes, float]:
+    def root(
+        self, best: Incumbent, clock: Clock, on_progress: OnRootProgress
+    ) -> tuple[Boxes, float]:
         """See `Objective`."""
-        tell(upper=-self.question.least)
-        return super().root(best, clock, tell)
+        on_progress(upper=-self.question.least)
+        return super().root(best, clock, on_progress)
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """Boxes with minus the distances from which on their values may be positive."""

@@ -86,11 +86,11 @@ def test_wide_roots_tell_semidefinite_bounds_before_chords() -> None:
     problem = LipschitzProblem(network(0, 40), Box(-1.0, 1.0, 40))
     told: list[float] = []
 
-    def tell(**news: object) -> None:
-        if isinstance(upper := news.get("upper"), float):
+    def on_progress(**on_progress: object) -> None:
+        if isinstance(upper := on_progress.get("upper"), float):
             told.append(upper)
 
-    Pipeline(Norm(Question(problem))).root(Clock(), tell)
+    Pipeline(Norm(Question(problem))).root(Clock(), on_progress)
     context = Context.of(Question(problem))
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     by_chords = with_chords(context, bounded(context, whole, -math.inf).boxes, Clock(), 0.0)

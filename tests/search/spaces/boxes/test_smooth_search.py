@@ -43,7 +43,7 @@ def sampled_norm(problem, count=1500, seed=0):
     """The largest norm among points of the domain."""
     points = problem.domain.sample(np.random.default_rng(seed), count)
     move = ~problem.domain.frozen
-    norms = problem.input_norm, problem.output_norm
+    norms = problem.norm, problem.output_norm
     points = steepest(problem, points)
     jacobians = (problem.network.jacobian_at(x)[:, move] for x in points)
     return max(operator_norm(jacobian, *norms).value for jacobian in jacobians)

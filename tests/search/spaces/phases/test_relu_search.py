@@ -160,17 +160,17 @@ def test_what_is_known_of_nodes_is_saved() -> None:
     nodes = [replace(node, dropped=0.5 + k) for k, node in enumerate(_some_nodes(home, 2))]
     again = Pipeline(home.recipe().question).decode(home.encode(nodes)).children
     assert len(again) == len(nodes) > 2
-    assert any(node.evidence for node in nodes)
+    assert any(node.certificates for node in nodes)
     for one, two in zip(nodes, again, strict=True):
         assert (one.dropped, one.trail, one.bound) == (two.dropped, two.trail, two.bound)
         for name in ("phases", "lower", "upper", "low", "high", "targets", "target_bounds"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
         for name in ("proved", "points", "candidates", "features"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-        assert one.evidence.keys() == two.evidence.keys()
-        for target, own in one.evidence.items():
-            np.testing.assert_array_equal(own.units, two.evidence[target].units)
-            np.testing.assert_array_equal(own.multipliers, two.evidence[target].multipliers)
+        assert one.certificates.keys() == two.certificates.keys()
+        for target, own in one.certificates.items():
+            np.testing.assert_array_equal(own.units, two.certificates[target].units)
+            np.testing.assert_array_equal(own.multipliers, two.certificates[target].multipliers)
 
 
 def test_points_on_kinks_and_outside_prove_no_region() -> None:
@@ -209,10 +209,10 @@ def test_waiting_nodes_are_proved_at_their_bounds(seed: int) -> None:
         task = home.plan(nodes, travels=False)
         nodes = list(home.adopt(home.process(task, Clock(), lambda: None)).children)
         for node in nodes:
-            (proved,) = home.settle([node], -np.inf).returned
+            (proved,) = home.prove([node], -np.inf).returned
             assert proved.bound == proved.proved_bound
             assert proved.bound <= node.bound * (1 + 1e-7)
-            units = [own.units for own in node.evidence.values()]
+            units = [own.units for own in node.certificates.values()]
             excluded += sum(int((node.phases[own] != OPEN).sum()) for own in units)
     assert excluded
 
@@ -222,7 +222,7 @@ class _Careful(Pipeline):
 
     settled = 0
 
-    def settle(self, nodes: Any, cutoff: float) -> Outcome[Node]:
+    def prove(self, nodes: Any, cutoff: float) -> Outcome[Node]:
         known = [replace(node, target_bounds=node.proved) for node in nodes]
         closed = [node.bound for node in known if node.bound <= cutoff]
         self.settled += len(known) - len(closed)
@@ -266,7 +266,7 @@ def test_nodes_that_workers_hold_are_in_the_checkpoint(tmp_path: Path) -> None:
             kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
 
     checkpoint = Checkpoint(path, {"network": "hard"})
-    _search(Question(HARD), 2, checkpoint=checkpoint, news=keep, params=OFTEN)
+    _search(Question(HARD), 2, checkpoint=checkpoint, on_progress=keep, params=OFTEN)
     assert len(kept) > 3
     for number in np.linspace(0, len(kept) - 1, 4, dtype=int):
         resumed = Checkpoint(tmp_path / str(number), {"network": "hard"}, resume=True)

@@ -14,16 +14,18 @@ from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.spaces.phases.bound import bound_whole
 from lipyomo.search.spaces.phases.context import Context, Question
-from lipyomo.search.spaces.phases.learnt import CONSTANT, FEATURES, Learnt
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.score import candidates
+from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 from networks import random_network
 
 UNITS = 12
 
 
-def forecast(learnt: Learnt, units: npt.NDArray[np.int64], features: FloatArray) -> FloatArray:
-    return learnt.forecast(units, features, learnt.weights(), Params().unit_trust)
+def forecast(
+    statistics: Statistics, units: npt.NDArray[np.int64], features: FloatArray
+) -> FloatArray:
+    return statistics.forecast(units, features, statistics.weights(), Params().unit_trust)
 
 
 def some_features(rng: np.random.Generator, rows: int) -> FloatArray:
@@ -32,27 +34,29 @@ def some_features(rng: np.random.Generator, rows: int) -> FloatArray:
     return features
 
 
-def after_splits(weights: FloatArray, own: FloatArray, seed: int = 0, splits: int = 2000) -> Learnt:
-    rng, learnt = np.random.default_rng(seed), Learnt.nothing(UNITS)
+def after_splits(
+    weights: FloatArray, own: FloatArray, seed: int = 0, splits: int = 2000
+) -> Statistics:
+    rng, statistics = np.random.default_rng(seed), Statistics.nothing(UNITS)
     for features in some_features(rng, splits):
         unit = int(rng.integers(UNITS))
-        learnt = learnt.learn(unit, features, float(np.exp(features @ weights + own[unit])))
-    return learnt
+        statistics = statistics.learn(unit, features, float(np.exp(features @ weights + own[unit])))
+    return statistics
 
 
 def test_forecasts_find_weights_and_what_units_are_worth_beside() -> None:
     rng = np.random.default_rng(1)
     weights, own = rng.normal(size=FEATURES), rng.normal(size=UNITS)
-    learnt = after_splits(weights, own)
+    statistics = after_splits(weights, own)
     units, features = np.arange(UNITS), some_features(rng, UNITS)
     expected = features @ weights + own
-    assert np.abs(forecast(learnt, units, features) - expected).max() < 0.2
+    assert np.abs(forecast(statistics, units, features) - expected).max() < 0.2
 
 
 def test_without_splits_the_larger_look_ahead_and_the_earlier_layer_are_preferred() -> None:
     features = np.zeros((3, FEATURES))
     features[1, 0], features[2, 1] = 1.0, -1.0
-    plain, large, late = forecast(Learnt.nothing(UNITS), np.arange(3), features)
+    plain, large, late = forecast(Statistics.nothing(UNITS), np.arange(3), features)
     assert late < plain < large
 
 
@@ -72,7 +76,7 @@ def test_what_others_learnt_adds_up() -> None:
 def test_features_are_numbers_whatever_the_bounds(bound: float, cutoff: float) -> None:
     problem = LipschitzProblem(random_network(0, (3, 6, 6, 1)), AllSpace(3))
     context = Context.of(Question(problem))
-    whole, learnt = context.whole(), Learnt.nothing(context.system.count)
+    whole, statistics = context.whole(), Statistics.nothing(context.system.count)
     form = context.system.form(whole.phases)
     found = bound_whole(context, whole, form, 0.0, Clock())
     assert found.worst is not None
@@ -80,7 +84,7 @@ def test_features_are_numbers_whatever_the_bounds(bound: float, cutoff: float) -
     for worst in (None, found.worst):
         with np.errstate(all="raise", under="ignore"):
             units, features, _ = candidates(
-                context, node, form, worst, learnt, learnt.weights(), cutoff
+                context, node, form, worst, statistics, statistics.weights(), cutoff
             )
         assert units.size
         assert np.isfinite(features).all()

@@ -17,15 +17,15 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.empty import finished, with_interior
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.part import Part
 from lipyomo.search.spaces.phases.points import Points
+from lipyomo.search.spaces.phases.statistics import Statistics
 from networks import random_network
 
 
-class Bench:
+class Workspace:
     """A problem, and what the step needs."""
 
     def __init__(self, seed: int, cancels: bool = False) -> None:
@@ -34,7 +34,7 @@ class Bench:
         self.context = Context.of(Question(self.problem))
         rng = np.random.default_rng(seed)
         self.points = Points(self.problem, self.context.presolved, rng, Params())
-        self.learnt = Learnt.nothing(self.context.system.count)
+        self.statistics = Statistics.nothing(self.context.system.count)
 
     def part(self, phases: np.ndarray) -> Part:
         """The part of the whole with some phases, of which nothing is known."""
@@ -76,10 +76,12 @@ class _Unsure:
 
 
 def test_parts_of_which_nothing_is_known_stay_open() -> None:
-    bench = Bench(0)
-    part = bench.part(np.full(bench.context.system.count, OPEN))
+    workspace = Workspace(0)
+    part = workspace.part(np.full(workspace.context.system.count, OPEN))
     region: Any = _Unsure()
-    (after,), _ = with_interior(bench.context, [part], [True], bench.learnt, bench.points, region)
+    (after,), _ = with_interior(
+        workspace.context, [part], [True], workspace.statistics, workspace.points, region
+    )
     assert after.is_open
     assert not after.fathomed
 
@@ -88,17 +90,19 @@ def test_parts_of_which_nothing_is_known_stay_open() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_full_pattern_that_points_have_is_worth_its_gradient(seed: int, cancels: bool) -> None:
     """In rational numbers, and it is attained."""
-    bench = Bench(seed, cancels)
-    problem, points = bench.problem, bench.points
-    region = RegionProgram(bench.context.system, problem.domain)
+    workspace = Workspace(seed, cancels)
+    problem, points = workspace.problem, workspace.points
+    region = RegionProgram(workspace.context.system, problem.domain)
     for x in problem.domain.sample(np.random.default_rng(seed), 8):
-        part = bench.part(bench.pattern(x))
-        pattern = bench.context.pattern(part.node.phases)
+        part = workspace.part(workspace.pattern(x))
+        pattern = workspace.context.pattern(part.node.phases)
         (row,) = exact_gradients(problem.network, pattern, np.ones((1, 1)), np.ones(3, dtype=bool))
         value = sum(abs(Fraction(int(entry.p), int(entry.q))) for entry in row)
-        (same,), _ = with_interior(bench.context, [part], [True], bench.learnt, points, region)
+        (same,), _ = with_interior(
+            workspace.context, [part], [True], workspace.statistics, points, region
+        )
         assert same.is_open
-        after, _ = finished(bench.context, part, bench.learnt, points)
+        after, _ = finished(workspace.context, part, workspace.statistics, points)
         assert not after.is_open
         assert Fraction(after.closed) >= value
         assert points.best.value >= float(value) * (1 - 1e-12)
@@ -106,16 +110,16 @@ def test_a_full_pattern_that_points_have_is_worth_its_gradient(seed: int, cancel
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_full_pattern_without_interior_is_worth_nothing(seed: int) -> None:
-    bench, found = Bench(seed), 0
-    problem, rng = bench.problem, np.random.default_rng(seed)
+    workspace, found = Workspace(seed), 0
+    problem, rng = workspace.problem, np.random.default_rng(seed)
     for x in problem.domain.sample(rng, 20):
-        phases = bench.pattern(x)
+        phases = workspace.pattern(x)
         phases[rng.integers(phases.size)] ^= LEFT ^ RIGHT
-        part = bench.part(phases)
-        if examine(problem.network, problem.domain, bench.context.pattern(phases)).empty:
-            after, _ = finished(bench.context, part, bench.learnt, bench.points)
+        part = workspace.part(phases)
+        if examine(problem.network, problem.domain, workspace.context.pattern(phases)).empty:
+            after, _ = finished(workspace.context, part, workspace.statistics, workspace.points)
             assert after.closed <= 0.0
             assert not after.is_open
             found += 1
     assert found > 3
-    assert bench.points.best.value == 0.0
+    assert workspace.points.best.value == 0.0

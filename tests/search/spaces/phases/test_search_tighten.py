@@ -13,7 +13,7 @@ from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack
-from lipyomo.search.spaces.phases.node import Warmth
+from lipyomo.search.spaces.phases.node import WarmStart
 from lipyomo.search.spaces.phases.tighten import tighten
 from networks import mixed_network
 
@@ -38,7 +38,7 @@ def test_a_path_down_the_tree_keeps_its_point(domain: Domain) -> None:
         system = UnitSystem(network, np.eye(2), domain)
         z = np.concatenate(network.preactivations(domain.sample(rng, 1)[0]))
         phases = system.root_phases()[None]
-        known: list[Warmth | None] = [None]
+        known: list[WarmStart | None] = [None]
         ascent, before = ascent_of(system, domain), np.inf
         for unit in rng.permutation(np.flatnonzero(system.kinked)):
             stack = stack_under(system, domain, phases)
@@ -87,7 +87,7 @@ def test_children_go_on_from_their_parent() -> None:
     child = parent.phases.copy()
     child[0, int(np.flatnonzero(child[0] == OPEN)[0])] = RIGHT
     widths = []
-    for inherited in (known, Warmth(child[0], known.keys[:0], known.values[:0])):
+    for inherited in (known, WarmStart(child[0], known.keys[:0], known.values[:0])):
         stack = stack_under(system, domain, child)
         tighten(ascent, system, stack, [inherited], [None], is_proof=True)
         widths.append(float((stack.upper - stack.lower).sum()))
@@ -102,7 +102,7 @@ def test_an_impossible_decision_closes_its_node() -> None:
     )
     domain = Box(-1, 1, 1)
     system = UnitSystem(network, np.ones((1, 1)), domain)
-    before = Warmth(system.root_phases(), np.zeros(0, np.int64), np.zeros((0, 4), np.float16))
+    before = WarmStart(system.root_phases(), np.zeros(0, np.int64), np.zeros((0, 4), np.float16))
     phases = np.array([[OPEN, LEFT, RIGHT, LEFT], [OPEN, RIGHT, RIGHT, LEFT]], dtype=np.int8)
     stack = stack_under(system, domain, phases)
     tighten(ascent_of(system, domain), system, stack, [before, before], [None, None])

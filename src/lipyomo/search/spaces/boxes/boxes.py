@@ -97,12 +97,12 @@ class Boxes:
         """
         targets, k = context.targets, context.directions
         phases, rows = len(context.breaks), targets.rows
-        if targets.input_norm == "l1":
+        if targets.norm == "l1":
             along = np.eye(k)[targets.columns]
             v_low = v_high = np.concatenate([along, -along])
             rows = np.concatenate([rows, rows])
         else:
-            v_high = np.full((len(rows), k), float(targets.input_norm == "linf"))
+            v_high = np.full((len(rows), k), float(targets.norm == "linf"))
             v_low = -v_high
         below, above = (np.repeat(end, len(rows), axis=0) for end in (low, high))
         rows, v_low, v_high = (

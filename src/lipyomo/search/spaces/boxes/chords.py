@@ -179,7 +179,7 @@ def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
     """
     context = Context.of(Question(problem))
     whole = Boxes.whole(context)
-    if context.targets.input_norm == "linf" and not context.euclidean:
+    if context.targets.norm == "linf" and not context.euclidean:
         return max(0.0, with_chords(context, whole, clock).bound)
     return max(0.0, bounded(context, whole, -math.inf).boxes.bound)
 

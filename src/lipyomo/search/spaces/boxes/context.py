@@ -219,7 +219,7 @@ class Context:
     @property
     def euclidean(self) -> bool:
         """Whether one of the norms is the Euclidean one."""
-        return self.targets.input_norm == "l2" or self.targets.rows[0] == ALL
+        return self.targets.norm == "l2" or self.targets.rows[0] == ALL
 
 
 def box_bytes(problem: LipschitzProblem) -> int:

@@ -101,9 +101,9 @@ def framed(context: Context, boxes: Boxes) -> Frame:
         v = np.where(y < 0, -v, v)  # along the gradient, and not against it
         return Frame(rows, context.row_errors[boxes.rows], v, v)
     jacobian = jacobians(context, middle, context.head, phases)
-    y, v = steepest(jacobian, context.targets.input_norm)
+    y, v = steepest(jacobian, context.targets.norm)
     v_low, v_high = v, v
-    if context.targets.input_norm != "l2":
+    if context.targets.norm != "l2":
         v_low, v_high = boxes.v_low, boxes.v_high
         v = np.where(v_low < v_high, v, v_low)
         outputs = np.matmul(jacobian, v[:, :, None])[:, :, 0]
@@ -129,7 +129,7 @@ def across(context: Context, frame: Frame, found: Enclosed | None) -> Across:
     gradients = np.matmul(y[:, None, None, :], np.swapaxes(parts, 1, 2))[:, :, 0]
     outputs = np.matmul(parts, v[:, None, :, None])[..., 0]
     along = np.matmul(gradients, v[:, :, None])[:, :, 0]
-    if context.targets.input_norm == "l2":
+    if context.targets.norm == "l2":
         away = lengths(lengths(found.rest)) + more
         a = _largest(gradients - along[:, :, None] * v[:, None, :]) + away
         b = c = zero

@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.primal.regions.witness import make_witness
-from lipyomo.search.engine.protocol import Incumbent, Tell
+from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.spaces.boxes.ascent import ascended
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
 from lipyomo.search.spaces.boxes.boxes import Boxes, joined
@@ -58,18 +58,23 @@ class Norm(Objective):
 
     # -- the root ----------------------------------------------------------------------------------
 
-    def root(self, best: Incumbent, clock: Clock, tell: Tell) -> tuple[Boxes, float]:
+    def root(
+        self, best: Incumbent, clock: Clock, on_progress: OnRootProgress
+    ) -> tuple[Boxes, float]:
         """See `Objective`."""
         context = self.context
         if not context.domain.is_bounded:
             bounds = semidefinite_bounds(
-                context, global_slopes(context), clock, report=lambda upper: tell(upper=upper)
+                context,
+                global_slopes(context),
+                clock,
+                report=lambda upper: on_progress(upper=upper),
             )
             return self.whole().take(slice(0, 0)), max(0.0, float(bounds.max()))
         whole, cutoff = self._bounded(self.whole(), clock), self.cutoff(best.value)
-        tell(upper=max(whole.bound, 0.0))
+        on_progress(upper=max(whole.bound, 0.0))
         if whole.bound > cutoff:  # deep networks of few inputs need it as much as wide ones
-            whole = self._lowered(whole, cutoff, clock.part(), tell)
+            whole = self._lowered(whole, cutoff, clock.part(), on_progress)
         return whole, 0.0
 
     def _bounded(self, whole: Boxes, clock: Clock) -> Boxes:
@@ -88,7 +93,9 @@ class Norm(Objective):
             found.append(part)
         return joined(found)
 
-    def _lowered(self, whole: Boxes, cutoff: float, clock: Clock, tell: Tell) -> Boxes:
+    def _lowered(
+        self, whole: Boxes, cutoff: float, clock: Clock, on_progress: OnRootProgress
+    ) -> Boxes:
         """The root's boxes with semidefinite bounds, and by chords, where these are less.
 
         Semidefinite bounds begin: on wide domains their first steps, of a hundredth of a second,
@@ -102,7 +109,7 @@ class Norm(Objective):
         layers = relaxed(units, first, (first.v_low, first.v_high)).layers
 
         def report(upper: float) -> None:
-            tell(upper=max(upper, 0.0))
+            on_progress(upper=max(upper, 0.0))
 
         def together(boxes: Boxes) -> FloatArray:  # a target may have several boxes
             return np.asarray(boxes.bounds.reshape(-1, targets.count).max(axis=0))
@@ -112,7 +119,7 @@ class Norm(Objective):
             return replace(boxes, bounds=np.minimum(known, bounds).reshape(-1))
 
         root = semidefinite_root(self._squares, slopes_on(layers), together(whole))
-        on_cube = targets.input_norm == "linf" and not context.euclidean
+        on_cube = targets.norm == "linf" and not context.euclidean
         if self._plain.inputs >= context.params.wide and on_cube:
             within = clock.part()
             root = root.begun(cutoff, within, report)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.search.engine.protocol import Incumbent, Tell
+from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes, joined
 from lipyomo.search.spaces.boxes.context import Context
@@ -74,7 +74,9 @@ class Objective(ABC):
         """The boxes that the search begins with."""
         return Boxes.whole(self.context)
 
-    def root(self, best: Incumbent, clock: Clock, tell: Tell) -> tuple[Boxes, float]:
+    def root(
+        self, best: Incumbent, clock: Clock, on_progress: OnRootProgress
+    ) -> tuple[Boxes, float]:
         """These with bounds, and a bound of what is not among them.
 
         What there is no time for keeps its infinite bound.

@@ -19,11 +19,11 @@ from lipyomo.search.engine.protocol import (
     NODES,
     Arrays,
     Incumbent,
+    OnRootProgress,
     Outcome,
     Pulse,
     Recipe,
     Root,
-    Tell,
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.boxes.boxes import NAMES, Boxes, bundles, joined
@@ -75,12 +75,12 @@ class Pipeline(Searching[Boxes, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return Recipe(Pipeline, self._objective)
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         objective = self._objective
         self._best = objective.first(self._rng, clock)
-        tell(best=self._best)
-        whole, closed = objective.root(self._best, clock, tell)
+        on_progress(best=self._best)
+        whole, closed = objective.root(self._best, clock, on_progress)
         keep = whole.bounds > self.cutoff(self._best.value)
         closed = max(closed, float(whole.bounds[~keep].max(initial=-math.inf)))
         nodes = bundles(whole.take(keep), self._context.bundle)
@@ -160,7 +160,7 @@ class Pipeline(Searching[Boxes, Task]):
             self._best = self._objective.challenged(self._best, best.point)
         return replace(outcome, best=self._best)
 
-    def settle(self, nodes: Sequence[Boxes], cutoff: float) -> Outcome[Boxes]:
+    def prove(self, nodes: Sequence[Boxes], cutoff: float) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`: all bounds are proved."""
         closed, left = -math.inf, []
         for node in nodes:

@@ -46,13 +46,13 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
     jacobian = _backwards(context, units, rows, len(points))
     everything = np.arange(len(points))
     if euclidean:
-        y, directions = steepest(jacobian, targets.input_norm)
+        y, directions = steepest(jacobian, targets.norm)
         gradients = np.matmul(y[:, None, :], jacobian)[:, 0]
         functionals = y @ context.head
     else:
-        best = vector_norm(jacobian, DUAL[targets.input_norm]).argmax(axis=1)
+        best = vector_norm(jacobian, DUAL[targets.norm]).argmax(axis=1)
         gradients, functionals = jacobian[everything, best], rows[best]
-        directions = maximiser(gradients, targets.input_norm)
+        directions = maximiser(gradients, targets.norm)
     values = (gradients * directions).sum(axis=1)
     return Slopes(values, functionals, directions, units)
 

@@ -120,10 +120,10 @@ def _meet(
 
 
 def _axis(context: Context, stack: Stack) -> IntArray:
-    """The input that the ranges of most open units come from, shape (N,).
+    """The input that the ranges of most unstable units come from, shape (N,).
 
-    Each open unit counts once: in shares of its range that inputs make up, by the gradient in the
-    middle of the slopes that are left.  Without open units it is the widest.
+    Each unstable unit counts once: in shares of its range that inputs make up, by the gradient in
+    the middle of the slopes that are left.  Without unstable units it is the widest.
     """
     domain, layers = context.problem.domain, context.problem.network.hidden
     radius = 0.5 * (stack.high - stack.low)

@@ -46,13 +46,13 @@ class Context:
         params = params or PARAMS
         domain, network, targets = problem.domain, problem.network, targets_of(problem)
         count = problem.tangent_network.input_dim
-        vertices = problem.input_norm in ("linf", "l1") and targets.rows[0] != ALL
+        vertices = problem.norm in ("linf", "l1") and targets.rows[0] != ALL
         if network.smooth or not network.hidden or not vertices or not domain.is_bounded:
             return None
         if max(network.input_dim, count) > params.inputs or not domain.is_box:
             return None
         directions = np.eye(count)
-        if problem.input_norm == "linf":
+        if problem.norm == "linf":
             signs = list(product([1.0, -1.0], repeat=count - 1))
             directions = np.array([(1.0, *rest) for rest in signs])
         if len(directions) * len(targets.functionals) > params.pairs:

@@ -12,7 +12,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.search.spaces.joint.bound import Bounded
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.phases import context as phases
-from lipyomo.search.spaces.phases.node import Node, Split, Warmth
+from lipyomo.search.spaces.phases.node import Node, Split, WarmStart
 
 
 def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: float) -> list[Node]:
@@ -51,7 +51,7 @@ def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: fl
                 targets,
                 above,
                 above,
-                warmth=Warmth(known[k], *none),
+                warm_start=WarmStart(known[k], *none),
                 dropped=float(bounds[k].max(where=bounds[k] <= cutoff, initial=0.0)),
                 trail=tuple(Split(j, None, end) for j, end in enumerate(ends)),
             )

@@ -22,11 +22,11 @@ from lipyomo.search.engine.protocol import (
     NODES,
     Arrays,
     Incumbent,
+    OnRootProgress,
     Outcome,
     Pulse,
     Recipe,
     Root,
-    Tell,
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.joint.boxes import NAMES, Boxes, bundles, joined
@@ -112,7 +112,7 @@ class Pipeline(Searching[Part, Task]):
 
     # -- the root ----------------------------------------------------------------------------------
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Part]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         Where the bound of the whole as a node of phases is soon there, and may be of use, boxes
@@ -125,30 +125,32 @@ class Pipeline(Searching[Part, Task]):
         found: Root[Any] | None = None
         hopeless = params.far**2 * self.cutoff(looked(self._context, beside.context))
         if self._is_short and (whole <= hopeless or not params.compared):
-            found = beside.root(clock, tell)
+            found = beside.root(clock, on_progress)
             waiting = [*found.outcome.children, *found.outcome.returned]
             if not waiting:
-                return self._root(found, clock, tell)
+                return self._root(found, clock, on_progress)
             whole = max(node.bound for node in waiting)
             proved = min(proved, max(found.outcome.closed, *(n.proved_bound for n in waiting)))
         if self._is_near(whole, beside.best.value) or clock.expired:
-            return self._root(found, clock, tell)
+            return self._root(found, clock, on_progress)
         trial = tried(self._context, beside.context, beside.best, clock.part())
         goal = whole
         if found is None:
             goal = math.sqrt(whole * self.cutoff(trial.best.value))
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
         if lost and params.compared:
-            return self._root(found, clock, tell)
+            return self._root(found, clock, on_progress)
         if trial.best.point is not None:
             beside.challenged(trial.best.point)
         best = beside.improve(1.0, [], clock)
-        tell(upper=min(trial.bound, proved), best=best)
+        on_progress(upper=min(trial.bound, proved), best=best)
         return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
-    def _root(self, found: Root[Any] | None, clock: Clock, tell: Tell) -> Root[Part]:
+    def _root(
+        self, found: Root[Any] | None, clock: Clock, on_progress: OnRootProgress
+    ) -> Root[Part]:
         """The root of the search of phases, which may be known."""
-        return found or cast("Root[Part]", self._beside.root(clock, tell))
+        return found or cast("Root[Part]", self._beside.root(clock, on_progress))
 
     def _is_near(self, whole: float, value: float) -> bool:
         """Whether a bound of the whole is for the search of phases, where `value` is attained."""
@@ -159,7 +161,9 @@ class Pipeline(Searching[Part, Task]):
     def _is_short(self) -> bool:
         """Whether the bound of the whole as a node of phases is soon there."""
         space = self._beside.context
-        cost = root_cost(space.targets, space.system.tangents.input_dim, self._beside.open_units)
+        cost = root_cost(
+            space.targets, space.system.tangents.input_dim, self._beside.unstable_units
+        )
         return cost.full < space.params.long_root
 
     # -- boxes and nodes ---------------------------------------------------------------------------
@@ -217,7 +221,7 @@ class Pipeline(Searching[Part, Task]):
             best=self._beside.best,
         )
 
-    def settle(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
+    def prove(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`: bounds of boxes are proved."""
         boxes, others = _parted(nodes)
         closed, left = 0.0, []
@@ -228,7 +232,7 @@ class Pipeline(Searching[Part, Task]):
                 left.append(node.take(~done))
         outcomes: list[Outcome[Any]] = [Outcome(returned=tuple(left), closed=closed)]
         if others:
-            outcomes.append(self._beside.settle(others, cutoff))
+            outcomes.append(self._beside.prove(others, cutoff))
         return _together(outcomes)
 
     def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
@@ -284,6 +288,6 @@ def _together(outcomes: Sequence[Outcome[Any]]) -> Outcome[Part]:
         max(outcome.closed for outcome in outcomes),
         tuple(piece for outcome in outcomes for piece in outcome.fathomed),
         max(found, key=lambda best: best.value, default=None),
-        next((outcome.learnt for outcome in outcomes if outcome.learnt is not None), None),
+        next((outcome.statistics for outcome in outcomes if outcome.statistics is not None), None),
         counters,
     )

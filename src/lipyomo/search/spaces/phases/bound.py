@@ -1,6 +1,6 @@
 """The third step: semidefinite bounds of a node's targets.
 
-It claims bounds in floating point, with multipliers as evidence, and proves those that close
+It claims bounds in floating point, with multipliers as certificates, and proves those that close
 targets.
 """
 
@@ -21,9 +21,9 @@ from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds, root_cost
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.learnt import Learnt
-from lipyomo.search.spaces.phases.node import Evidence, Node
+from lipyomo.search.spaces.phases.node import DualCertificate, Node
 from lipyomo.search.spaces.phases.part import Part, Watch, Worst
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +48,19 @@ class Bounded:
 def bounded(
     context: Context,
     parts: Sequence[Part],
-    learnt: Learnt,
+    statistics: Statistics,
     value: float,
     watch: Watch,
     root: RootBounds | None = None,
-) -> tuple[list[Part], Learnt]:
-    """Bound the targets of parts with open units.
+) -> tuple[list[Part], Statistics]:
+    """Bound the targets of parts with unstable units.
 
     Parameters
     ----------
     context : Context
     parts : sequence of Part
         Those that are fathomed stay as they are.
-    learnt : Learnt
+    statistics : Statistics
     value : float
         Of the incumbent.
     watch : Watch
@@ -76,7 +76,7 @@ def bounded(
         watch.pulse()
         part = part.without_unproved(cutoff)
         node, form = part.node, part.known_form
-        if node.trail or node.evidence:
+        if node.trail or node.certificates:
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
@@ -84,7 +84,7 @@ def bounded(
         solved, steps = solved + found.solved, steps + found.steps
         closed += not part.is_open
         claims.append(part)
-    return claims, learnt.counting(semidefinite=solved, newton=steps, closed_by_bound=closed)
+    return claims, statistics.counting(semidefinite=solved, newton=steps, closed_by_bound=closed)
 
 
 def bound_targets(
@@ -105,7 +105,7 @@ def bound_targets(
     context : Context
     node : Node
     form : NodeForm
-        With at least one open unit.
+        With at least one unstable unit.
     aim : float, optional
         What floating-point bounds should reach; without it they are minimised.
     cutoff : float
@@ -114,7 +114,7 @@ def bound_targets(
         Iterations stop once it has expired.
     """
     bounder = context.bounder
-    evidence = dict(node.evidence)
+    certificates = dict(node.certificates)
     bounds, proved = node.target_bounds.copy(), node.proved.copy()
     worst: Minimum | None = None
     reached, solved, steps = -np.inf, 0, 0
@@ -126,7 +126,7 @@ def bound_targets(
         target = int(node.targets[index])
         found = None
         if affordable:
-            old = evidence.get(target)
+            old = certificates.get(target)
             # multipliers that were found for this very form are not refined once more
             same = old is not None and np.array_equal(old.units, form.units)
             most = 0 if same else PARAMS.most_steps
@@ -141,7 +141,7 @@ def bound_targets(
             continue
         state = found.state
         steps += state.iterations
-        evidence[target] = Evidence(target, form.units, state.multipliers)
+        certificates[target] = DualCertificate(target, form.units, state.multipliers)
         value = state.value
         if value <= cutoff:
             value = bounder.prover.bound(form, target, state.multipliers)
@@ -153,7 +153,7 @@ def bound_targets(
     node = node.but(
         target_bounds=bounds,
         proved=proved,
-        evidence={target: own for target, own in evidence.items() if target in wanted},
+        certificates={target: own for target, own in certificates.items() if target in wanted},
     )
     return Bounded(node, None if worst is None else Worst.of(worst), solved, steps)
 
@@ -185,9 +185,11 @@ def with_root(node: Node, root: RootBounds) -> Node:
     """The whole problem as a node with what is known of it."""
     proved = root.upper[node.targets]
     units = root.form.units
-    evidence = {target: Evidence(target, units, y) for target, y in root.multipliers.items()}
+    certificates = {
+        target: DualCertificate(target, units, y) for target, y in root.multipliers.items()
+    }
     bounds = np.minimum(node.target_bounds, proved)
-    return node.but(proved=proved, target_bounds=bounds, evidence=evidence)
+    return node.but(proved=proved, target_bounds=bounds, certificates=certificates)
 
 
 def proved(context: Context, node: Node) -> Node:
@@ -197,7 +199,7 @@ def proved(context: Context, node: Node) -> Node:
     known = node.proved.copy()
     forms: dict[bytes, NodeForm] = {}
     for index, target in enumerate(node.targets.tolist()):
-        own = node.evidence.get(target)
+        own = node.certificates.get(target)
         if own is None or not own.units.size or node.target_bounds[index] >= known[index]:
             continue
         key = own.units.tobytes()

@@ -21,7 +21,7 @@ from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.params import Params
 
-LEARNT = "learnt"
+RELIABILITY = "reliability"
 """The branching rule that is used by default."""
 
 
@@ -56,7 +56,7 @@ class Question:
     pairs: Pairs = field(default_factory=Pairs.none)
     record: bool = False
     params: Params = field(default_factory=Params)
-    branching: str = LEARNT
+    branching: str = RELIABILITY
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class Context:
         return self.cutoff(value) - 0.5 * self.params.slack * max(value, self.question.enough)
 
     def pattern(self, phases: FlatPhases) -> Pattern:
-        """The pattern of phases without open units, of all units of the problem's network."""
+        """The pattern of phases without unstable units, of all units of the problem's network."""
         return self.presolved.units.lift_pattern(phases == RIGHT)
 
     def whole(self, points: int = 0) -> Node:

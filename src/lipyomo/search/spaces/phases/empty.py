@@ -1,4 +1,4 @@
-"""The fifth step: which parts have no interior, and the values of those without open units.
+"""The fifth step: which parts have no interior, and the values of those without unstable units.
 
 A linear program a part answers, with a point of those that have interior.
 """
@@ -16,31 +16,31 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import directed_gradients
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.part import Part
 from lipyomo.search.spaces.phases.points import Points
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 
-def asks_program(context: Context, learnt: Learnt) -> tuple[bool, Learnt]:
+def asks_program(context: Context, statistics: Statistics) -> tuple[bool, Statistics]:
     """Whether to solve the linear program of a node in which no point is known.
 
     Where dual ascent runs it finds most empty nodes first.  The programs also give points, so that
     some are solved in any case.
     """
-    one_in, learnt = context.params.programs, learnt.counting(pointless=1)
-    pays = one_in * (1 + learnt.empty_by_program) > learnt.programs
-    return context.ascent is None or pays or learnt.pointless % one_in == 0, learnt
+    one_in, statistics = context.params.programs, statistics.counting(pointless=1)
+    pays = one_in * (1 + statistics.empty_by_program) > statistics.programs
+    return context.ascent is None or pays or statistics.pointless % one_in == 0, statistics
 
 
 def with_interior(
     context: Context,
     parts: Sequence[Part],
     asked: Sequence[bool],
-    learnt: Learnt,
+    statistics: Statistics,
     points: Points,
     region: RegionProgram,
-) -> tuple[list[Part], Learnt]:
+) -> tuple[list[Part], Statistics]:
     """Fathom those parts without interior, where programs are asked; the others get points."""
     claims = list(parts)
     found, empty, before = [], 0, region.solved
@@ -62,27 +62,29 @@ def with_interior(
             node = node.but(points=points.within(inside, node.phases, units))
             claims[k] = but(claims[k], node=node)
     solved = region.solved - before
-    return claims, learnt.counting(programs=solved, empty_by_program=empty, empty=empty)
+    return claims, statistics.counting(programs=solved, empty_by_program=empty, empty=empty)
 
 
-def finished(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple[Part, Learnt]:
-    """Fathom a part without open units: its value is known, if its region has interior."""
+def finished(
+    context: Context, part: Part, statistics: Statistics, points: Points
+) -> tuple[Part, Statistics]:
+    """Fathom a part without unstable units: its value is known, if its region has interior."""
     node, cutoff = part.node, context.cutoff(points.best.value)
     value = min(_value(context, node, part.known_form, cutoff), float(node.proved.max()))
     if value > cutoff:
         problem = context.problem
         answer = examine(problem.network, problem.domain, context.pattern(node.phases))
         if answer.empty:
-            return part.fathom(-np.inf), learnt.counting(empty=1)
+            return part.fathom(-np.inf), statistics.counting(empty=1)
         if answer.point is not None:
             points.challenge(answer.point)
         unresolved = value > context.cutoff(points.best.value)
-        learnt = learnt.counting(unresolved=int(unresolved))
-    return part.fathom(value), learnt
+        statistics = statistics.counting(unresolved=int(unresolved))
+    return part.fathom(value), statistics
 
 
 def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float:
-    """Upper bound of a node without open units; exact where much of its gradient cancels.
+    """Upper bound of a node without unstable units; exact where much of its gradient cancels.
 
     Rounding errors of half the slack that counts as met leave the other half to the proof; exact
     arithmetic takes seconds for a CNN.

@@ -21,16 +21,16 @@ from lipyomo.search.spaces.phases.bound import bounded
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.empty import asks_program, finished, with_interior
 from lipyomo.search.spaces.phases.fix import fixed
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.part import Part, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.propagate import gradient_bounds, located, propagated, taken
 from lipyomo.search.spaces.phases.score import rule_of
+from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo.search.spaces.phases.tighten import tighten
 
 
 @dataclass(frozen=True)
-class Bench:
+class Workspace:
     """Where parts are examined: what steps share, and only add to.
 
     Attributes
@@ -48,19 +48,19 @@ class Bench:
 
 
 def examine(
-    bench: Bench,
+    workspace: Workspace,
     parts: Sequence[Part],
-    learnt: Learnt,
+    statistics: Statistics,
     is_known: bool = False,
     root: RootBounds | None = None,
-) -> tuple[list[Part], Learnt]:
+) -> tuple[list[Part], Statistics]:
     """Bound parts of nodes, look for points in them, and choose what to split them on.
 
     Parameters
     ----------
-    bench : Bench
+    workspace : Workspace
     parts : sequence of Part
-    learnt : Learnt
+    statistics : Statistics
     is_known : bool, optional
         Whether pre-activation bounds are known.
     root : RootBounds, optional
@@ -70,101 +70,107 @@ def examine(
     -------
     list of Part
         In the same order.
-    Learnt
+    Statistics
 
     Raises
     ------
     OutOfTimeError
     """
     if not parts:
-        return [], learnt
-    claims, learnt = _narrowed(bench, parts, learnt, is_known)
-    claims = [_with_form(bench, part) for part in claims]
-    bench.watch.check()
-    claims, learnt = _finished(bench, claims, learnt)
-    claims, learnt = _judged(bench, claims, learnt, root)
-    return _with_candidates(bench, claims, learnt)
+        return [], statistics
+    claims, statistics = _narrowed(workspace, parts, statistics, is_known)
+    claims = [_with_form(workspace, part) for part in claims]
+    workspace.watch.check()
+    claims, statistics = _finished(workspace, claims, statistics)
+    claims, statistics = _judged(workspace, claims, statistics, root)
+    return _with_candidates(workspace, claims, statistics)
 
 
 def _narrowed(
-    bench: Bench, parts: Sequence[Part], learnt: Learnt, is_known: bool
-) -> tuple[list[Part], Learnt]:
+    workspace: Workspace, parts: Sequence[Part], statistics: Statistics, is_known: bool
+) -> tuple[list[Part], Statistics]:
     """Propagate and tighten: bounds of pre-activations and gradients."""
-    context, points = bench.context, bench.points
+    context, points = workspace.context, workspace.points
     stack = propagated(context, parts, is_known)
     inside = located(points, parts, stack)
-    bench.watch.check()
-    warmth = [part.node.warmth for part in parts]
+    workspace.watch.check()
+    warm_start = [part.node.warm_start for part in parts]
     if context.ascent is not None:
         seen = [points.seen(numbers) for numbers in inside]
         before = stack.phases.copy()
-        warmth = tighten(context.ascent, context.system, stack, warmth, seen, context.params)
+        warm_start = tighten(
+            context.ascent, context.system, stack, warm_start, seen, context.params
+        )
         layers, errors = context.system.network.hidden, context.system.weight_errors
         follow(layers, context.domain, stack, before, errors)
-        bench.watch.check()
+        workspace.watch.check()
     sizes = gradient_bounds(context, stack)
-    claims = [taken(part, stack, b, sizes[b], inside[b], warmth[b]) for b, part in enumerate(parts)]
-    return claims, learnt.counting(empty=int(np.count_nonzero(~stack.alive)))
+    claims = [
+        taken(part, stack, b, sizes[b], inside[b], warm_start[b]) for b, part in enumerate(parts)
+    ]
+    return claims, statistics.counting(empty=int(np.count_nonzero(~stack.alive)))
 
 
-def _with_form(bench: Bench, part: Part) -> Part:
+def _with_form(workspace: Workspace, part: Part) -> Part:
     """The part with its form, unless none of its targets matters any more."""
     if part.is_open:
-        bench.watch.check()
-        cutoff = bench.context.cutoff(bench.points.best.value)
+        workspace.watch.check()
+        cutoff = workspace.context.cutoff(workspace.points.best.value)
         part = part.without_unproved(cutoff).without_targets(cutoff)
-    return but(part, form=bench.context.system.form(part.node.phases)) if part.is_open else part
+    return but(part, form=workspace.context.system.form(part.node.phases)) if part.is_open else part
 
 
-def _finished(bench: Bench, parts: Sequence[Part], learnt: Learnt) -> tuple[list[Part], Learnt]:
-    """Fathom the parts without open units."""
-    context, points = bench.context, bench.points
+def _finished(
+    workspace: Workspace, parts: Sequence[Part], statistics: Statistics
+) -> tuple[list[Part], Statistics]:
+    """Fathom the parts without unstable units."""
+    context, points = workspace.context, workspace.points
     full = [part.is_open and not part.known_form.units.size for part in parts]
     asked = [last and not part.node.points.size for part, last in zip(parts, full, strict=True)]
-    claims, learnt = with_interior(context, parts, asked, learnt, points, bench.region)
+    claims, statistics = with_interior(context, parts, asked, statistics, points, workspace.region)
     for k in np.flatnonzero(full).tolist():
         if claims[k].is_open:
-            bench.watch.check()
-            claims[k], learnt = finished(context, claims[k], learnt, points)
-    return claims, learnt
+            workspace.watch.check()
+            claims[k], statistics = finished(context, claims[k], statistics, points)
+    return claims, statistics
 
 
 def _judged(
-    bench: Bench, parts: Sequence[Part], learnt: Learnt, root: RootBounds | None
-) -> tuple[list[Part], Learnt]:
-    """Bound parts with open units and decide which are empty."""
-    context, points, region = bench.context, bench.points, bench.region
+    workspace: Workspace, parts: Sequence[Part], statistics: Statistics, root: RootBounds | None
+) -> tuple[list[Part], Statistics]:
+    """Bound parts with unstable units and decide which are empty."""
+    context, points, region = workspace.context, workspace.points, workspace.region
     asked = []
     for part in parts:
         asks = part.is_open and not part.node.points.size
         if asks:
-            asks, learnt = asks_program(context, learnt)
+            asks, statistics = asks_program(context, statistics)
         asked.append(asks)
     # on unbounded domains emptiness is proved in rational numbers, which costs more
-    closing = learnt.closed_by_bound * learnt.programs
-    first = closing > learnt.empty * learnt.semidefinite or not context.domain.is_bounded
+    closing = statistics.closed_by_bound * statistics.programs
+    first = closing > statistics.empty * statistics.semidefinite or not context.domain.is_bounded
     claims = list(parts)
     for bounding in (first, not first):
         value = points.best.value
         if bounding:
-            claims, learnt = bounded(context, claims, learnt, value, bench.watch, root)
+            claims, statistics = bounded(context, claims, statistics, value, workspace.watch, root)
         else:
-            claims, learnt = with_interior(context, claims, asked, learnt, points, region)
-    return claims, learnt
+            claims, statistics = with_interior(context, claims, asked, statistics, points, region)
+    return claims, statistics
 
 
 def _with_candidates(
-    bench: Bench, parts: Sequence[Part], learnt: Learnt
-) -> tuple[list[Part], Learnt]:
+    workspace: Workspace, parts: Sequence[Part], statistics: Statistics
+) -> tuple[list[Part], Statistics]:
     """The parts with units fixed by bounds, and those that they may be split on."""
-    context, points, weights = bench.context, bench.points, learnt.weights()
+    context, points, weights = workspace.context, workspace.points, statistics.weights()
     rule, claims = rule_of(context), list(parts)
     for k, part in enumerate(parts):
         if part.is_open:
-            part, learnt = fixed(context, part, learnt, points)
+            part, statistics = fixed(context, part, statistics, points)
             cutoff = context.cutoff(points.best.value)
-            units, features, learnt = rule(
-                context, part.node, part.known_form, part.worst, learnt, weights, cutoff
+            units, features, statistics = rule(
+                context, part.node, part.known_form, part.worst, statistics, weights, cutoff
             )
             claims[k] = but(part, node=part.node.but(candidates=units, features=features))
-    return claims, learnt
+    return claims, statistics

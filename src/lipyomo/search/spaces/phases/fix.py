@@ -11,16 +11,18 @@ import numpy as np
 from lipyomo.base.frozen import but
 from lipyomo.networks.phases import OPEN
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.part import Part
 from lipyomo.search.spaces.phases.points import Points
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 
-def fixed(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple[Part, Learnt]:
+def fixed(
+    context: Context, part: Part, statistics: Statistics, points: Points
+) -> tuple[Part, Statistics]:
     """The part with units decided whose other side cannot beat the incumbent."""
     node, form, worst = part.node, part.known_form, part.worst
     if worst is None or node.targets.size > 1:
-        return part, learnt
+        return part, statistics
     value = points.best.value
     cutoff, drops = context.cutoff(value), (worst.off, worst.on)
     remaining, count = node, 0
@@ -35,8 +37,8 @@ def fixed(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple
         part = part.fathom(bound, other)
         count += 1
     if count:
-        learnt = learnt.counting(fixed=count)
+        statistics = statistics.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
         inside = points.within(node.points, remaining.phases, more)
         part = but(part, node=remaining.but(points=inside))
-    return part, learnt
+    return part, statistics

@@ -13,7 +13,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.frozen import but
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases
-from lipyomo.search.spaces.phases.learnt import FEATURES
+from lipyomo.search.spaces.phases.statistics import FEATURES
 
 
 def _no_numbers() -> IntArray:
@@ -40,14 +40,14 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class DualCertificate:
     """Multipliers that prove a bound of a target.
 
     Attributes
     ----------
     target : int
     units : ndarray of int, shape (F,)
-        The open units of the form that they were found for.
+        The unstable units of the form that they were found for.
     multipliers : ndarray
         (gamma of a ball of functionals, zeta, lambda of `units`).
     """
@@ -58,7 +58,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, eq=False)
-class Warmth:
+class WarmStart:
     """Multipliers of a node's pre-activation bounds: a start for those of its children.
 
     Attributes
@@ -97,9 +97,9 @@ class Node:
         Their upper bounds, in floating point.
     proved : ndarray
         Their upper bounds that need no further proof.
-    evidence : mapping of int to Evidence
+    certificates : mapping of int to DualCertificate
         By target: of this node, or of the last ancestor that had some.
-    warmth : Warmth, optional
+    warm_start : WarmStart, optional
         Likewise; it can be found again.
     points : ndarray of int
         Numbers of known points that lie in the node.
@@ -108,7 +108,7 @@ class Node:
     dropped : float
         Largest bound of the targets that it or its ancestors have dropped.
     candidates : ndarray of int
-        Open units to split on, the best first; none if it is still to be examined.
+        Unstable units to split on, the best first; none if it is still to be examined.
     features : ndarray, shape (k, FEATURES)
         What is known of each of those.
     trail : tuple of Split
@@ -123,8 +123,8 @@ class Node:
     targets: IntArray
     target_bounds: FloatArray
     proved: FloatArray
-    evidence: Mapping[int, Evidence] = field(default_factory=dict)
-    warmth: Warmth | None = None
+    certificates: Mapping[int, DualCertificate] = field(default_factory=dict)
+    warm_start: WarmStart | None = None
     points: IntArray = field(default_factory=_no_numbers)
     sample: FloatArray | None = None
     dropped: float = 0.0
@@ -144,7 +144,7 @@ class Node:
 
     @property
     def still(self) -> int:
-        """Number of open units."""
+        """Number of unstable units."""
         return int(np.count_nonzero(self.phases == OPEN))
 
     @property
@@ -157,7 +157,7 @@ class Node:
         return but(self, **changes)
 
     def sides(self, unit: int) -> list[Node]:
-        """The two children of a split on an open unit."""
+        """The two children of a split on an unstable unit."""
         children = []
         for phase in (LEFT, RIGHT):
             phases = self.phases.copy()

@@ -21,7 +21,7 @@ class Params:
         Nodes of the common size that are split together: a batch costs less a node, but what its
         first nodes find comes too late for the others (8 to 32 alike).
     common : int
-        Open units squared times inputs (or units, if they are fewer) of that size.
+        Unstable units squared times inputs (or units, if they are fewer) of that size.
     long_root : float
         Predicted seconds of the root's bound from which it is lowered step by step, each one an
         answer: early answers against a few percent of time (0.1 to 1 alike).
@@ -42,7 +42,7 @@ class Params:
         Linear programs are asked of all nodes without a known point as long as one in so many of
         them finds a node empty; otherwise of one in so many nodes, for its point (3 to 10 alike).
     box_inputs, box_units : int
-        Most inputs for which the box is split, and open units up to which units are split even
+        Most inputs for which the box is split, and unstable units up to which units are split even
         then: few, and exhaustive splits are cheap.
     least_width : float
         Boxes narrower than this share of the domain are split only where both halves decide units:

@@ -22,13 +22,20 @@ from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.params import PARAMS as SEMIDEFINITE
 from lipyomo.relaxations.semidefinite.root import root_cost
 from lipyomo.search.engine.checkpoint import Checkpoint
-from lipyomo.search.engine.protocol import Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
+from lipyomo.search.engine.protocol import (
+    Arrays,
+    Incumbent,
+    OnRootProgress,
+    Outcome,
+    Pulse,
+    Recipe,
+    Root,
+)
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.phases.bound import proved
 from lipyomo.search.spaces.phases.context import Context, Question
-from lipyomo.search.spaces.phases.examine import Bench
+from lipyomo.search.spaces.phases.examine import Workspace
 from lipyomo.search.spaces.phases.heuristics import Around, heuristics
-from lipyomo.search.spaces.phases.learnt import Learnt
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.part import OutOfTimeError, Part, Watch
@@ -36,6 +43,7 @@ from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.root import begin
 from lipyomo.search.spaces.phases.saved import Saved, decode, encode
 from lipyomo.search.spaces.phases.split import split, together
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +54,11 @@ class Baggage:
     ----------
     value : float
         Of the incumbent.
-    learnt : Learnt
+    statistics : Statistics
     """
 
     value: float
-    learnt: Learnt
+    statistics: Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +92,13 @@ class Pipeline(Searching[Node, Task]):
         self._cascade, self._rng = cascade, np.random.default_rng(seed)
         self._points = Points(context.problem, context.presolved, self._rng, question.params)
         self._region = RegionProgram(context.system, context.domain)
-        self._learnt = Learnt.nothing(context.system.count)
+        self._statistics = Statistics.nothing(context.system.count)
         self._searched: LipschitzProblem = context.problem
         if cascade is not None:
             self._searched = context.problem.thinned(cascade.bounds.phases)
         self._states: dict[str, Any] = {}  # of the primal heuristics
         self._turn = 0
-        self._open_units = 0 if cascade is None else cascade.bounds.unstable
+        self._unstable_units = 0 if cascade is None else cascade.bounds.unstable
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -115,14 +123,14 @@ class Pipeline(Searching[Node, Task]):
         return self._points.best
 
     @property
-    def open_units(self) -> int:
+    def unstable_units(self) -> int:
         """Units that the bounds of the domain left open."""
-        return self._open_units
+        return self._unstable_units
 
     @property
     def look_ahead(self) -> FloatArray:
         """Average look-ahead of splits on each unit of the problem's network, shape (N,)."""
-        return self._context.presolved.units.lift(self._learnt.average_ahead)
+        return self._context.presolved.units.lift(self._statistics.average_ahead)
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -134,18 +142,18 @@ class Pipeline(Searching[Node, Task]):
 
     def weight(self) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        units = self._open_units
+        units = self._unstable_units
         size = units**2 * min(self._context.system.tangents.input_dim, units)
         return math.sqrt(max(size / self._context.params.common, 1.0))
 
     def nbytes(self, node: Node) -> tuple[int, int]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         kept = 4096 + 40 * node.phases.nbytes + 32 * node.low.size
-        return kept, 0 if node.warmth is None else node.warmth.nbytes
+        return kept, 0 if node.warm_start is None else node.warm_start.nbytes
 
     def cool(self, node: Node) -> Node:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return replace(node, warmth=None)
+        return replace(node, warm_start=None)
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -153,21 +161,21 @@ class Pipeline(Searching[Node, Task]):
 
     # -- the root ----------------------------------------------------------------------------------
 
-    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if not self._context.question.enough:  # what is to be proved has been looked for
             self._improve(*self._look(clock), [])
-        tell(best=self._points.best)
+        on_progress(best=self._points.best)
         found = begin(
-            Bench(self._context, self._points, self._region, Watch(clock, lambda: None)),
-            self._learnt,
+            Workspace(self._context, self._points, self._region, Watch(clock, lambda: None)),
+            self._statistics,
             self._cascade,
-            lambda upper: tell(upper=upper),
-            lambda: self._improve_early(clock, tell),
+            lambda upper: on_progress(upper=upper),
+            lambda: self._improve_early(clock, on_progress),
         )
-        outcome = self._outcome([found.part], found.learnt.since(self._learnt))
-        self._context, self._learnt = found.context, found.learnt
-        self._open_units, part = found.still, found.part
+        outcome = self._outcome([found.part], found.statistics.since(self._statistics))
+        self._context, self._statistics = found.context, found.statistics
+        self._unstable_units, part = found.still, found.part
         if part.is_open and not part.node.examined:
             outcome = replace(outcome, children=(), returned=(part.node,))
         outcome = replace(outcome, best=self._points.best)
@@ -180,13 +188,13 @@ class Pipeline(Searching[Node, Task]):
         params = self._context.params
         return params.large_part * (min(self.weight(), params.most_large) - 1.0)
 
-    def _improve_early(self, clock: Clock, tell: Tell) -> None:
+    def _improve_early(self, clock: Clock, on_progress: OnRootProgress) -> None:
         """Look for points once the root has bounds, if there is time for the next ones."""
         context = self._context
-        cost = root_cost(context.targets, context.system.tangents.input_dim, self._open_units)
+        cost = root_cost(context.targets, context.system.tangents.input_dim, self._unstable_units)
         seconds = 2.0 * cost.closed + 4.0 * cost.proof + SEMIDEFINITE.usual_steps * cost.approach
         if self._large and fits(seconds, clock.left):
-            tell(best=self.improve(0.5 * self._large, [], clock))
+            on_progress(best=self.improve(0.5 * self._large, [], clock))
 
     # -- nodes -------------------------------------------------------------------------------------
 
@@ -195,53 +203,53 @@ class Pipeline(Searching[Node, Task]):
         if not travels:
             return Task(tuple(nodes))
         packed = tuple(_packed(self._points, node, self._context.params.few) for node in nodes)
-        return Task(packed, Baggage(self._points.best.value, self._learnt))
+        return Task(packed, Baggage(self._points.best.value, self._statistics))
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        context, points, learnt = self._context, self._points, self._learnt
+        context, points, statistics = self._context, self._points, self._statistics
         nodes, bags = list(task.nodes), task.baggage
         if bags is not None:
             rng, params = np.random.default_rng(0), context.params
             points = Points(context.problem, context.presolved, rng, params, bags.value)
-            nodes, learnt = _unpacked(points, nodes), bags.learnt
+            nodes, statistics = _unpacked(points, nodes), bags.statistics
             self._region.forget()
-        bench = Bench(context, points, self._region, Watch(clock, pulse))
+        workspace = Workspace(context, points, self._region, Watch(clock, pulse))
         try:
-            groups, now = split(bench, nodes, learnt)
+            groups, now = split(workspace, nodes, statistics)
         except OutOfTimeError:
             return Outcome(returned=task.nodes)
-        outcome = self._outcome([part for parts in groups for part in parts], now.since(learnt))
+        outcome = self._outcome([part for parts in groups for part in parts], now.since(statistics))
         best = points.best
         if best.point is not None and (bags is None or best.value > bags.value):
             outcome = replace(outcome, best=best)
         if bags is None:
-            self._learnt = now
-            return replace(outcome, learnt=None)
+            self._statistics = now
+            return replace(outcome, statistics=None)
         packed = tuple(_packed(points, node, context.params.few) for node in outcome.children)
         fathomed = tuple((_packed(points, node, 0), bound) for node, bound in outcome.fathomed)
         return replace(outcome, children=packed, fathomed=fathomed)
 
     def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        if outcome.learnt is None:
+        if outcome.statistics is None:
             return outcome
         if outcome.best is not None and outcome.best.point is not None:
             self._points.challenge(outcome.best.point)
-        self._learnt = self._learnt + outcome.learnt
+        self._statistics = self._statistics + outcome.statistics
         nodes = _unpacked(self._points, [*outcome.children, *outcome.returned])
         count = len(outcome.children)
         children, returned = tuple(nodes[:count]), tuple(nodes[count:])
         best = self._points.best
         return replace(outcome, children=children, returned=returned, best=best)
 
-    def settle(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
+    def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         parts = [Part(node, proved(self._context, node)) for node in nodes]
         settled = [
             part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
         ]
-        outcome = self._outcome(settled, Learnt.nothing(0))
+        outcome = self._outcome(settled, Statistics.nothing(0))
         return replace(outcome, children=(), returned=outcome.children)
 
     def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
@@ -273,15 +281,15 @@ class Pipeline(Searching[Node, Task]):
                 self._points.enter(points)
         self._turn += 1
 
-    def _outcome(self, parts: Sequence[Part], learnt: Learnt) -> Outcome[Node]:
+    def _outcome(self, parts: Sequence[Part], statistics: Statistics) -> Outcome[Node]:
         """What became of some parts."""
         fathomed = [piece for part in parts for piece in part.fathomed]
         return Outcome(
             tuple(part.node for part in parts if part.is_open),
             closed=max([0.0, *(part.closed for part in parts)]),  # no norm is less
             fathomed=tuple(fathomed) if self._context.question.record else (),
-            learnt=learnt,
-            counters=learnt.counters,
+            statistics=statistics,
+            counters=statistics.counters,
         )
 
     # -- checkpoints -------------------------------------------------------------------------------
@@ -290,7 +298,7 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         question, best = self._context.question, self._points.best.point
         points, on = self._points.all
-        known = self._open_units, self._learnt, question.known, question.pairs
+        known = self._unstable_units, self._statistics, question.known, question.pairs
         return encode(Saved(tuple(nodes), points, on, best, *known))
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
@@ -301,7 +309,7 @@ class Pipeline(Searching[Node, Task]):
         self._points.append(saved.points, saved.on)
         if saved.best is not None:
             self._points.challenge(saved.best)
-        self._learnt, self._open_units = saved.learnt, saved.open_units
+        self._statistics, self._unstable_units = saved.statistics, saved.unstable_units
         return Outcome(saved.nodes, best=self._points.best)
 
 

@@ -17,7 +17,7 @@ from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import Warmth
+from lipyomo.search.spaces.phases.node import WarmStart
 from lipyomo.search.spaces.phases.part import Part
 from lipyomo.search.spaces.phases.points import Points
 
@@ -42,7 +42,7 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
     # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on from
     # a parent's multipliers knows what substitution would find
     same = all(part.node is not part.parent and part.keeps_box for part in parts)
-    if is_known or (same and all(part.node.warmth is not None for part in parts)):
+    if is_known or (same and all(part.node.warm_start is not None for part in parts)):
         stack.settle(system.kinked)
     elif context.domain.is_bounded:
         substitute_back(context, stack, first=int(same))
@@ -78,7 +78,7 @@ def taken(
     b: int,
     sizes: FloatArray,
     points: IntArray,
-    warmth: Warmth | None,
+    warm_start: WarmStart | None,
 ) -> Part:
     """A part with what number `b` of a stack claims, with bounds (T,) of its targets."""
     if not stack.alive[b]:
@@ -91,6 +91,6 @@ def taken(
         proved=proved,
         target_bounds=np.minimum(part.node.target_bounds, proved),
         points=points,
-        warmth=warmth,
+        warm_start=warm_start,
     )
     return but(part, node=node)

@@ -18,10 +18,10 @@ from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tang
 from lipyomo.relaxations.semidefinite.root import RootBounds, root_cost, tighten_root
 from lipyomo.search.spaces.phases.bound import with_root
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.examine import Bench, examine
-from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.examine import Workspace, examine
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.part import OutOfTimeError, Part
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 _DEEP = 4.0
 """Predicted seconds of the root's bound by one matrix from which on that of a chain comes first: a
@@ -38,23 +38,23 @@ class Beginning:
         The whole problem, examined; or as far as it is known where time was over.
     context : Context
         With the pairs of units that were found to exclude each other.
-    learnt : Learnt
+    statistics : Statistics
     still : int
-        Open units of the whole problem.
+        Unstable units of the whole problem.
     seconds : float
         What examining it took; infinite if there is no time for a node.
     """
 
     part: Part
     context: Context
-    learnt: Learnt
+    statistics: Statistics
     still: int = 0
     seconds: float = math.inf
 
 
 def begin(
-    bench: Bench,
-    learnt: Learnt,
+    workspace: Workspace,
+    statistics: Statistics,
     cascade: Cascade | None,
     report: Callable[[float], object],
     search: Callable[[], object],
@@ -63,8 +63,8 @@ def begin(
 
     Parameters
     ----------
-    bench : Bench
-    learnt : Learnt
+    workspace : Workspace
+    statistics : Statistics
     cascade : Cascade or None
         Of the same problem: pre-activation bounds and upper ends to start from.
     report : callable
@@ -72,23 +72,23 @@ def begin(
     search : callable
         Called where there is a cascade, before bounds that take long: looks for points.
     """
-    context, clock, points = bench.context, bench.watch.clock, bench.points
+    context, clock, points = workspace.context, workspace.watch.clock, workspace.points
     node, root = context.whole(points.count), None
     if cascade is not None and context.system.count:
-        node, root = _descended(bench, cascade, report, search)
+        node, root = _descended(workspace, cascade, report, search)
         if root is not None:
             context = context.with_bounder(root.bounder)
-            bench = replace(bench, context=context)
+            workspace = replace(workspace, context=context)
         if clock.expired or (root is not None and root.stopped):
-            return Beginning(Part(node, node), context, learnt, node.still)
+            return Beginning(Part(node, node), context, statistics, node.still)
     began = clock.seconds
     is_known = cascade is not None and not context.system.roughness
     try:
-        (part,), learnt = examine(bench, [Part(node, node)], learnt, is_known, root)
+        (part,), statistics = examine(workspace, [Part(node, node)], statistics, is_known, root)
     except OutOfTimeError:
-        return Beginning(Part(node, node), context, learnt, node.still, 0.0)
+        return Beginning(Part(node, node), context, statistics, node.still, 0.0)
     still = part.node.still if part.form is None else part.form.units.size
-    return Beginning(part, context, learnt, still, clock.seconds - began)
+    return Beginning(part, context, statistics, still, clock.seconds - began)
 
 
 def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
@@ -102,13 +102,13 @@ def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
 
 
 def _descended(
-    bench: Bench,
+    workspace: Workspace,
     cascade: Cascade,
     report: Callable[[float], object],
     search: Callable[[], object],
 ) -> tuple[Node, RootBounds | None]:
     """The root with lower bounds, step by step where the first one would be long in coming."""
-    context, points, clock = bench.context, bench.points, bench.watch.clock
+    context, points, clock = workspace.context, workspace.points, workspace.watch.clock
     node = _taken_over(context, context.whole(points.count), cascade)
     cost = root_cost(context.targets, context.system.tangents.input_dim, node.still)
     if cost.full < context.params.long_root:
@@ -135,18 +135,18 @@ def _descended(
     if chain is None:
         search()
     cutoff = context.cutoff(points.best.value)
-    find = partial(_exclusive, bench, node)
+    find = partial(_exclusive, workspace, node)
     root = tighten_root(root, cascade, clock, report, cutoff, find)
     node = replace(node, target_bounds=root.upper)
     return with_root(node, root), root
 
 
-def _exclusive(bench: Bench, node: Node) -> Pairs:
+def _exclusive(workspace: Workspace, node: Node) -> Pairs:
     """Pairs of units that exclude each other, if there is time to look for them."""
-    ascent, (_, sides) = bench.context.ascent, bench.points.all
+    ascent, (_, sides) = workspace.context.ascent, workspace.points.all
     if ascent is None:
         return Pairs.none()
     units = int(np.count_nonzero(node.phases[ascent.first :] == OPEN))
-    if not fits(seconds_for_pairs(ascent, units), bench.watch.clock.left):
+    if not fits(seconds_for_pairs(ascent, units), workspace.watch.clock.left):
         return Pairs.none()
     return find_pairs(ascent, Stack.of([node]), sides[node.points])

@@ -1,4 +1,4 @@
-"""Nodes, points and what was learnt as plain arrays, for a checkpoint.
+"""Nodes, points and the statistics as plain arrays, for a checkpoint.
 
 Lists of arrays of different lengths are stored end to end, with their lengths.  Starts for dual
 ascent are left out: they are found again.
@@ -17,8 +17,8 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.search.engine.protocol import Arrays
-from lipyomo.search.spaces.phases.learnt import FEATURES, Learnt
-from lipyomo.search.spaces.phases.node import Evidence, Node, Split
+from lipyomo.search.spaces.phases.node import DualCertificate, Node, Split
+from lipyomo.search.spaces.phases.statistics import FEATURES, Statistics
 
 _STACKED = ("phases", "lower", "upper", "low", "high")
 _RAGGED = ("targets", "target_bounds", "proved", "points", "candidates")
@@ -36,9 +36,9 @@ class Saved:
         Sides of the units at them.
     best : ndarray or None
         The incumbent's point.
-    open_units : int
+    unstable_units : int
         Of the root.
-    learnt : Learnt
+    statistics : Statistics
     known : ndarray of int8 or None
         Phases under which the context was made.
     pairs : Pairs
@@ -49,8 +49,8 @@ class Saved:
     points: FloatArray
     on: BoolArray
     best: FloatArray | None
-    open_units: int
-    learnt: Learnt
+    unstable_units: int
+    statistics: Statistics
     known: FlatPhases | None
     pairs: Pairs
 
@@ -62,7 +62,7 @@ def encode(saved: Saved) -> Arrays:
         "points": saved.points,
         "on": saved.on,
         "best": np.zeros((0, saved.points.shape[1])) if saved.best is None else saved.best[None],
-        "open_units": np.array(saved.open_units),
+        "unstable_units": np.array(saved.unstable_units),
         "dropped": np.array([node.dropped for node in nodes]),
     }
     first, second, exclusive = saved.pairs.first, saved.pairs.second, saved.pairs.exclusive
@@ -75,23 +75,23 @@ def encode(saved: Saved) -> Arrays:
         _put(data, f"node_{name}", [getattr(node, name) for node in nodes])
     _put(data, "features", [node.features.reshape(-1) for node in nodes])
     _put(data, "trail", [_numbers(node.trail) for node in nodes])
-    evidence = [(i, own) for i, node in enumerate(nodes) for own in node.evidence.values()]
-    keys = [(i, own.target) for i, own in evidence]
-    data["evidence"] = np.array(keys, dtype=np.int64).reshape(-1, 2)
-    _put(data, "evidence_units", [own.units for _, own in evidence])
-    _put(data, "evidence_multipliers", [own.multipliers for _, own in evidence])
-    for item in fields(saved.learnt):
-        data[f"learnt_{item.name}"] = np.asarray(getattr(saved.learnt, item.name))
+    certificates = [(i, own) for i, node in enumerate(nodes) for own in node.certificates.values()]
+    keys = [(i, own.target) for i, own in certificates]
+    data["certificates"] = np.array(keys, dtype=np.int64).reshape(-1, 2)
+    _put(data, "certificate_units", [own.units for _, own in certificates])
+    _put(data, "certificate_multipliers", [own.multipliers for _, own in certificates])
+    for item in fields(saved.statistics):
+        data[f"learnt_{item.name}"] = np.asarray(getattr(saved.statistics, item.name))
     return data
 
 
 def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     """What `encode` wrote."""
     count = len(data["dropped"])
-    evidence: list[dict[int, Evidence]] = [{} for _ in range(count)]
-    own = data["evidence"].tolist(), _taken(data, "evidence_units")
-    for (i, target), units, y in zip(*own, _taken(data, "evidence_multipliers"), strict=True):
-        evidence[i][target] = Evidence(target, units.astype(np.int64), y)
+    certificates: list[dict[int, DualCertificate]] = [{} for _ in range(count)]
+    own = data["certificates"].tolist(), _taken(data, "certificate_units")
+    for (i, target), units, y in zip(*own, _taken(data, "certificate_multipliers"), strict=True):
+        certificates[i][target] = DualCertificate(target, units.astype(np.int64), y)
     ragged: dict[str, list[Any]] = {name: _taken(data, f"node_{name}") for name in _RAGGED}
     stacked: dict[str, Any] = {name: data[f"node_{name}"] for name in _STACKED}
     features, trails = _taken(data, "features"), _taken(data, "trail")
@@ -100,21 +100,23 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
             **{name: stacked[name][i] for name in _STACKED},
             **{name: ragged[name][i] for name in _RAGGED},
             dropped=float(data["dropped"][i]),
-            evidence=evidence[i],
+            certificates=certificates[i],
             features=features[i].reshape(-1, FEATURES),
             trail=_splits(trails[i]),
         )
         for i in range(count)
     )
-    learnt: dict[str, Any] = {item.name: data[f"learnt_{item.name}"][()] for item in fields(Learnt)}
+    statistics: dict[str, Any] = {
+        item.name: data[f"learnt_{item.name}"][()] for item in fields(Statistics)
+    }
     first, second, exclusive = data["pairs"]
     return Saved(
         nodes,
         data["points"],
         data["on"],
         data["best"][0] if len(data["best"]) else None,
-        int(data["open_units"]),
-        Learnt(**learnt),
+        int(data["unstable_units"]),
+        Statistics(**statistics),
         data.get("known"),
         Pairs(first, second, exclusive > 0),
     )

@@ -1,7 +1,7 @@
 """The sixth step: which units a part may be split on, by what splits on them are expected to score.
 
 What is expected follows from what splits with such features scored before
-(`lipyomo.search.spaces.phases.learnt`).  The first feature is the geometric mean of the two
+(`lipyomo.search.spaces.phases.statistics`).  The first feature is the geometric mean of the two
 children's drops with the multipliers frozen, averaged over all nodes in which the unit was open: an
 order that hardly changes from node to node needs several times fewer nodes than the node's own.
 
@@ -18,10 +18,10 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
-from lipyomo.search.spaces.phases.context import LEARNT, Context
-from lipyomo.search.spaces.phases.learnt import CONSTANT, FEATURES, Learnt
+from lipyomo.search.spaces.phases.context import RELIABILITY, Context
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.part import Worst
+from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 
 _FAINT = 0.02
 """Share below which what a feature is the logarithm of makes no difference."""
@@ -31,8 +31,8 @@ _HUGE = float(np.sqrt(np.finfo(np.float64).max))
 
 
 Rule = Callable[
-    [Context, Node, NodeForm, Worst | None, Learnt, FloatArray, float],
-    tuple[IntArray, FloatArray, Learnt],
+    [Context, Node, NodeForm, Worst | None, Statistics, FloatArray, float],
+    tuple[IntArray, FloatArray, Statistics],
 ]
 """Chooses units to split a node on: arguments and results as of `candidates`."""
 
@@ -54,17 +54,17 @@ def rule_of(context: Context) -> Rule:
     return _RULES[context.question.branching]
 
 
-@branching_rule(LEARNT)
+@branching_rule(RELIABILITY)
 def candidates(
     context: Context,
     node: Node,
     form: NodeForm,
     worst: Worst | None,
-    learnt: Learnt,
+    statistics: Statistics,
     weights: FloatArray,
     cutoff: float,
-) -> tuple[IntArray, FloatArray, Learnt]:
-    """Open units whose decision is expected to score most, best first, and their features.
+) -> tuple[IntArray, FloatArray, Statistics]:
+    """Unstable units whose decision is expected to score most, best first, and their features.
 
     Parameters
     ----------
@@ -72,28 +72,28 @@ def candidates(
     node : Node
     form : NodeForm
     worst : Worst, optional
-    learnt : Learnt
+    statistics : Statistics
         Hears of the drops.
     weights : ndarray, shape (FEATURES,)
-        `Learnt.weights`.
+        `Statistics.weights`.
     cutoff : float
 
     Returns
     -------
     units : ndarray of int, shape (k,)
     features : ndarray, shape (k, FEATURES)
-    learnt : Learnt
+    statistics : Statistics
     """
     units, params = form.units, context.params
     gap = min(max(node.bound - cutoff, 1e-300), _HUGE)
     here = np.zeros(units.size)
     if worst is not None:
         value = worst.found.state.value
-        learnt = learnt.look(units, np.sqrt(worst.off * worst.on))
+        statistics = statistics.look(units, np.sqrt(worst.off * worst.on))
         for drop in (worst.off, worst.on):
             closed = np.clip(node.bound - value * (1.0 - drop), 0.0, gap)
             here += 0.5 * np.log(closed / gap + _FAINT)
-    average = learnt.average_ahead[units]
+    average = statistics.average_ahead[units]
     lower, upper = np.maximum(node.lower[units], -_HUGE), np.minimum(node.upper[units], _HUGE)
     nearer = np.maximum(np.minimum(upper, -lower), 0.0) / np.maximum(upper - lower, 1e-300)
     features = np.empty((units.size, FEATURES))
@@ -105,10 +105,10 @@ def candidates(
     own -= own.mean(axis=0)
     share = gap / max(cutoff, _FAINT * gap)
     features[:, CONSTANT:] = 1.0, math.log(share + _FAINT), math.log(units.size)
-    expected = learnt.forecast(units, features, weights, params.unit_trust)
+    expected = statistics.forecast(units, features, weights, params.unit_trust)
     best = np.argsort(-expected, kind="stable")
     best = best[node.phases[units[best]] == OPEN][: params.few]  # others are fixed
-    return units[best], features[best], learnt
+    return units[best], features[best], statistics
 
 
 def score(context: Context, node: Node, children: Sequence[Node], cutoff: float) -> float:

@@ -10,12 +10,12 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.examine import Bench, examine
-from lipyomo.search.spaces.phases.learnt import Learnt
+from lipyomo.search.spaces.phases.examine import Workspace, examine
 from lipyomo.search.spaces.phases.node import Node, Split
 from lipyomo.search.spaces.phases.part import Part
 from lipyomo.search.spaces.phases.propagate import substitute_back
 from lipyomo.search.spaces.phases.score import score
+from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 def together(context: Context, node: Node) -> int:
@@ -26,27 +26,27 @@ def together(context: Context, node: Node) -> int:
 
 
 def split(
-    bench: Bench, nodes: Sequence[Node], learnt: Learnt
-) -> tuple[list[tuple[Part, ...]], Learnt]:
+    workspace: Workspace, nodes: Sequence[Node], statistics: Statistics
+) -> tuple[list[tuple[Part, ...]], Statistics]:
     """Split some nodes; what became of the parts of each.
 
     Many are split together: at the sizes of most networks, numpy's own time is what counts.
 
     Parameters
     ----------
-    bench : Bench
+    workspace : Workspace
     nodes : sequence of Node
-    learnt : Learnt
+    statistics : Statistics
 
     Raises
     ------
     OutOfTimeError
     """
-    context, weights = bench.context, learnt.weights()
-    splits = [(node, *_split(context, node, learnt, weights)) for node in nodes]
+    context, weights = workspace.context, statistics.weights()
+    splits = [(node, *_split(context, node, statistics, weights)) for node in nodes]
     parts = [Part(node, child) for node, _, children in splits for child in children]
-    examined, learnt = examine(bench, parts, learnt)
-    cutoff = context.cutoff(bench.points.best.value)
+    examined, statistics = examine(workspace, parts, statistics)
+    cutoff = context.cutoff(workspace.points.best.value)
     found, stop = [], 0
     for node, unit, children in splits:
         start, stop = stop, stop + len(children)
@@ -54,10 +54,10 @@ def split(
         if unit is not None:
             scored = score(context, node, [part.node for part in now if part.is_open], cutoff)
             place = int(np.argmax(node.candidates == unit))
-            learnt = learnt.learn(unit, node.features[place], scored)
-        learnt = learnt.counting(nodes=int(node.examined))
+            statistics = statistics.learn(unit, node.features[place], scored)
+        statistics = statistics.counting(nodes=int(node.examined))
         found.append(now)
-    return found, learnt
+    return found, statistics
 
 
 def wants_box(context: Context, node: Node) -> bool:
@@ -94,7 +94,7 @@ def halves(context: Context, node: Node) -> list[Node]:
 
 
 def _split(
-    context: Context, node: Node, learnt: Learnt, weights: FloatArray
+    context: Context, node: Node, statistics: Statistics, weights: FloatArray
 ) -> tuple[int | None, list[Node]]:
     """The children of a node, and the unit that they decide, if they do.
 
@@ -106,6 +106,6 @@ def _split(
     if boxes:
         return None, boxes
     trust = context.params.unit_trust
-    expected = learnt.forecast(node.candidates, node.features, weights, trust)
+    expected = statistics.forecast(node.candidates, node.features, weights, trust)
     unit = int(node.candidates[np.argmax(expected)])
     return unit, node.sides(unit)

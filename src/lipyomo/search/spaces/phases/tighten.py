@@ -19,7 +19,7 @@ from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.dual_rows import Rows
 from lipyomo.relaxations.linear.dual_steps import SingleArray
 from lipyomo.relaxations.linear.stack import Stack
-from lipyomo.search.spaces.phases.node import Warmth
+from lipyomo.search.spaces.phases.node import WarmStart
 from lipyomo.search.spaces.phases.params import Params
 
 Seen = tuple[BoolArray, BoolArray]
@@ -47,12 +47,12 @@ def tighten(
     ascent: DualAscent,
     system: UnitSystem,
     stack: Stack,
-    warmth: Sequence[Warmth | None],
+    warm_start: Sequence[WarmStart | None],
     seen: Sequence[Seen | None],
     params: Params | None = None,
     is_proof: bool = False,
     aim: int | None = None,
-) -> list[Warmth | None]:
+) -> list[WarmStart | None]:
     """Tighten the nodes of `stack` in place.
 
     Parameters
@@ -61,7 +61,7 @@ def tighten(
     system : UnitSystem
     stack : Stack
         As propagation left it.
-    warmth : sequence of Warmth or None
+    warm_start : sequence of WarmStart or None
         Of each node's parent.
     seen : sequence of (ndarray of bool, ndarray of bool) or None
         Sides on which known points of the node have units.
@@ -76,7 +76,7 @@ def tighten(
 
     Returns
     -------
-    list of Warmth or None
+    list of WarmStart or None
         For the nodes' children.
     """
     params = params or Params()
@@ -85,7 +85,7 @@ def tighten(
         kinked = kinked.copy()
         kinked[aim] = True
     last = system.starts[-2] if system.depth else 0
-    wanted = _wanted(stack, warmth, seen, last)
+    wanted = _wanted(stack, warm_start, seen, last)
     if aim is not None:
         wanted[:, 2 * aim] = stack.alive
     bytes_each = np.dtype(np.float32).itemsize * ascent.columns
@@ -93,11 +93,11 @@ def tighten(
     parts = [_nearest(stack, b, np.flatnonzero(row), most) for b, row in enumerate(wanted)]
     node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     keys = np.concatenate(parts)
-    cold = (is_proof and system.depth > 1) or not all(warmth)
+    cold = (is_proof and system.depth > 1) or not all(warm_start)
     most = params.ascent_steps * (params.ascent_cold if cold else 1)
     steps = int(min(most, params.ascent_work // (ascent.work * keys.size))) if keys.size else 0
     if not steps:
-        return list(warmth)
+        return list(warm_start)
     rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     start = np.empty((rows.count, ascent.columns), dtype=np.float32)
@@ -105,7 +105,7 @@ def tighten(
     ends = np.cumsum([0, *(part.size for part in parts)]).tolist()
     for b, part in enumerate(parts):
         span = slice(ends[b], ends[b + 1])
-        known[span] = _inherit(start[span], part, stack.phases[b], warmth[b])
+        known[span] = _inherit(start[span], part, stack.phases[b], warm_start[b])
     if not known.all():
         new = np.flatnonzero(~known)
         start[new] = ascent.start(relaxation, rows[new])
@@ -119,11 +119,11 @@ def tighten(
             found[near], claims.bounds[near] = more.multipliers, more.bounds
             _accept(stack, more, kinked)
     half = np.clip(found, -6e4, 6e4).astype(np.float16)
-    kept: list[Warmth | None] = []
+    kept: list[WarmStart | None] = []
     for b, part in enumerate(parts):
         span = slice(ends[b], ends[b + 1])
         here = half[span].copy()
-        kept.append(Warmth(stack.phases[b].copy(), part, here))
+        kept.append(WarmStart(stack.phases[b].copy(), part, here))
     return kept
 
 
@@ -160,13 +160,13 @@ def _accept(stack: Stack, claims: Ascended, kinked: BoolArray) -> None:
 
 
 def _wanted(
-    stack: Stack, warmth: Sequence[Warmth | None], seen: Sequence[Seen | None], last: int
+    stack: Stack, warm_start: Sequence[WarmStart | None], seen: Sequence[Seen | None], last: int
 ) -> BoolArray:
     """Which bounds matter, shape (B, 2 N): by key; `last` is the last layer's start."""
     still = (stack.phases == OPEN) & stack.alive[:, None]
     wanted = np.stack([still, still], axis=2)
     for b in np.flatnonzero(stack.alive).tolist():
-        sides, parent = seen[b], warmth[b]
+        sides, parent = seen[b], warm_start[b]
         if sides is not None:
             left, right = sides
             wanted[b, last:, 0] &= ~right[last:]
@@ -191,7 +191,7 @@ def _inherit(
     start: SingleArray,
     keys: IntArray,
     phases: FlatPhases,
-    inherited: Warmth | None,
+    inherited: WarmStart | None,
 ) -> BoolArray:
     """Write a parent's multipliers to `start`; tells which it has."""
     if inherited is None or not inherited.keys.size:

@@ -15,11 +15,19 @@ import numpy.typing as npt
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.frozen import but
 
-NAMES = ("average look-ahead", "layer", "look-ahead", "balance", "constant", "gap", "open units")
+NAMES = (
+    "average look-ahead",
+    "layer",
+    "look-ahead",
+    "balance",
+    "constant",
+    "gap",
+    "unstable units",
+)
 """What is known of a unit before it is split on (`lipyomo.search.spaces.phases.score`).  The first
 four are its average look-ahead, its layer, its look-ahead here, and how balanced its range is, all
-compared with the node's other open units; the last two are the node's gap and its number of open
-units."""
+compared with the node's other unstable units; the last two are the node's gap and its number of
+open units."""
 
 FEATURES, CONSTANT = len(NAMES), NAMES.index("constant")
 """How many there are, and the place of the constant."""
@@ -36,7 +44,7 @@ COUNTERS = ("nodes", "semidefinite", "newton", "programs", "empty", "fixed", "un
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class Statistics:
     """Counts and sums; all of them add up.
 
     Attributes
@@ -83,38 +91,38 @@ class Learnt:
     pointless: int = 0
 
     @classmethod
-    def nothing(cls, units: int) -> Learnt:
+    def nothing(cls, units: int) -> Statistics:
         """The beginning, for N units."""
         size = FEATURES + 1
         ahead, looks = np.zeros((2, units))
         return cls(ahead, looks, np.zeros((size, size)), np.zeros((units, size)))
 
-    def __add__(self, other: Learnt) -> Learnt:
+    def __add__(self, other: Statistics) -> Statistics:
         names = [item.name for item in fields(self)]
-        return Learnt(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return Statistics(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
-    def since(self, before: Learnt) -> Learnt:
+    def since(self, before: Statistics) -> Statistics:
         """What was learnt after `before`."""
         names = [item.name for item in fields(self)]
-        return Learnt(**{name: getattr(self, name) - getattr(before, name) for name in names})
+        return Statistics(**{name: getattr(self, name) - getattr(before, name) for name in names})
 
     @property
     def counters(self) -> dict[str, int]:
         """What is counted for the report."""
         return {name: int(getattr(self, name)) for name in COUNTERS}
 
-    def counting(self, **more: int) -> Learnt:
+    def counting(self, **more: int) -> Statistics:
         """With more of some counts."""
         return but(self, **{name: getattr(self, name) + count for name, count in more.items()})
 
-    def look(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Learnt:
-        """With the look-aheads of a node's open units."""
+    def look(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Statistics:
+        """With the look-aheads of a node's unstable units."""
         sums, looks = self.ahead.copy(), self.looks.copy()
         sums[units] += ahead
         looks[units] += 1
         return but(self, ahead=sums, looks=looks)
 
-    def learn(self, unit: int, features: FloatArray, score: float) -> Learnt:
+    def learn(self, unit: int, features: FloatArray, score: float) -> Statistics:
         """With what a split on a unit scored."""
         row = np.append(features, np.log(score))
         splits = self.splits.copy()
