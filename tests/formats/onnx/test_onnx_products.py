@@ -99,6 +99,48 @@ def test_other_normalisations() -> None:
     agrees(made, [1, 4, 2])
 
 
+@pytest.mark.parametrize("axes", [[0, 2], [1], [1, 2]])
+def test_mean_variance_normalisation(axes: list[int]) -> None:
+    agrees(one("MeanVarianceNormalization", [1, 3, 4], axes=axes), [1, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("equation", "a", "b"),
+    [
+        ("ij,jk->ik", [2, 3], [3, 2]),
+        ("bhqd,bhkd->bhqk", [1, 2, 2, 2], [1, 2, 3, 2]),
+        ("ij,ij", [2, 3], [2, 3]),
+        ("i,j->ji", [2], [3]),
+        ("bij,jk", [2, 2, 3], [3, 2]),
+    ],
+)
+def test_einsum(equation: str, a: list[int], b: list[int]) -> None:
+    sizes = [int(np.prod(shape)) for shape in (a, b)]
+    nodes = [
+        helper.make_node("Split", ["x", "sizes"], ["p", "q"], axis=1),
+        helper.make_node("Reshape", ["p", "a"], ["m"]),
+        helper.make_node("Reshape", ["q", "b"], ["n"]),
+        helper.make_node("Einsum", ["m", "n"], ["y"], equation=equation),
+    ]
+    constants = {"sizes": np.array(sizes), "a": np.array(a), "b": np.array(b)}
+    agrees(model(nodes, [1, sum(sizes)], constants), [1, sum(sizes)])
+    weight = RNG.normal(size=b)
+    node = helper.make_node("Einsum", ["x", "w"], ["y"], equation=equation)
+    linear = agrees(model([node], a, {"w": weight}), a)
+    assert not linear.hidden
+
+
+@pytest.mark.parametrize("equation", ["bij->bj", "bii->b", "bij->jib"])
+def test_einsum_of_one_tensor(equation: str) -> None:
+    agrees(one("Einsum", [1, 3, 3], equation=equation), [1, 3, 3])
+
+
+def test_equations_that_are_not_read() -> None:
+    for equation in ("...ij->...ji", "bij->bk", "b->b"):
+        with pytest.raises(ImportRefused, match="equation"):
+            from_model(one("Einsum", [1, 2, 2], equation=equation), check=False)
+
+
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("late", [0, 1])

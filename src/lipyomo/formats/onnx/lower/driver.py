@@ -30,7 +30,9 @@ from lipyomo.formats.onnx.graph import (
 from lipyomo.formats.onnx.lower import (
     affine_maps,
     conv,
+    einsum,
     moves,
+    normalisation,
     products,
     recurrent,
     reductions,
@@ -56,7 +58,10 @@ from lipyomo.networks.building.trace import UNIT_BYTES, Trace
 from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 
-MODULES = (affine_maps, conv, moves, products, recurrent, reductions, resize, smooth, units)
+MODULES = (
+    affine_maps, conv, einsum, moves, normalisation,
+    products, recurrent, reductions, resize, smooth, units,
+)  # fmt: skip
 """The modules that register operators when they are imported."""
 
 

@@ -17,7 +17,6 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.affine_maps import constant_times, plus, times_constant
 from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
@@ -268,49 +267,3 @@ def softmax(call: Call) -> Value:
 def log_softmax(call: Call) -> Value:
     """The logarithm of that, ``-softplus(log(sum exp(s_l)) - s_i)``."""
     return _probabilities(call, lambda trace, over: [-trace.smooth(-x, Softplus()) for x in over])
-
-
-# -- normalisation --------------------------------------------------------------------------------
-
-
-def _parameter(call: Call, position: int) -> Array | None:
-    value = call.optional(position)
-    return None if value is None else call.real(position, f"input {position}")
-
-
-def _normalised(trace: Trace, rows: Affine, epsilon: float, centred: bool) -> Affine:
-    """Rows less their means, over the root of their mean square and epsilon."""
-    count, n = rows.shape
-    if centred:
-        one = np.eye(n) - np.full((n, n), 1.0 / n)
-        rows = rows.apply(sp.csr_array(sp.kron(sp.eye_array(count), one)), rows.shape)
-    total = sum_of(trace.smooth(rows, SQUARE), (count, 1))
-    return times(trace, rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), INVERSE_ROOT))
-
-
-@multiplies("LayerNormalization", "RMSNormalization")
-def layer_normalization(call: Call) -> list[Value]:
-    """Over all axes from one on, with a scale and a bias."""
-    x, node = call.tensor(0), call.node
-    axis = node.integer("axis", -1) % len(x.shape)
-    rows = x.reshaped((int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
-    centred = node.op_type == "LayerNormalization"
-    found = _normalised(call.trace, rows, node.number("epsilon", 1e-5), centred).reshaped(x.shape)
-    scale, bias = _parameter(call, 1), _parameter(call, 2)
-    found = found if scale is None else found.scale(scale)
-    return [found if bias is None else found.shift(bias)]
-
-
-@multiplies("InstanceNormalization", "GroupNormalization")
-def channel_normalization(call: Call) -> Value:
-    """Of each channel, or of groups of channels, with a scale and a bias for each."""
-    x, node = call.tensor(0), call.node
-    batch, channels = x.shape[:2]
-    groups = node.integer("num_groups", channels)
-    rows = x.reshaped((batch * groups, x.size // (batch * groups)))
-    found = _normalised(call.trace, rows, node.number("epsilon", 1e-5), centred=True)
-    each = [np.asarray(call.real(k, f"input {k}")).reshape(-1) for k in (1, 2)]
-    if node.op_type == "GroupNormalization" and node.version < 21:
-        each = [np.repeat(one, channels // groups) for one in each]
-    scale, bias = (one.reshape(channels, *[1] * (len(x.shape) - 2)) for one in each)
-    return found.reshaped(x.shape).scale(scale).shift(bias)

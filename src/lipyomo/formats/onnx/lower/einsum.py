@@ -1,0 +1,69 @@
+"""Sums of products by Einstein's convention, of one or two tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.formats.onnx.lower.products import times
+from lipyomo.formats.onnx.lower.reductions import sum_of
+from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
+
+
+@multiplies("Einsum")
+def einsum(call: Call) -> Value:
+    """Every term of the sum is an entry or a product of two; those with a constant are affine."""
+    tensors = [call.tensor(position) for position in range(len(call.arguments))]
+    letters, kept = _letters(call, [len(tensor.shape) for tensor in tensors])
+    sizes: dict[str, int] = {}
+    for own, tensor in zip(letters, tensors, strict=True):
+        for letter, size in zip(own, tensor.shape, strict=True):
+            if sizes.setdefault(letter, size) not in (size, 1) and size != 1:
+                raise ValueError(f"axes {letter} of {sizes[letter]} and of {size} entries")
+            sizes[letter] = max(sizes[letter], size)
+    summed = [letter for letter in sizes if letter not in kept]
+    order = [*kept, *summed]
+    grid = tuple(sizes[letter] for letter in order)
+    terms = [
+        tensor.take(_places(own, tensor.shape, order, grid))
+        for own, tensor in zip(letters, tensors, strict=True)
+    ]
+    found = terms[0] if len(terms) == 1 else times(call.trace, *terms)
+    shape = grid[: len(kept)]
+    return sum_of(found.reshaped((int(np.prod(shape)), int(np.prod(grid[len(kept) :])))), shape)
+
+
+def _letters(call: Call, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """The letters of each tensor's axes, and of the result's."""
+    equation = re.sub(r"\s", "", str(call.node.text("equation", "")))
+    given, arrow, kept = equation.partition("->")
+    letters = given.split(",")
+    if "." in equation or len(letters) not in (1, 2):
+        remedy = "write it as MatMul and Transpose, or by equations of one or two tensors"
+        raise call.node.refuse(f"the equation {equation!r}", remedy)
+    if not arrow:  # then it is the letters that stand once, in their order
+        every = "".join(letters)
+        kept = "".join(sorted(letter for letter in set(every) if every.count(letter) == 1))
+    if [len(own) for own in letters] != list(ranks) or not set(kept) <= set("".join(letters)):
+        raise ValueError(f"the equation {equation!r} for tensors with {list(ranks)} axes")
+    return letters, kept
+
+
+def _places(
+    own: str, shape: tuple[int, ...], order: Sequence[str], grid: tuple[int, ...]
+) -> IntArray:
+    """Where each term's entry is in a tensor; axes of one entry are repeated."""
+    where = np.zeros(grid, dtype=np.intp)
+    for letter, size, step in zip(own, shape, _steps(shape), strict=True):
+        axis = order.index(letter)
+        along = np.arange(grid[axis]) if size > 1 else np.zeros(grid[axis], dtype=np.intp)
+        where += (step * along).reshape([-1 if k == axis else 1 for k in range(len(grid))])
+    return where
+
+
+def _steps(shape: tuple[int, ...]) -> list[int]:
+    """Distances between neighbours along each axis of a flattened tensor."""
+    return [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]

@@ -1,0 +1,82 @@
+"""Normalisations: products of centred signals with the inverse root of their mean square."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.formats.onnx.graph import Array
+from lipyomo.formats.onnx.lower.products import INVERSE_ROOT, ROOT, SQUARE, power, times
+from lipyomo.formats.onnx.lower.reductions import sum_of
+from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.trace import Trace
+
+DEVIATION = 1e-9
+"""What `MeanVarianceNormalization` adds to a standard deviation before it divides."""
+
+
+def _parameter(call: Call, position: int) -> Array | None:
+    value = call.optional(position)
+    return None if value is None else call.real(position, f"input {position}")
+
+
+def _centred(rows: Affine) -> Affine:
+    """Rows less their means."""
+    count, n = rows.shape
+    one = np.eye(n) - np.full((n, n), 1.0 / n)
+    return rows.apply(sp.csr_array(sp.kron(sp.eye_array(count), one)), rows.shape)
+
+
+def _normalised(trace: Trace, rows: Affine, epsilon: float, centred: bool) -> Affine:
+    """Rows less their means, over the root of their mean square and epsilon."""
+    count, n = rows.shape
+    rows = _centred(rows) if centred else rows
+    total = sum_of(trace.smooth(rows, SQUARE), (count, 1))
+    return times(trace, rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), INVERSE_ROOT))
+
+
+@multiplies("LayerNormalization", "RMSNormalization")
+def layer_normalization(call: Call) -> list[Value]:
+    """Over all axes from one on, with a scale and a bias."""
+    x, node = call.tensor(0), call.node
+    axis = node.integer("axis", -1) % len(x.shape)
+    rows = x.reshaped((int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
+    centred = node.op_type == "LayerNormalization"
+    found = _normalised(call.trace, rows, node.number("epsilon", 1e-5), centred).reshaped(x.shape)
+    scale, bias = _parameter(call, 1), _parameter(call, 2)
+    found = found if scale is None else found.scale(scale)
+    return [found if bias is None else found.shift(bias)]
+
+
+@multiplies("InstanceNormalization", "GroupNormalization")
+def channel_normalization(call: Call) -> Value:
+    """Of each channel, or of groups of channels, with a scale and a bias for each."""
+    x, node = call.tensor(0), call.node
+    batch, channels = x.shape[:2]
+    groups = node.integer("num_groups", channels)
+    rows = x.reshaped((batch * groups, x.size // (batch * groups)))
+    found = _normalised(call.trace, rows, node.number("epsilon", 1e-5), centred=True)
+    each = [np.asarray(call.real(k, f"input {k}")).reshape(-1) for k in (1, 2)]
+    if node.op_type == "GroupNormalization" and node.version < 21:
+        each = [np.repeat(one, channels // groups) for one in each]
+    scale, bias = (one.reshape(channels, *[1] * (len(x.shape) - 2)) for one in each)
+    return found.reshaped(x.shape).scale(scale).shift(bias)
+
+
+@multiplies("MeanVarianceNormalization")
+def mean_variance_normalization(call: Call) -> Value:
+    """Less the mean over some axes, over the standard deviation."""
+    x = call.tensor(0)
+    rank = len(x.shape)
+    axes = sorted({axis % rank for axis in call.node.integers("axes") or [0, 2, 3]})
+    kept = [axis for axis in range(rank) if axis not in axes]
+    index = np.transpose(x.index, kept + axes)
+    n = int(np.prod([x.shape[axis] for axis in axes]))
+    rows = _centred(x.take(index.reshape(-1, n)))
+    total = sum_of(call.trace.smooth(rows, SQUARE), (rows.shape[0], 1)).scale(1.0 / n)
+    deviation = call.trace.smooth(total, ROOT).shift(DEVIATION)
+    found = times(call.trace, rows, power(call.trace, deviation, -1.0))
+    back = np.empty(x.size, dtype=np.intp)
+    back[index.reshape(-1)] = np.arange(x.size)
+    return found.take(back.reshape(x.shape))
