@@ -20,6 +20,7 @@
 - ``glossary``: the pictures of the glossary and of the tutorial
 - ``elementary``: values of elementary functions, with which those of the platform are compared
 - ``report``: how far every estimator is from the truth, as one PDF
+- ``python -m experiments.benchmark`` is LipBench: networks whose constants are known
 - ``gallery``: every method on one network, with pictures, for the documentation
 
 ``python -m experiments NAME --help`` shows the options of each.
