@@ -12,6 +12,8 @@ Needs PyTorch.  Functions that are learned, in one place:
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -29,8 +31,6 @@ from experiments.training import fit
 from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.write import to_onnx
 from lipyomo.networks import difference
-from models.provenance import export
-from models.train_surrogate import HIGH, LOW, effectiveness
 
 Data = tuple[FloatArray, np.ndarray]
 Question = dict[str, Any]
@@ -73,7 +73,9 @@ def controller() -> Data:
 def surrogate() -> Data:
     """Heat exchangers: numbers of transfer units and capacity ratios, scaled to [-1, 1]."""
     unit = np.random.default_rng(13).uniform(-1, 1, (3000, 2))
-    return unit, effectiveness((LOW + HIGH) / 2 + unit * (HIGH - LOW) / 2)[:, None]
+    transfer, ratio = 2.6 + 2.4 * unit[:, 0], 0.475 + 0.475 * unit[:, 1]
+    passed = np.exp(-transfer * (1 - ratio))
+    return unit, ((1 - passed) / (1 - ratio * passed))[:, None]
 
 
 @cache
@@ -279,7 +281,28 @@ def build(recipe: Recipe) -> onnx.ModelProto:
         inputs = x.shape[1]
     else:
         inputs = next(p for p in module.modules() if isinstance(p, nn.Linear)).in_features
-    return export(module, (inputs,))
+    return _exported(module, inputs)
+
+
+def _exported(module: nn.Module, inputs: int) -> onnx.ModelProto:
+    """A module as an ONNX file's content, with a free batch axis and without source lines."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecation notes of the exporter
+        torch.onnx.export(
+            module.eval(),
+            (torch.zeros(2, inputs),),
+            buffer,
+            dynamo=False,
+            opset_version=17,
+            input_names=["input"],
+            output_names=["output"],
+            dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}},
+        )
+    model = onnx.load_from_string(buffer.getvalue())
+    for node in model.graph.node:
+        node.doc_string = ""
+    return model
 
 
 def box_of(recipe: Recipe) -> tuple[FloatArray, FloatArray]:

@@ -350,15 +350,15 @@ class Oracle:
                 [_dot([exact(y) for y in c], [r[j] for r in jacobian]) for j in range(count)]
                 for c in self.functionals
             ]
-            if self.norm == "l2":
+            if self.input_norm == "l2":
                 return arb(max(_dot(g, g) for g in rows)).sqrt()
-            if self.norm == "linf":
+            if self.input_norm == "linf":
                 return arb(max(sum((abs(x) for x in g), fmpq(0)) for g in rows))
             return arb(max(abs(x) for g in rows for x in g))
-        if self.norm == "l1":
+        if self.input_norm == "l1":
             columns = list(zip(*jacobian, strict=True))
             return arb(max(_dot(list(c), list(c)) for c in columns)).sqrt()
-        if self.norm == "linf":
+        if self.input_norm == "linf":
             best = fmpq(0)
             for signs in product((-1, 1), repeat=count):
                 out = [_dot(r, [fmpq(s) for s in signs]) for r in jacobian]

@@ -228,7 +228,7 @@ class SmoothOracle:
         for row in rows:
             if row not in kept and [-x for x in row] not in kept:
                 kept.append(row)
-        if self.norm == "linf":
+        if self.input_norm == "linf":
             signs = [[1, *rest] for rest in product((1, -1), repeat=max(d - 1, 0))]
         else:
             signs = [[int(i == j) for j in range(d)] for i in range(d)]
@@ -501,10 +501,10 @@ class SmoothOracle:
         sign is known, and of either sign otherwise.
         """
         p, q = len(over), len(over[0])
-        if self.functionals is None and self.norm == "l2" and min(p, q) > 1:
+        if self.functionals is None and self.input_norm == "l2" and min(p, q) > 1:
             return iter([self._eigenvalue(over, at, slopes)]), True
-        if self.functionals is None or self.norm == "l2":
-            rowwise = self.norm == "l2" and (self.functionals is not None or p == 1)
+        if self.functionals is None or self.input_norm == "l2":
+            rowwise = self.input_norm == "l2" and (self.functionals is not None or p == 1)
             groups = (
                 [[(i, j) for j in range(q)] for i in range(p)]
                 if rowwise

@@ -44,15 +44,19 @@ def _norm(jacobian: np.ndarray, sample) -> float:
     rows = oracle.functionals if oracle.functionals is not None else np.eye(len(jacobian))
     turned = np.array(rows) @ jacobian
     d = turned.shape[1]
-    if oracle.norm == "linf":
+    if oracle.input_norm == "linf":
         corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * d)).reshape(d, -1)
         turned = turned @ corners
     if oracle.functionals is not None:
         return float(
-            np.linalg.norm(turned, axis=1).max() if oracle.norm == "l2" else np.abs(turned).max()
+            np.linalg.norm(turned, axis=1).max()
+            if oracle.input_norm == "l2"
+            else np.abs(turned).max()
         )
     return float(
-        np.linalg.norm(turned, 2) if oracle.norm == "l2" else np.linalg.norm(turned, axis=0).max()
+        np.linalg.norm(turned, 2)
+        if oracle.input_norm == "l2"
+        else np.linalg.norm(turned, axis=0).max()
     )
 
 

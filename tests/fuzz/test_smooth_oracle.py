@@ -254,13 +254,15 @@ def test_contains_the_exact_constant_of_two_slope_networks(family):
         oracle = sample.oracle
         if not sample.problem.domain.is_bounded or sample.problem.network.kinked_units > 6:
             continue
-        if oracle.functionals is None and oracle.norm == "l2":
+        if oracle.functionals is None and oracle.input_norm == "l2":
             continue
         layers = [
             CurvedLayer(v.weight, v.bias, tuple(map(two_slope, v.left.tolist(), v.right.tolist())))
             for v in oracle.layers
         ]
-        smooth = SmoothOracle(layers, oracle.domain, oracle.norm, oracle.functionals, most=400)
+        smooth = SmoothOracle(
+            layers, oracle.domain, oracle.input_norm, oracle.functionals, most=400
+        )
         found = smooth.constant()
         assert found.overlaps(oracle.constant()), (family, seed)
         compared += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = sorted((ROOT / "src").rglob("*.py"))
-BINARY = {".onnx", ".npz", ".npy", ".png", ".pdf", ".gz", ".data", ".bin"}
+BINARY = {".onnx", ".npz", ".npy", ".png", ".pdf", ".gz", ".data", ".bin", ".proof"}
 
 # Written in pieces, so that this file does not find itself.
 MACHINE = re.compile("|".join("/" + word + "/" for word in ("work", "opt", "tmp", "home", "root")))

@@ -125,7 +125,7 @@ def test_results_are_plain_data() -> None:
     [
         ({"time_limit": 0.0}, "time limit"),
         ({"gap": 1.0}, "gap"),
-        ({"threads": 0}, "thread"),
+        ({"workers": 0}, "workers"),
         ({"formulation": "dual"}, "unknown formulation"),
         ({"bounds": "best"}, "unknown bounds"),
     ],

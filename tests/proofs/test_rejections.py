@@ -291,7 +291,7 @@ def smooth_lies() -> dict[str, bytes]:
         "smooth: too large": packed(network=[weights, SMOOTH["network"][1]], lower=0.0),
         "smooth: no box": packed(domain=SMOOTH["domain"] | {"upper": ["inf"]}),
         "smooth: cases of slopes": packed(b'[["split", 0]]\n', slopes=True),
-        "smooth: Euclidean": packed(norm="l2", format="lipyomo-proof-smooth-1"),
+        "smooth: Euclidean": packed(input_norm="l2", format="lipyomo-proof-smooth-1"),
         "smooth: outside": packed(witness=SMOOTH["witness"] | {"x": [2.0]}),
         "smooth: no interior": packed(domain=row, witness=SMOOTH["witness"] | {"inside": [0.9]}),
         "smooth: not attained": packed(lower=3.00005),

@@ -29,6 +29,7 @@ NOW = {
     "sampling": "primal.heuristics",
     "search.protocol": "search.engine.protocol",
     "search.relu": "search.spaces.phases",
+    "search.relu.learnt": "search.spaces.phases.statistics",
     "search.smooth": "search.spaces.boxes",
     "semidefinite": "relaxations.semidefinite",
 }
@@ -39,7 +40,7 @@ def present(path: str) -> str | None:
     """Where the module of a former path is now; None for any other path."""
     package, _, rest = path.partition(".")
     parts = rest.split(".")
-    for count in (1, 2) if package == "lipyomo" else ():
+    for count in (3, 1, 2) if package == "lipyomo" else ():
         now = NOW.get(".".join(parts[:count]))
         if now is not None:
             return ".".join(["lipyomo", now, *parts[count:]])

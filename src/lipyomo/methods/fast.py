@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits
@@ -54,7 +55,8 @@ def run(run: Run) -> Result:
     shape = _shape(run.problem, root.form.inputs, len(root.targets.functionals))
     last = _LAST.pop(shape, None)
     limit = FIRST if last is None else SECONDS
-    clock = run.clock.within(max(limit - run.clock.seconds, 0.0))
+    left = min(max(limit - run.clock.seconds, 0.0), run.clock.left)
+    clock = Clock(left, lambda: run.clock.interrupted)  # its end is not that of the run
     if last is not None:
         root = root.started(last)
     root = root.run(clock=clock, report=run.drop_upper)
