@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from lipyomo.base.arguments import deprecated, instance
+from lipyomo.base.arguments import instance
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import run_method
@@ -92,11 +92,8 @@ def chosen_settings(settings: Settings | None, changes: dict[str, Any]) -> Setti
     if settings is not None:
         remedy = "give a Settings, or its fields as keywords"
         instance(settings, Settings, "settings", MethodError, remedy)
-    if "threads" in changes and "workers" not in changes:
-        deprecated("threads=", "workers=")
-        changes = {("workers" if k == "threads" else k): v for k, v in changes.items()}
     known = [entry.name for entry in fields(Settings)]
-    unknown = sorted(set(changes) - set(known))
+    unknown = sorted(set(changes) - set(known) - {"threads"})  # its former name warns by itself
     if unknown:
         close = get_close_matches(unknown[0], known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"

@@ -1,8 +1,9 @@
-"""What ``lipyomo range`` and ``lipyomo jacobian`` share: a network, a domain, and its outputs."""
+"""What commands on a network and a domain share: these, its outputs, and limits of the search."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.result import ProgressCallback
+from lipyomo.problems.settings import Settings
 
 
 def add_entries(parser: Parser, everywhere: bool) -> None:
@@ -61,6 +64,34 @@ def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
         domain = read_domain(arguments, given.network.input_dim)
         given.check(domain)
     return given.network, domain
+
+
+def search_settings(
+    arguments: Namespace,
+    should_stop: Callable[[], bool],
+    progress: ProgressCallback | None,
+    time_limit: float,
+    started: float | None = None,
+) -> Settings:
+    """The settings of a search, or of one of several with a share of the time.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With `workers` and `seed`.
+    should_stop, progress : callable
+    time_limit : float
+    started : float, optional
+        From when it counts; by default from the beginning of the search.
+    """
+    return Settings(
+        time_limit=time_limit,
+        workers=arguments.workers,
+        seed=arguments.seed,
+        should_stop=should_stop,
+        progress=progress,
+        started=started,
+    )
 
 
 def read_rows(arguments: Namespace, outputs: int) -> tuple[list[str], FloatArray]:

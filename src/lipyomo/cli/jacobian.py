@@ -16,7 +16,7 @@ from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.pictures import entitle, new_figure, plain, save_figure
 from lipyomo.base.system.outputs import DERIVATIVES, written
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, read_case, read_rows
+from lipyomo.cli.entries import add_entries, read_case, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, value
@@ -26,7 +26,6 @@ from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import new_file
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Status
-from lipyomo.problems.settings import Settings
 
 EPILOG = """\
 exit codes:
@@ -51,14 +50,8 @@ def run(words: Sequence[str]) -> int:
     problem = LipschitzProblem(network, domain, "l1", "linf", wrt=arguments.wrt)
     names, functionals = read_rows(arguments, network.output_dim)
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        settings = Settings(
-            time_limit=arguments.time_limit,
-            workers=arguments.workers,
-            seed=arguments.seed,
-            should_stop=interruption.requested,
-            progress=tracker.update,
-            started=began,
-        )
+        heard = interruption.requested, tracker.update
+        settings = search_settings(arguments, *heard, arguments.time_limit, began)
         found = ranges_along(problem, functionals, settings)
     if arguments.json:
         head = {"network": str(arguments.network), "rows": names}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lipyomo.analyses.questions.lie import lie_derivative
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import read_case
+from lipyomo.cli.entries import read_case, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_domain
@@ -20,7 +20,6 @@ from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Status
-from lipyomo.problems.settings import Settings
 
 ABOUT = """\
 How V changes along the solutions of x' = g(x): the least and the largest value of
@@ -57,14 +56,8 @@ def run(words: Sequence[str]) -> int:
     plant = load(arguments.plant)
     check_against_runtime(plant, arguments.plant, domain=domain)
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        settings = Settings(
-            time_limit=arguments.time_limit,
-            threads=arguments.workers,
-            seed=arguments.seed,
-            should_stop=interruption.requested,
-            progress=tracker.update,
-            started=began,
-        )
+        heard = interruption.requested, tracker.update
+        settings = search_settings(arguments, *heard, arguments.time_limit, began)
         found = lie_derivative(network, plant, domain, None, settings, shell=arguments.shell)
     if arguments.json:
         head = {"network": str(arguments.network), "plant": str(arguments.plant)}

@@ -14,7 +14,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, read_case, read_rows
+from lipyomo.cli.entries import add_entries, read_case, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
@@ -24,7 +24,6 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Progress, Status
-from lipyomo.problems.settings import Settings
 
 EPILOG = """\
 exit codes:
@@ -79,12 +78,9 @@ def _ranges(
         clock = Clock(arguments.time_limit, interruption.requested, began)
         for name, row in functionals.items():
             share = clock.left / (len(functionals) - len(found))
-            settings = Settings(
-                time_limit=max(share, 1e-3),
-                workers=arguments.workers,
-                seed=arguments.seed,
-                should_stop=interruption.requested,
-                progress=None if arguments.quiet else _teller(name),
+            progress = None if arguments.quiet else _teller(name)
+            settings = search_settings(
+                arguments, interruption.requested, progress, max(share, 1e-3)
             )
             found[name] = value_range(network, domain, row, settings)
     return found

@@ -14,7 +14,7 @@ from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import read_case
+from lipyomo.cli.entries import read_case, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_domain
@@ -26,7 +26,6 @@ from lipyomo.networks.derivatives import residual
 from lipyomo.networks.network import Network
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Status
-from lipyomo.problems.settings import Settings
 
 ABOUT = """\
 What a differential equation leaves over, for a network that was trained to solve it:
@@ -80,13 +79,9 @@ def run(words: Sequence[str]) -> int:
         clock = Clock(arguments.time_limit, interruption.requested, began)
         for k in range(made.output_dim):
             row = [float(k == i) for i in range(made.output_dim)]
-            settings = Settings(
-                time_limit=max(clock.left / (made.output_dim - k), 1e-3),
-                threads=arguments.workers,
-                seed=arguments.seed,
-                should_stop=interruption.requested,
-                progress=tracker.update,
-            )
+            heard = interruption.requested, tracker.update
+            share = max(clock.left / (made.output_dim - k), 1e-3)
+            settings = search_settings(arguments, *heard, share)
             found.append(value_range(made, domain, row, settings))
     if arguments.json:
         records = [one.to_dict() for one in found]

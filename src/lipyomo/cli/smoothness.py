@@ -11,7 +11,7 @@ from lipyomo.analyses.questions.curvature import Curvature, curvature, smoothnes
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, read_case, read_rows
+from lipyomo.cli.entries import add_entries, read_case, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add
@@ -58,13 +58,8 @@ def run(words: Sequence[str]) -> int:
         for name, row in zip(names, functionals, strict=True):
 
             def settings(left: int) -> Settings:
-                return Settings(
-                    time_limit=max(clock.left / left, 1e-3),
-                    threads=arguments.workers,
-                    seed=arguments.seed,
-                    should_stop=interruption.requested,
-                    progress=tracker.update,
-                )
+                heard = interruption.requested, tracker.update
+                return search_settings(arguments, *heard, max(clock.left / left, 1e-3))
 
             constants[name] = smoothness(network, domain, arguments.norm, row, settings(left))
             left -= 1

@@ -104,8 +104,8 @@ def why_open(clock: Clock) -> Status:
     return Status.TIME_LIMIT if clock.expired else Status.PRECISION
 
 
-def check_parts(network: Network, domain: Domain) -> None:
-    """Raise an error unless a network and a bounded domain fit together.
+def check_fit(network: Network, domain: Domain) -> None:
+    """Raise an error unless a network and a domain fit together.
 
     Raises
     ------
@@ -117,6 +117,16 @@ def check_parts(network: Network, domain: Domain) -> None:
         raise ProblemError(
             f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
         )
+
+
+def check_parts(network: Network, domain: Domain) -> None:
+    """Raise an error unless a network and a bounded domain fit together.
+
+    Raises
+    ------
+    ProblemError
+    """
+    check_fit(network, domain)
     if not domain.is_bounded:
         raise ProblemError("values have a range on bounded domains only.  Remedy: give a box")
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from lipyomo.analyses.api import chosen_settings, solve
 from lipyomo.analyses.questions.several import shared, solve_largest
-from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
@@ -19,10 +18,11 @@ from lipyomo.base.system.plain import finite
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.derivatives.gradients import tilted_gradient
-from lipyomo.networks.network import Network, check_network
+from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import DUAL
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.ranges import chosen_functional
+from lipyomo.problems.ranges import check_fit, chosen_functional
 from lipyomo.problems.result import Point, Result, Status
 from lipyomo.problems.settings import Settings
 
@@ -85,10 +85,6 @@ def _decided(least: tuple[float, float]) -> bool | None:
     return True if least[0] >= 0.0 else False if least[1] < 0.0 else None
 
 
-DUAL = {"linf": "l1", "l1": "linf", "l2": "l2"}
-"""Dual norms: gradients are measured in that of the inputs."""
-
-
 @with_one_blas_thread
 def smoothness(
     network: Network,
@@ -138,7 +134,7 @@ def smoothness(
     4.0
     """
     settings = chosen_settings(settings, changes)
-    _check(network, domain)
+    check_fit(network, domain)
     rows = np.eye(network.output_dim)
     if functional is not None:
         rows = chosen_functional(network, functional)[None]
@@ -199,7 +195,7 @@ def curvature(
     True
     """
     settings = chosen_settings(settings, changes)
-    _check(network, domain)
+    check_fit(network, domain)
     row = chosen_functional(network, functional)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     found: list[Result] = []
@@ -227,15 +223,6 @@ def curvature(
         clock.seconds,
         sum(one.nodes or 0 for one in found),
     )
-
-
-def _check(network: Network, domain: Domain) -> None:
-    check_network(network, ProblemError)
-    instance(domain, Domain, "the domain", ProblemError, "give a Box, a ball or a Polytope")
-    if domain.dimension != network.input_dim:
-        raise ProblemError(
-            f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
-        )
 
 
 def _solved(
