@@ -14,20 +14,19 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.activations.branch import Branch, Turn
 from lipyomo.networks.activations.derived import (
-    BITS,
     Family,
     derivative_of,
     horner,
     horner_of_ball,
     plus,
-    real_roots,
     times,
+    turning_points,
 )
 from lipyomo.networks.activations.elementary import exp
 from lipyomo.networks.activations.rounding import FARTHEST, TINY, Error
@@ -132,11 +131,5 @@ def _polynomial(family: BellFamily, order: int) -> tuple[int, ...]:
 def _turns(family: BellFamily, order: int) -> tuple[Turn, ...]:
     if order < family.first:
         return family.branch.turns[order]
-    roots = real_roots(_polynomial(family, order + 1))
-    kept = ctx.prec
-    try:
-        ctx.prec = BITS
-        at = [(float(root.mid()), float(family.ball(root, order).mid())) for root in roots]
-        return tuple(Turn(*pair) for pair in at)
-    finally:
-        ctx.prec = kept
+    after = _polynomial(family, order + 1)
+    return turning_points(after, lambda root: (root, family.ball(root, order)))

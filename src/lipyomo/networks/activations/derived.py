@@ -9,7 +9,7 @@ next ones of the same function, which a `Family` gives to any order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -137,14 +137,26 @@ class Derivative(Activation):
 
 def real_roots(coefficients: Sequence[int]) -> list[arb]:
     """The real roots of a polynomial without multiple ones, in order; the constant term first."""
-    kept = ctx.prec
-    try:
-        ctx.prec = BITS
+    with ctx.workprec(BITS):
         polynomial = fmpz_poly(list(coefficients))
         roots = [root for root, _ in polynomial.complex_roots() if root.imag.contains(0)]
         return sorted((root.real for root in roots), key=float)
-    finally:
-        ctx.prec = kept
+
+
+def turning_points(
+    coefficients: Sequence[int], point: Callable[[arb], tuple[arb, arb]]
+) -> tuple[Turn, ...]:
+    """Places and values at the real roots of a polynomial, to float64 numbers.
+
+    Parameters
+    ----------
+    coefficients : sequence of int
+    point : callable
+        From a root to the place that it stands for, and the value there.
+    """
+    with ctx.workprec(BITS):
+        pairs = [point(root) for root in real_roots(coefficients)]
+        return tuple(Turn(float(at.mid()), float(value.mid())) for at, value in pairs)
 
 
 def horner(coefficients: Sequence[int], x: FloatArray) -> FloatArray:

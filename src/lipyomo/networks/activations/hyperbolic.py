@@ -14,20 +14,19 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.activations.branch import Turn
 from lipyomo.networks.activations.derived import (
-    BITS,
     Family,
     derivative_of,
     horner,
     horner_of_ball,
     plus,
-    real_roots,
     times,
+    turning_points,
 )
 from lipyomo.networks.activations.elementary import exp, tanh
 from lipyomo.networks.activations.rounding import TINY, Error
@@ -47,14 +46,8 @@ def polynomial(order: int) -> tuple[int, ...]:
 
 @cache
 def _turns(order: int) -> tuple[Turn, ...]:
-    roots = real_roots(polynomial(order + 1))
-    kept = ctx.prec
-    try:
-        ctx.prec = BITS
-        at = [(root.atanh(), _at(root, polynomial(order))) for root in roots]
-        return tuple(Turn(float(z.mid()), float(value.mid())) for z, value in at)
-    finally:
-        ctx.prec = kept
+    own = polynomial(order)
+    return turning_points(polynomial(order + 1), lambda t: (t.atanh(), _at(t, own)))
 
 
 def _at(t: arb, coefficients: Sequence[int]) -> arb:
