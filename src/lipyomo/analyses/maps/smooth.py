@@ -17,7 +17,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, decided, framed_jacobian
-from lipyomo.search.spaces.boxes.boxes import Boxes, joined
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.cut import cut
 from lipyomo.search.spaces.boxes.euclid import framed
@@ -25,6 +25,7 @@ from lipyomo.search.spaces.boxes.gradient import enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.split import halved
 from lipyomo.search.spaces.boxes.values import steepest
+from lipyomo.search.spaces.bundle import joined
 
 
 def bound_smooth_cells(

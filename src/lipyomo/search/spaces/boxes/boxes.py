@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exact import affine_value, exact
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.bundle import Bundle
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Boxes(Bundle):
     """N boxes: inputs x, directions v, phases, and a functional for each.
 
     Attributes
@@ -48,39 +46,11 @@ class Boxes:
     half: FloatArray
     room: FloatArray
 
-    def __len__(self) -> int:
-        return len(self.bounds)
-
-    @property
-    def bound(self) -> float:
-        """The largest bound."""
-        return float(self.bounds.max(initial=-np.inf))
-
-    proved_bound = bound
-
-    @property
-    def middle(self) -> FloatArray:
-        """The boxes' middles, shape (N, d)."""
-        return middles(self.low, self.high)
-
     @property
     def nbytes(self) -> int:
         """Bytes of one box."""
         axes = int(self.low.shape[1] + self.v_low.shape[1] + self.floor.shape[1])
         return 8 * (3 + 3 * axes + int(self.low.shape[1]))
-
-    def take(self, which: IntArray | BoolArray | slice) -> Boxes:
-        """Some of them."""
-        return Boxes(*(getattr(self, name)[which] for name in NAMES))
-
-    def encode(self) -> dict[str, npt.NDArray[Any]]:
-        """Their arrays by name."""
-        return {name: getattr(self, name) for name in NAMES}
-
-    @classmethod
-    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Boxes:
-        """What `encode` gave."""
-        return cls(*(arrays[name] for name in NAMES))
 
     @classmethod
     def whole(cls, context: Context) -> Boxes:
@@ -142,21 +112,3 @@ def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
                 elif side == 1 and gap <= 0:
                     ceiling[k] = min(ceiling[k], place)
     return floor, ceiling
-
-
-NAMES = tuple(item.name for item in fields(Boxes))
-
-
-def joined(parts: Sequence[Boxes]) -> Boxes:
-    """All of them as one; there is at least one part."""
-    if len(parts) == 1:
-        return parts[0]
-    return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in NAMES))
-
-
-def bundles(boxes: Boxes, most: int) -> tuple[Boxes, ...]:
-    """Bundles of at most so many boxes, those with the largest bounds first."""
-    if not len(boxes):
-        return ()
-    ordered = boxes.take(np.argsort(-boxes.bounds, kind="stable"))
-    return tuple(ordered.take(slice(at, at + most)) for at in range(0, len(boxes), most))

@@ -13,7 +13,7 @@ from lipyomo.primal.regions.witness import make_witness
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.spaces.boxes.ascent import ascended
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
-from lipyomo.search.spaces.boxes.boxes import Boxes, joined
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.objective import Objective
@@ -25,6 +25,7 @@ from lipyomo.search.spaces.boxes.ranges import (
 )
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
+from lipyomo.search.spaces.bundle import joined
 
 
 class Norm(Objective):

@@ -12,8 +12,9 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.spaces.boxes.bound import Bounded
-from lipyomo.search.spaces.boxes.boxes import Boxes, joined
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.bundle import joined
 
 
 class Objective(ABC):

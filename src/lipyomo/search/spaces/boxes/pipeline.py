@@ -26,10 +26,11 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
-from lipyomo.search.spaces.boxes.boxes import NAMES, Boxes, bundles, joined
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.cut import cut
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.split import split
+from lipyomo.search.spaces.bundle import bundles, joined, split_at
 
 STUCK = "stuck"
 """The counter of boxes that float64 numbers are too coarse to split, or to bound any better."""
@@ -197,11 +198,8 @@ class Pipeline(Searching[Boxes, Task]):
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in NAMES})
-        ends = np.cumsum(arrays["sizes"]).tolist()
-        nodes = tuple(
-            whole.take(slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)
-        )
+        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in Boxes.names()})
+        nodes = split_at(whole, arrays["sizes"])
         self._effort, self._turn, self._floor = arrays["course"].tolist()
         for point in arrays["best"]:
             self._best = self._objective.challenged(self._best, point)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.search.spaces.boxes.boxes import Boxes, joined
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.bundle import joined
 
 
 def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:

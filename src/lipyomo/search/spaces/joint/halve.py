@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray
+from lipyomo.search.spaces.bundle import joined
 from lipyomo.search.spaces.joint.bound import bounded
-from lipyomo.search.spaces.joint.boxes import Boxes, joined
+from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.handover import as_nodes
 from lipyomo.search.spaces.phases import context as phases

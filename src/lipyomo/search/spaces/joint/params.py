@@ -1,4 +1,4 @@
-"""The numbers of this room, in one place."""
+"""The numbers of the search of boxes with hand-over, in one place."""
 
 from __future__ import annotations
 

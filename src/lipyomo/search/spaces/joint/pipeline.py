@@ -7,6 +7,7 @@ what becomes of boxes.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
@@ -29,7 +30,8 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
-from lipyomo.search.spaces.joint.boxes import NAMES, Boxes, bundles, joined
+from lipyomo.search.spaces.bundle import bundles, joined, split_at
+from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.halve import Halved, halved
 from lipyomo.search.spaces.joint.trial import looked, tried
@@ -263,9 +265,8 @@ class Pipeline(Searching[Part, Task]):
         found: Outcome[Any] = self._beside.decode(arrays)
         if "boxes.sizes" not in arrays:
             return found
-        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in NAMES})
-        ends = np.cumsum(arrays["boxes.sizes"]).tolist()
-        boxes = [whole.take(slice(a, b)) for a, b in zip([0, *ends], ends, strict=False)]
+        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in Boxes.names()})
+        boxes = split_at(whole, arrays["boxes.sizes"])
         return replace(found, children=(*boxes, *found.children))
 
 
@@ -277,10 +278,9 @@ def _parted(nodes: Sequence[Part]) -> tuple[tuple[Boxes, ...], tuple[Node, ...]]
 
 def _together(outcomes: Sequence[Outcome[Any]]) -> Outcome[Part]:
     """What became of boxes and of nodes."""
-    counters: dict[str, int] = {}
+    counters: Counter[str] = Counter()
     for outcome in outcomes:
-        for name, count in outcome.counters.items():
-            counters[name] = counters.get(name, 0) + count
+        counters.update(outcome.counters)
     found = [outcome.best for outcome in outcomes if outcome.best is not None]
     return Outcome(
         tuple(node for outcome in outcomes for node in outcome.children),

@@ -1,0 +1,94 @@
+"""Bundles of boxes: nodes of a search as arrays, values that are never written to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
+
+
+class Bundle:
+    """Boxes of inputs; a dataclass of arrays whose first axes count them.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (N, d)
+        Ends of the inputs.
+    bounds : ndarray, shape (N,)
+        Proved upper bounds; minus infinity for what is empty.
+    """
+
+    low: FloatArray
+    high: FloatArray
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *arrays: Any) -> None: ...
+
+        @property
+        def bounds(self) -> FloatArray:
+            """A field of some, and made of others in some."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Names of the arrays."""
+        return tuple(item.name for item in fields(cast("Any", cls)))
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def bound(self) -> float:
+        """The largest bound."""
+        return float(self.bounds.max(initial=-np.inf))
+
+    proved_bound = bound
+
+    @property
+    def middle(self) -> FloatArray:
+        """The boxes' middles, shape (N, d)."""
+        return middles(self.low, self.high)
+
+    def take(self, which: IntArray | BoolArray | slice) -> Self:
+        """Some of them."""
+        return type(self)(*(array[which] for array in self.encode().values()))
+
+    def encode(self) -> dict[str, npt.NDArray[Any]]:
+        """Their arrays by name."""
+        return {name: getattr(self, name) for name in self.names()}
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """What `encode` gave."""
+        return cls(*(arrays[name] for name in cls.names()))
+
+
+B = TypeVar("B", bound=Bundle)
+
+
+def joined(parts: Sequence[B]) -> B:
+    """All of them as one; there is at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*(part.encode().values() for part in parts), strict=True)
+    return type(parts[0])(*(np.concatenate(column) for column in columns))
+
+
+def bundles(boxes: B, most: int) -> tuple[B, ...]:
+    """Bundles of at most so many boxes, those with the largest bounds first."""
+    if not len(boxes):
+        return ()
+    ordered = boxes.take(np.argsort(-boxes.bounds, kind="stable"))
+    return tuple(ordered.take(slice(at, at + most)) for at in range(0, len(boxes), most))
+
+
+def split_at(whole: B, sizes: Sequence[int] | IntArray) -> tuple[B, ...]:
+    """Bundles of so many boxes each, one after the other: the inverse of `joined`."""
+    ends = np.cumsum(sizes).tolist()
+    return tuple(whole.take(slice(a, b)) for a, b in pairwise([0, *ends]))
