@@ -15,9 +15,10 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation, Cos, Exp, Log, Power, Sin, Tanh
 from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.derivatives.jets import Jets
-from lipyomo.networks.derivatives.replay import Replay, is_constant, made, times
+from lipyomo.networks.derivatives.replay import Replay, is_constant, made
 from lipyomo.networks.network import Network, check_network
 
 FUNCTIONS: Mapping[Any, Activation] = {

@@ -13,7 +13,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.building.affine import Affine
-from lipyomo.networks.derivatives.replay import Replay, constant, is_constant, mapped, times
+from lipyomo.networks.building.multiply import times
+from lipyomo.networks.derivatives.replay import Replay, constant, is_constant, mapped
 
 Several = tuple[int, ...]
 """Directions by their numbers, sorted; one may come several times."""

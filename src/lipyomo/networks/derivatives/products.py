@@ -7,9 +7,10 @@ import numpy as np
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Power
 from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.combined import common_inputs
-from lipyomo.networks.derivatives.replay import Replay, made, times
+from lipyomo.networks.derivatives.replay import Replay, made
 from lipyomo.networks.network import Network, check_network
 
 

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.networks.activations import Activation, Power
+from lipyomo.networks.activations import Activation
 from lipyomo.networks.building.affine import Affine, stack
 from lipyomo.networks.building.chain import to_network
+from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.layer import Layer
@@ -33,26 +34,6 @@ def constant(trace: Trace, values: FloatArray) -> Affine:
 def is_constant(x: Affine) -> bool:
     """Whether no entry depends on anything."""
     return not x.matrix.nnz
-
-
-def times(trace: Trace, a: Affine, b: Affine) -> Affine:
-    """``a b`` of flat tensors of one size; entries of which one is constant need no unit.
-
-    A tensor times itself is a square.
-    """
-    if a is b:
-        return trace.smooth(a, Power(2.0))
-    fixed = [np.diff(x.matrix.indptr) == 0 for x in (a, b)]
-    some = fixed[0] | fixed[1]
-    if not some.any():
-        return trace.product(a, b)
-    by_a, by_b = np.flatnonzero(fixed[0]), np.flatnonzero(fixed[1] & ~fixed[0])
-    rest = np.flatnonzero(~some)
-    parts = [b.take(by_a).scale(a.offset[by_a]), a.take(by_b).scale(b.offset[by_b])]
-    if rest.size:
-        parts.append(trace.product(a.take(rest), b.take(rest)))
-    back = np.argsort(np.concatenate([by_a, by_b, rest]))
-    return stack(parts).take(back)
 
 
 class Replayed:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.base.arrays import IntArray
-from lipyomo.formats.onnx.lower.products import times
 from lipyomo.formats.onnx.lower.reductions import sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
+from lipyomo.networks.building.multiply import times
 
 
 @multiplies("Einsum")

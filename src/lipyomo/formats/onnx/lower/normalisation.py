@@ -6,10 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.formats.onnx.graph import Array
-from lipyomo.formats.onnx.lower.products import INVERSE_ROOT, ROOT, SQUARE, power, times
+from lipyomo.formats.onnx.lower.products import INVERSE_ROOT, ROOT, SQUARE, power
 from lipyomo.formats.onnx.lower.reductions import sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 
 DEVIATION = 1e-9

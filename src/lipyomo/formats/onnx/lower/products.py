@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.errors import NetworkError
@@ -22,37 +21,11 @@ from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.networks.activations import Activation, Exp, Log, Power, Sigmoid, Softplus
-from lipyomo.networks.building.affine import Affine, joined, stack, widen
+from lipyomo.networks.building.affine import Affine, joined
+from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 
 SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power(-0.5)
-
-
-def times(trace: Trace, a: Value, b: Value) -> Affine:
-    """``a * b``, entry by entry, with broadcasting.
-
-    Entries of which one factor is constant stay affine, equal factors are one square.
-    """
-    a, b = (x if isinstance(x, Affine) else Affine.constant(x) for x in (a, b))
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    a, b = (x.broadcast(shape).reshaped((int(np.prod(shape)),)) for x in (a, b))
-    fixed = [np.diff(x.matrix.indptr) == 0 for x in (a, b)]
-    columns = max(a.matrix.shape[1], b.matrix.shape[1])
-    off = abs(sp.csr_array(widen(a.matrix, columns) - widen(b.matrix, columns))).sum(axis=1)
-    same = (np.asarray(off).reshape(-1) == 0.0) & (a.offset == b.offset)
-    kinds = np.select([fixed[0], fixed[1], same], [0, 1, 2], 3)
-    places = [np.flatnonzero(kinds == kind) for kind in range(4)]
-    (_, first), (second, _), (equal, _), (left, right) = (
-        (a.take(place), b.take(place)) for place in places
-    )
-    parts = [first.scale(a.offset[places[0]]), second.scale(b.offset[places[1]]), equal, left]
-    if equal.size:
-        parts[2] = trace.smooth(equal, SQUARE)
-    if left.size:
-        parts[3] = trace.product(left, right)
-    order = np.empty(a.size, dtype=np.intp)
-    order[np.concatenate(places)] = np.arange(a.size)
-    return stack([part for part in parts if part.size]).take(order.reshape(shape))
 
 
 def power(trace: Trace, x: Affine, exponent: float) -> Affine:

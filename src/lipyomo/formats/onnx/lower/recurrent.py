@@ -12,10 +12,10 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.lower.affine_maps import times_constant
-from lipyomo.formats.onnx.lower.products import times
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Sigmoid, Softsign, Tanh
 from lipyomo.networks.building.affine import Affine, joined
+from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 
 Applied = Callable[[Trace, Affine], Affine]

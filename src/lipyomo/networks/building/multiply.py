@@ -1,0 +1,48 @@
+"""Products of signals, as far as they are products."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.networks.activations import Power
+from lipyomo.networks.building.affine import Affine, stack, widen
+from lipyomo.networks.building.trace import Trace
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def times(trace: Trace, a: Affine | Array, b: Affine | Array) -> Affine:
+    """``a * b``, entry by entry, with broadcasting.
+
+    Entries of which one factor is constant stay affine, equal factors are one square.
+
+    Parameters
+    ----------
+    trace : Trace
+    a, b : Affine or ndarray
+        Tensors, of which arrays are constant.
+    """
+    a, b = (x if isinstance(x, Affine) else Affine.constant(x) for x in (a, b))
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    a, b = (x.broadcast(shape).reshaped((int(np.prod(shape)),)) for x in (a, b))
+    fixed = [np.diff(x.matrix.indptr) == 0 for x in (a, b)]
+    columns = max(a.matrix.shape[1], b.matrix.shape[1])
+    off = abs(sp.csr_array(widen(a.matrix, columns) - widen(b.matrix, columns))).sum(axis=1)
+    same = (np.asarray(off).reshape(-1) == 0.0) & (a.offset == b.offset)
+    kinds = np.select([fixed[0], fixed[1], same], [0, 1, 2], 3)
+    places = [np.flatnonzero(kinds == kind) for kind in range(4)]
+    (_, first), (second, _), (equal, _), (left, right) = (
+        (a.take(place), b.take(place)) for place in places
+    )
+    parts = [first.scale(a.offset[places[0]]), second.scale(b.offset[places[1]]), equal, left]
+    if equal.size:
+        parts[2] = trace.smooth(equal, Power(2.0))
+    if left.size:
+        parts[3] = trace.product(left, right)
+    order = np.empty(a.size, dtype=np.intp)
+    order[np.concatenate(places)] = np.arange(a.size)
+    return stack([part for part in parts if part.size]).take(order.reshape(shape))
