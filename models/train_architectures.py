@@ -14,8 +14,9 @@ from pathlib import Path
 
 from experiments.recipes import DEPTHS, WIDTHS, architecture
 from experiments.training import leaders_dataset
+from experiments.training.export import export
 from models.dense import accuracy, dense_module
-from models.provenance import Training, export, save
+from models.provenance import Training, save
 
 
 def main() -> None:

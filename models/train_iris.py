@@ -19,9 +19,10 @@ from onnx import helper
 from sklearn.datasets import load_iris
 
 from experiments.training import TrainedNetwork, train_classifier
+from experiments.training.export import export
 from models.dense import Standardise, accuracy, dense_module
 from models.make_random import matmul_model
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 
 SIZES = (4, 8, 8, 3)
 

@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.recipes import MANY_CLASSES, Recipe, synthetic
+from experiments.training.export import export
 from models.dense import accuracy, dense_module
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 
 RECIPES = (
     ("synthetic10", synthetic(), "dynamo"),

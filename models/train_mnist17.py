@@ -14,9 +14,10 @@ from pathlib import Path
 
 from experiments.mnist import held_out
 from experiments.recipes import DIGITS, train_digits
+from experiments.training.export import export
 from models import mnist_data
 from models.dense import accuracy, dense_module
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 
 IMAGES = "mnist17_images.npz"
 

@@ -22,9 +22,10 @@ from torch import nn
 
 from experiments.mnist import held_out
 from experiments.training import fit
+from experiments.training.export import export
 from models import mnist_data
 from models.dense import accuracy
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 
 SHAPE = (1, 28, 28)
 

@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.recipes import PLANE
+from experiments.training.export import export
 from models.dense import accuracy, dense_module
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 
 SHIPPED = (25, 250, 1000)
 

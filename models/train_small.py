@@ -18,8 +18,9 @@ import torch
 from torch import nn
 
 from experiments.training import fit, leaders_dataset
+from experiments.training.export import export
 from models.dense import accuracy
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 
 
 class Residual(nn.Module):

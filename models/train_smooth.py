@@ -18,8 +18,9 @@ import torch
 from torch import nn
 
 from experiments.training import fit
+from experiments.training.export import export
 from models.dense import Standardise
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 from models.train_surrogate import HIGH, LOW, effectiveness
 
 

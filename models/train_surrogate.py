@@ -20,8 +20,9 @@ import torch
 from numpy.typing import NDArray
 
 from experiments.training import train_regressor
+from experiments.training.export import export
 from models.dense import Standardise, dense_module
-from models.provenance import HERE, Training, export, save
+from models.provenance import HERE, Training, save
 
 LOW, HIGH = np.array([0.2, 0.0]), np.array([5.0, 0.95])
 

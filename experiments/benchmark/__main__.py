@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import statistics
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from experiments.benchmark.instances import (
     write_instances,
     write_truth,
 )
-from experiments.benchmark.tools import ESTIMATORS, ask, estimate, guarantee_of
+from experiments.benchmark.tools import ESTIMATORS, ask, estimate, guarantee_of, timed
 from lipyomo.base.errors import LipyomoError
 
 KEPT = 1_000_000
@@ -123,13 +122,10 @@ def _solved(one: Instance, limit: float) -> Truth:
     proof.unlink(missing_ok=True)
     words = [sys.executable, "-m", "lipyomo", *one.words, "--json", "--quiet"]
     words += ["--time-limit", repr(limit)]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ran = subprocess.run(words, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    if not ran.stdout:
-        return Truth(0.0, math.inf, ran.stderr.strip()[-300:], round(spent, 2))
-    record = json.loads(ran.stdout)
+    printed, problem, spent = timed(words)
+    if not printed:
+        return Truth(0.0, math.inf, problem.strip()[-300:], round(spent, 2))
+    record = json.loads(printed)
     if record["status"] == "exact":
         subprocess.run([*words, "--proof", str(proof)], capture_output=True, check=False)
     found = Truth(record["lower"], record["upper"], record["status"], round(spent, 2))

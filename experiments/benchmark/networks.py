@@ -12,8 +12,6 @@ Needs PyTorch.  Functions that are learned, in one place:
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -28,6 +26,7 @@ from torch import nn
 import lipyomo
 from experiments.benchmark.instances import NETWORKS, Instance
 from experiments.training import fit
+from experiments.training.export import export
 from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.write import to_onnx
 from lipyomo.networks import difference
@@ -281,28 +280,7 @@ def build(recipe: Recipe) -> onnx.ModelProto:
         inputs = x.shape[1]
     else:
         inputs = next(p for p in module.modules() if isinstance(p, nn.Linear)).in_features
-    return _exported(module, inputs)
-
-
-def _exported(module: nn.Module, inputs: int) -> onnx.ModelProto:
-    """A module as an ONNX file's content, with a free batch axis and without source lines."""
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecation notes of the exporter
-        torch.onnx.export(
-            module.eval(),
-            (torch.zeros(2, inputs),),
-            buffer,
-            dynamo=False,
-            opset_version=17,
-            input_names=["input"],
-            output_names=["output"],
-            dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}},
-        )
-    model = onnx.load_from_string(buffer.getvalue())
-    for node in model.graph.node:
-        node.doc_string = ""
-    return model
+    return export(module, (inputs,))
 
 
 def box_of(recipe: Recipe) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -69,23 +71,25 @@ def ask(tool: str, instance: Instance, seconds: float) -> tuple[float | None, fl
     """
     with tempfile.TemporaryDirectory() as folder:
         words = _words(tool, instance, seconds, Path(folder))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        try:
-            ran = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                timeout=2 * seconds + 30,
-                env=env,
-                check=False,
-            )
-            printed = ran.stdout
-        except (subprocess.TimeoutExpired, OSError):
-            printed = ""
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        printed, _, spent = timed(words, 2 * seconds + 30)
     return (_from_json(printed) if words[1:3] == ["-m", "lipyomo"] else _last(printed)), spent
+
+
+def timed(words: Sequence[str], limit: float | None = None) -> tuple[str, str, float]:
+    """What a command with one thread prints, on stdout and stderr, and its CPU seconds.
+
+    Nothing if it cannot be run, or takes more than `limit` seconds.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    printed = "", ""
+    with suppress(subprocess.TimeoutExpired, OSError):
+        ran = subprocess.run(
+            words, capture_output=True, text=True, timeout=limit, env=env, check=False
+        )
+        printed = ran.stdout, ran.stderr
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return *printed, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _words(tool: str, instance: Instance, seconds: float, folder: Path) -> list[str]:
