@@ -18,7 +18,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import QUICK
-from lipyomo.relaxations.semidefinite.root import Start
+from lipyomo.relaxations.semidefinite.start import Start
 
 SECONDS, FIRST = 0.05, 1.0
 """Time of a call, and of the first one of a shape, which has no multipliers to begin with."""

@@ -33,9 +33,9 @@ from lipyomo.relaxations.semidefinite.chain_root import (
     chain_bounds,
     exact_tangents,
 )
+from lipyomo.relaxations.semidefinite.cost import root_cost
 from lipyomo.relaxations.semidefinite.root import (
     RootBounds,
-    root_cost,
     semidefinite_targets,
     tighten_root,
 )

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.pace import fits, pace, seconds_of
-from lipyomo.base.system.memory import LARGE
+from lipyomo.base.numerics.pace import fits, pace
 from lipyomo.base.system.processes import MOMENT
 from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
@@ -31,17 +30,18 @@ from lipyomo.problems.targets import ALL, Targets, targets_of
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.bounder import Bounder, Minimum, shaped
-from lipyomo.relaxations.semidefinite.choice import Ball, predicted_seconds, threads_for
+from lipyomo.relaxations.semidefinite.choice import Ball, threads_for
+from lipyomo.relaxations.semidefinite.cost import RootCost, root_cost
 from lipyomo.relaxations.semidefinite.descent import Descent
 from lipyomo.relaxations.semidefinite.ellipsoids import (
     ClosedForm,
     blocks,
-    closed_form_cost,
     closed_forms,
     enlarged,
 )
 from lipyomo.relaxations.semidefinite.kernel import Kernel
 from lipyomo.relaxations.semidefinite.params import PARAMS
+from lipyomo.relaxations.semidefinite.start import Start
 
 
 def semidefinite_targets(problem: LipschitzProblem) -> Targets:
@@ -61,71 +61,6 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
 
 
 @dataclass(frozen=True)
-class RootCost:
-    """What the semidefinite bounds of a root are predicted to take.
-
-    Attributes
-    ----------
-    closed, proof, approach, step, full : float
-        Seconds of one quiet core for bounds in closed form, for a proof, for the first steps of a
-        descent and for its Newton steps, and for one target.
-    bytes : float
-    """
-
-    closed: float
-    proof: float
-    approach: float
-    step: float
-    full: float
-    bytes: float
-
-    @property
-    def fits(self) -> bool:
-        """Whether the matrices fit into memory."""
-        return self.bytes <= LARGE
-
-
-def root_cost(
-    targets: Targets, inputs: int, units: int, layers: Sequence[int] | None = None
-) -> RootCost:
-    """Predict the cost of semidefinite bounds with so many inputs and unstable units.
-
-    Parameters
-    ----------
-    targets : Targets
-    inputs, units : int
-    layers : sequence of int, optional
-        The units, layer by layer; by default they all are in one.
-    """
-    single, whole = bool(targets.columns[0] != ALL), bool(targets.rows[0] == ALL)
-    functionals = len(targets.functionals) if whole else 1
-    euclidean = targets.norm == "l2" or single
-    ball: Ball = "l2" if whole else "vertices"
-    parts = (units,) if layers is None else tuple(layers)
-    return _cost(inputs, units, functionals, euclidean, single, ball, parts)
-
-
-@cache
-def _cost(
-    inputs: int,
-    units: int,
-    functionals: int,
-    euclidean: bool,
-    single: bool,
-    ball: Ball,
-    layers: tuple[int, ...],
-) -> RootCost:
-    """The cost by all that it depends on; every node asks for it."""
-    d = 1 if single else inputs
-    closed = seconds_of(closed_form_cost(inputs, layers))
-    proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
-    full = predicted_seconds(d, units, functionals, euclidean, ball)
-    step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
-    size = 48.0 * (d + units + functionals) ** 2  # six matrices at a time
-    return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
-
-
-@dataclass(frozen=True)
 class Seconds:
     """What parts of the work took the last time; zero before."""
 
@@ -140,41 +75,6 @@ class Seconds:
 
 
 Report = Callable[[float], object]
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Multipliers of a problem for others of its shape.
-
-    Attributes
-    ----------
-    units : ndarray of int, shape (F,)
-        Its unstable units.
-    multipliers : mapping of int to (ndarray, ndarray)
-        For targets, zeta of shape (d,) and lambda of shape (F,).
-    shared : (ndarray, ndarray), optional
-        Such that prove bounds of all targets.
-    """
-
-    units: IntArray
-    multipliers: Mapping[int, tuple[FloatArray, FloatArray]]
-    shared: tuple[FloatArray, FloatArray] | None = None
-
-    def fitted(self, lam: FloatArray, units: IntArray) -> FloatArray:
-        """Those of other unstable units, for which there are none the median."""
-        usual = float(np.median(lam)) if lam.size else 1.0
-        place = np.full(max(self.units.max(initial=-1), units.max(initial=-1)) + 1, usual)
-        place[self.units] = lam
-        return np.asarray(place[units])
-
-    def after(self, other: Start) -> Start:
-        """With what an earlier one has for targets that this one has none for."""
-        own = other.multipliers.items()
-        known = {t: (zeta, other.fitted(lam, self.units)) for t, (zeta, lam) in own}
-        shared = self.shared
-        if shared is None and other.shared is not None:
-            shared = other.shared[0], other.fitted(other.shared[1], self.units)
-        return Start(self.units, known | dict(self.multipliers), shared)
 
 
 @dataclass(frozen=True, eq=False)

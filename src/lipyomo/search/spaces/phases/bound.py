@@ -18,8 +18,9 @@ from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum
+from lipyomo.relaxations.semidefinite.cost import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.root import RootBounds, root_cost
+from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.node import DualCertificate, Node
 from lipyomo.search.spaces.phases.part import Part, Watch, Worst

@@ -19,8 +19,8 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import Cascade
+from lipyomo.relaxations.semidefinite.cost import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS as SEMIDEFINITE
-from lipyomo.relaxations.semidefinite.root import root_cost
 from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.protocol import (
     Arrays,
