@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from lipyomo.analyses.questions.largest import LargestValue, largest_value
     from lipyomo.analyses.questions.lie import lie_derivative
+    from lipyomo.analyses.questions.properties import PropertyAnswer, Verdict, check_property
     from lipyomo.analyses.questions.several import solve_largest
     from lipyomo.analyses.questions.values import value_range
     from lipyomo.analyses.quick import lipschitz
@@ -64,6 +65,7 @@ _NAMES = {
     "analyses.questions.curvature": ("Curvature", "curvature", "smoothness"),
     "analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
     "analyses.questions.largest": ("LargestValue", "largest_value"),
+    "analyses.questions.properties": ("PropertyAnswer", "Verdict", "check_property"),
     "analyses.questions.several": ("solve_largest",),
     "analyses.quick": ("lipschitz",),
     "problems.result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
@@ -100,12 +102,14 @@ __all__ = [
     "OutputNorm",
     "Polytope",
     "Progress",
+    "PropertyAnswer",
     "Range",
     "Result",
     "RobustnessReport",
     "Settings",
     "Status",
     "SweepRow",
+    "Verdict",
     "Witness",
     "__version__",
     "activation",
@@ -113,6 +117,7 @@ __all__ = [
     "ball",
     "certify_robustness",
     "check_monotone",
+    "check_property",
     "curvature",
     "derivative_range",
     "from_sklearn",

@@ -40,6 +40,7 @@ SUBCOMMANDS = {
     "residual": "lipyomo.cli.residual:run",
     "lyapunov": "lipyomo.cli.lyapunov:run",
     "monotone": "lipyomo.cli.monotone:run",
+    "property": "lipyomo.cli.property:run",
     "info": "lipyomo.cli.info:run",
     "demo": "lipyomo.cli.demo:run",
     "verify": "lipyomo.cli.verify:run",

@@ -37,6 +37,7 @@ commands:
   info       what an ONNX file holds, and what becomes of it
   certify    radii within which points of a data set keep their class
   monotone   whether an output grows or falls with an input
+  property   whether the conditions of a VNN-LIB file can be satisfied
   sweep      constants of balls around every row of a data set
   map        constants of thousands of cells, and a picture of them
   range      the least and the largest value of each output

@@ -66,6 +66,14 @@ def read_fix(text: str) -> tuple[str, FloatArray]:
     return name, read_numbers(value, "--fix")
 
 
+def read_named(text: str) -> tuple[str | None, Path]:
+    """Read ``NAME=FILE``, or a file alone."""
+    name, equals, path = text.partition("=")
+    if equals and re.fullmatch(r"[A-Za-z]\w*", name):
+        return name, file_path(path)
+    return None, file_path(text)
+
+
 def read_options(words: list[str], defaults: Mapping[str, object]) -> dict[str, Any]:
     """Read ``NAME=VALUE`` words; each value gets the type of the method's default."""
     options: dict[str, Any] = {}

@@ -25,6 +25,13 @@ SECOND = """(vnnlib-version <2.0>)
   (declare-output Y float32 [1,3])
 )
 """
+TWO = (
+    SECOND
+    + """(declare-network g (isomorphic-to f)
+  (declare-input U float32 [4]) (declare-output V float32 [3]))
+"""
+)
+SAME = "".join(f"(assert (== U[{k}] X[0,{k // 2},{k % 2}]))" for k in range(4))
 CUBE = "".join(
     f"(assert (<= -1 X[0,{i},{j}]))(assert (<= X[0,{i},{j}] 1))" for i in (0, 1) for j in (0, 1)
 )
@@ -87,6 +94,13 @@ def test_version_two_names_entries_of_tensors(tmp_path: Path) -> None:
     assert found.ignored == 1
 
 
+def test_equal_inputs_of_two_networks_are_one_domain(tmp_path: Path) -> None:
+    text = TWO + CUBE + SAME + "(assert (<= U[2] 0.5))(assert (>= V[1] Y[0,2]))"
+    found = read(tmp_path, text)
+    assert [part.upper.tolist() for part in found.parts] == [[1.0, 1.0, 0.5, 1.0]]
+    assert found.ignored == 1
+
+
 def test_scalars_and_several_inputs_of_version_two(tmp_path: Path) -> None:
     text = """(vnnlib-version <2.0>) (declare-network f
     (declare-input a real []) (declare-input b real [2]) (declare-output y real []))
@@ -122,8 +136,12 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
         ("(assert (<= 0 1))", "declares no inputs"),
         (SECOND + "(assert (<= X[0,2,0] 1))", "no entry of a tensor"),
         (SECOND + "(assert (<= X 1))", "no entry of a tensor"),
-        (SECOND + SECOND.replace("network f", "network g"), "second network"),
-        (SECOND.replace("(declare-hidden", "(equal-to g) (declare-hidden"), "second network"),
+        (SECOND + SECOND, "a second network 'f'"),
+        (SECOND + SECOND.replace("network f", "network g"), "'X' is declared twice"),
+        (SECOND.replace("(declare-hidden", "(equal-to g) (declare-hidden"), "no network 'g'"),
+        (TWO + CUBE, "inputs are not those of 'f'"),
+        (TWO + CUBE + SAME.replace("==", "<="), "inputs are not those of 'f'"),
+        (TWO.replace("U float32 [4]", "U float32 [3]"), "not 3 and 3"),
         (SECOND.replace("[1, 2, 2]", "[1, 0]"), "no shape"),
     ],
 )

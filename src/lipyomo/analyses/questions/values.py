@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,23 +81,110 @@ def value_range(
     network = confined(network, domain)
     check_magnitudes(network, domain, row[None])
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
-    reduced = exactly(network, domain)
-    if not reduced.moving.any() or not reduced.network.linked[row != 0].any():  # a constant
+    ready = _Ready.of(network, domain, row, settings.seed)
+    if ready.constant:
         value, center = value_at(network, row, domain.center), Point(domain.center)
         return Range(value, value, (center, center), Status.EXACT, clock.seconds)
-    domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
-    sample = domain.sample(np.random.default_rng(settings.seed), 64)
-    scale = _scale(reduced.network, row, sample)
-
-    def pipeline(sign: float) -> Searching[Any, Any]:
-        question = Question(reduced.network, sign * row, domain, scale)
-        if reduced.network.smooth:
-            return BoxPipeline(Value(question), settings.seed)
-        return Pipeline(question, settings.seed)
-
-    found = ends_of(pipeline, settings, clock)
+    found = ends_of(ready.pipeline, settings, clock)
     low, high = found.witnesses
-    return replace(found, witnesses=(_lifted(reduced, low), _lifted(reduced, high)))
+    return replace(found, witnesses=(ready.lifted(low), ready.lifted(high)))
+
+
+def least_value(
+    network: Network,
+    domain: Domain,
+    settings: Settings,
+    above: float = math.inf,
+    sample: Callable[[Point], object] | None = None,
+) -> tuple[float, int]:
+    """A number that no value of a network with one output is below.
+
+    Parameters
+    ----------
+    network : Network
+    domain : Domain
+        A bounded one.
+    settings : Settings
+    above : float, optional
+        The search ends as soon as it is known that no value is below this number.
+    sample : callable, optional
+        Hears of points with ever smaller values.
+
+    Returns
+    -------
+    (float, int)
+        The number, and the nodes of the search.
+
+    Raises
+    ------
+    ProblemError
+        As of `value_range`.
+    """
+    check_parts(network, domain)
+    row = chosen_functional(network, None)
+    network = confined(network, domain)
+    check_magnitudes(network, domain, row[None])
+    clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+    ready = _Ready.of(network, domain, row, settings.seed)
+    tell = sample or (lambda point: None)
+    if ready.constant:
+        tell(Point(domain.center))
+        return value_at(network, row, domain.center)[0], 0
+
+    def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+        if point is not None:
+            tell(Point.at(ready.reduced.lift_point(point)))
+
+    found = searched(ready.pipeline(-1.0, -above), settings, clock, hear)
+    if found.best.point is not None:
+        tell(Point.at(ready.reduced.lift_point(found.best.point)))
+    return -found.upper, found.counters.get(NODES, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """A network and a domain without inputs that cannot move.
+
+    Attributes
+    ----------
+    reduced : Reduction
+    domain : Domain
+    row : ndarray, shape (m,)
+    scale : float
+        The size of the values.
+    seed : int
+    constant : bool
+        Whether nothing moves the value.
+    """
+
+    reduced: Reduction
+    domain: Domain
+    row: FloatArray
+    scale: float
+    seed: int
+    constant: bool = False
+
+    @classmethod
+    def of(cls, network: Network, domain: Domain, row: FloatArray, seed: int) -> _Ready:
+        """What is left to be searched."""
+        reduced = exactly(network, domain)
+        if not reduced.moving.any() or not reduced.network.linked[row != 0].any():
+            return cls(reduced, domain, row, 0.0, seed, constant=True)
+        domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
+        sample = domain.sample(np.random.default_rng(seed), 64)
+        return cls(reduced, domain, row, _scale(reduced.network, row, sample), seed)
+
+    def pipeline(self, sign: float, enough: float = -math.inf) -> Searching[Any, Any]:
+        """What searches the largest value of a sign, up to a bound that is good enough."""
+        network = self.reduced.network
+        question = Question(network, sign * self.row, self.domain, self.scale, enough)
+        if network.smooth:
+            return BoxPipeline(Value(question), self.seed)
+        return Pipeline(question, self.seed)
+
+    def lifted(self, at: Point | None) -> Point | None:
+        """The input of the given network."""
+        return None if at is None else Point.at(self.reduced.lift_point(at.point))
 
 
 def ends_of(
@@ -149,10 +236,6 @@ def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
 
 def _point(found: Found[Any]) -> Point | None:
     return None if found.best.point is None else Point.at(found.best.point)
-
-
-def _lifted(reduced: Reduction, at: Point | None) -> Point | None:
-    return None if at is None else Point.at(reduced.lift_point(at.point))
 
 
 def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:

@@ -1,47 +1,27 @@
-"""Domains from VNN-LIB files (https://www.vnnlib.org): the conditions on the inputs of one network.
+"""Domains from VNN-LIB files (https://www.vnnlib.org): the conditions on the inputs.
 
-Versions 1 (``(declare-const X_0 Real)``) and 2 (``(declare-network ...)``, ``X[0, 3]``).  Strict
-inequalities count as closed ones: the constant is the same.  Numbers are read without rounding, and
-what is left of a condition is rounded to float64 once.  Conditions on outputs and hidden tensors
-are counted, and ignored: they restrict no inputs.
+Strict inequalities count as closed ones: the constant is the same.  Conditions on outputs and
+hidden tensors are counted, and ignored: they restrict no inputs.  Inputs of several networks that
+are equal, entry by entry, are one.
 
-Conditions become a disjunction of conjunctions; a conjunction of bounds is a box, one with further
-linear rows a polytope.
+A conjunction of bounds is a box, one with further linear rows a polytope.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
-import re
-import sys
-import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
-from math import prod
-from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
-from lipyomo.base.arguments import instance
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import DomainError
-from lipyomo.base.system.memory import KEPT
-from lipyomo.base.system.outputs import shown, why
 from lipyomo.problems.domains.base import Domain
 from lipyomo.problems.domains.box import Box
-from lipyomo.problems.domains.expressions import Words, expressions, wrong
 from lipyomo.problems.domains.polytope import Polytope
-
-PARTS = 10_000
-"""Of a disjunction that is multiplied out."""
-
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
-_FIRST = re.compile(r"(?P<name>.*?)_(?P<place>\d+)")
-_SECOND = re.compile(r"(?P<name>\S+)\s*\[(?P<places>[\d\s,]*)\]")
+from lipyomo.problems.domains.query import Clause, Query, Row, read_query
 
 
 @dataclass(frozen=True)
@@ -60,35 +40,6 @@ class VnnLib:
     ignored: int
 
 
-Row: TypeAlias = tuple[tuple[tuple[int, Fraction], ...], Fraction]
-"""Coefficients a by input and a number b: ``a . x + b <= 0``."""
-
-Clause: TypeAlias = tuple[Row, ...]
-"""Rows that hold together."""
-
-
-@dataclass(frozen=True)
-class _Affine:
-    """An affine function of the inputs; `foreign` if it is one of outputs as well."""
-
-    coefficients: dict[int, Fraction]
-    constant: Fraction
-    foreign: bool = False
-
-    def plus(self, other: _Affine, factor: Fraction) -> _Affine:
-        """The sum with a multiple of another one."""
-        found = dict(self.coefficients)
-        for j, a in other.coefficients.items():
-            found[j] = found.get(j, Fraction(0)) + factor * a
-        constant = self.constant + factor * other.constant
-        return _Affine(found, constant, self.foreign or other.foreign)
-
-
-ZERO = _Affine({}, Fraction(0))
-
-SECOND = "a second network.  Remedy: a constant is one of a single network"
-
-
 def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     """Read the domains of a VNN-LIB file.
 
@@ -104,226 +55,160 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     Raises
     ------
     DomainError
-        If the file cannot be read, or says what is no box and no linear condition; names the line.
+        If the file cannot be read, or says what is no box and no linear condition (names the
+        line), or has several networks whose inputs are not the same.
     """
-    remedy = "give the path of a VNN-LIB file"
-    instance(path, (str, os.PathLike), "the path", DomainError, remedy)
-    file = Path(path)
-    try:
-        with (gzip.open if file.suffix == ".gz" else open)(file, "rb") as stream:
-            data = stream.read(KEPT + 1)
-        text = data.decode("utf-8")
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        reason = why(error) if isinstance(error, OSError) else "it is no text"
-        raise DomainError(f"{shown(file)} cannot be read: {reason}") from None
-    if len(data) > KEPT:
-        raise DomainError(f"{shown(file)} has more than {KEPT >> 20} megabytes")
-    return _Reader(shown(file)).read(text)
+    query = read_query(path, outputs=False)
+    parts = []
+    for k, clause in enumerate(query.clauses):
+        rows, size = clause, query.inputs
+        if len(query.networks) > 1:
+            rows, size = _shared(query, clause)
+        parts.append(domain_of(rows, size, f"{query.name}: part {k + 1} of the conditions"))
+    return VnnLib(tuple(parts), query.ignored)
 
 
-class _Reader:
-    """Reads one file; knows its name for messages, and what it declares.
+def _shared(query: Query, clause: Clause) -> tuple[Clause, int]:
+    """The rows on the inputs that all networks share, and their number."""
+    places, size = same_inputs(clause, query.inputs)
+    starts = np.cumsum([0, *(network.inputs for network in query.networks)])
+    size = query.networks[0].inputs
+    for start, network in zip(starts, query.networks, strict=False):
+        if not np.array_equal(places[start : start + network.inputs], np.arange(size)):
+            raise DomainError(
+                f"{query.name} declares the network '{network.name}', whose inputs are not those "
+                f"of '{query.networks[0].name}': they have no domain in common.  Remedy: "
+                "'lipyomo property' answers questions about several networks"
+            )
+    return renumbered(clause, places), size
+
+
+def same_inputs(clause: Clause, inputs: int) -> tuple[IntArray, int]:
+    """Put inputs together that a clause says to be equal.
 
     Parameters
     ----------
-    name : str
+    clause : Clause
+    inputs : int
+
+    Returns
+    -------
+    places : ndarray of int, shape (inputs,)
+        The variable that stands for each input; variables are in the order of their first inputs.
+    count : int
+        Number of variables.
     """
+    below = {
+        (first, second)
+        for row in clause
+        if not row.strict and row.constant == 0 and row.of_inputs and len(row.coefficients) == 2
+        for first, second in [_compared(row)]
+        if first is not None
+    }
+    parent = list(range(inputs))
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._inputs: dict[str, tuple[int, tuple[int, ...]]] = {}  # first index, and shape
-        self._first: set[int] = set()  # inputs of version 1
-        self._others: set[str] = set()
-        self._ignored = 0
+    def top(k: int) -> int:
+        while parent[k] != k:
+            k = parent[k]
+        return k
 
-    def read(self, text: str) -> VnnLib:
-        """The domains that a text describes."""
-        conditions = []
-        for words in expressions(text, self._name):
-            if words.head == "assert" and len(words.parts) == 2:
-                conditions.append(words.parts[1])
-            elif words.head == "declare-network":
-                self._declare_network(words)
-            elif words.head in ("declare-const", "declare-fun"):
-                self._declare(words)
-            elif words.head not in ("vnnlib-version", "set-logic", "check-sat", "exit", "set-info"):
-                raise self._wrong(words, f"'{words.head or words.word}' is not known here")
-        size = sum(prod(shape) for _, shape in self._inputs.values()) or len(self._first)
-        if not size:
-            raise DomainError(
-                f"{self._name} declares no inputs.  Remedy: (declare-const X_0 Real), or "
-                "(declare-input X Real [1, 5]) in a network"
-            )
-        if self._first and self._first != set(range(size)):
-            missing = min(set(range(size)) - self._first)
-            raise DomainError(f"{self._name} declares no input X_{missing}, but later ones")
-        clauses = self._together(conditions)
-        return VnnLib(tuple(self._domain(c, k, size) for k, c in enumerate(clauses)), self._ignored)
+    for first, second in below:
+        if first < second and (second, first) in below:
+            one, other = sorted((top(first), top(second)))
+            parent[other] = one
+    tops = [top(k) for k in range(inputs)]
+    _, places = np.unique(tops, return_inverse=True)
+    return places.astype(np.int64), int(places.max(initial=-1)) + 1
 
-    def _wrong(self, words: Words, what: str) -> DomainError:
-        return wrong(self._name, words, what)
 
-    # -- declarations ---------------------------------------------------------------------------
+def _compared(row: Row) -> tuple[int | None, int]:
+    """Inputs (i, j) of a row ``x_i <= x_j``; None for i if it is another one."""
+    (i, a), (j, b) = row.coefficients
+    if a + b != 0:
+        return None, j
+    return (i, j) if a > 0 else (j, i)
 
-    def _declare(self, words: Words) -> None:
-        """A variable of version 1: X_i is an input, all others are outputs."""
-        name = words.parts[1].word if len(words.parts) > 1 else ""
-        match = _FIRST.fullmatch(name)
-        if match is not None and match["name"] == "X":
-            self._first.add(int(match["place"]))
-        elif name:
-            self._others.add(name)
+
+def renumbered(clause: Iterable[Row], places: IntArray) -> Clause:
+    """Rows of the variables that stand for inputs; those that say nothing are left out."""
+    found = []
+    for row in clause:
+        total: dict[int, Fraction] = {}
+        for k, a in row.coefficients:
+            at = int(places[k]) if k >= 0 else k
+            total[at] = total.get(at, Fraction(0)) + a
+        left = tuple(sorted((k, a) for k, a in total.items() if a))
+        if left or row.constant > 0 or (row.strict and row.constant == 0):
+            found.append(Row(left, row.constant, row.strict))
+    return tuple(dict.fromkeys(found))
+
+
+def bounds_of(clause: Iterable[Row]) -> dict[int, tuple[Fraction | None, Fraction | None]] | None:
+    """What rows of one input say of each, without rounding; None if they contradict each other."""
+    found: dict[int, tuple[Fraction | None, Fraction | None]] = {}
+    for row in clause:
+        if not row.coefficients and (row.constant > 0 or (row.strict and row.constant == 0)):
+            return None
+        if len(row.coefficients) != 1 or not row.of_inputs:
+            continue
+        ((j, a),) = row.coefficients
+        end = -row.constant / a
+        low, high = found.get(j, (None, None))
+        if a > 0:
+            high = end if high is None else min(high, end)
         else:
-            raise self._wrong(words, "a declaration without a name")
-
-    def _declare_network(self, words: Words) -> None:
-        """A network of version 2 with its tensors."""
-        if self._inputs or self._others:
-            raise self._wrong(words, SECOND)
-        first = 0
-        for tensor in words.parts[2:]:
-            if tensor.head in ("isomorphic-to", "equal-to"):
-                raise self._wrong(tensor, SECOND)
-            if tensor.head not in ("declare-input", "declare-hidden", "declare-output"):
-                raise self._wrong(
-                    tensor, f"'{tensor.head or tensor.word}' is no tensor of a network"
-                )
-            if len(tensor.parts) < 3:
-                raise self._wrong(tensor, "a tensor needs a name, a type and a shape")
-            name = tensor.parts[1].word
-            if tensor.head != "declare-input":
-                self._others.add(name)
-                continue
-            described = " ".join(part.word for part in tensor.parts[2:4])
-            match = re.search(r"\[([\d\s,]*)\]", described)
-            if match is None:
-                raise self._wrong(tensor, "an input needs a shape of numbers, such as [1, 5]")
-            shape = tuple(int(n) for n in match[1].replace(",", " ").split())
-            if prod(shape) < 1 or prod(shape) > KEPT:
-                raise self._wrong(tensor, f"the shape {shape} is no shape of an input")
-            self._inputs[name] = (first, shape)
-            first += prod(shape)
-
-    # -- conditions -----------------------------------------------------------------------------
-
-    def _clauses(self, words: Words) -> list[Clause]:
-        """A condition as conjunctions of rows on inputs, one of which holds."""
-        kind, parts = words.head, words.parts[1:]
-        if kind == "and":
-            return self._together(parts)
-        if kind == "or":
-            several = [clause for part in parts for clause in self._clauses(part)]
-            if not several:
-                raise self._wrong(words, "an 'or' of nothing")
-            return [()] if () in several else list(dict.fromkeys(several))
-        if kind in ("<=", "<", ">=", ">", "=", "==") and len(parts) == 2:
-            left, right = map(self._affine, parts)
-            found_row = left.plus(right, Fraction(-1))
-            if found_row.foreign:
-                self._ignored += 1
-                return [()]
-            signs = {"<": (1,), ">": (-1,), "=": (1, -1)}[kind[0]]
-            return [tuple(_row(found_row, sign) for sign in signs)]
-        raise self._wrong(
-            words,
-            f"'{kind or words.word}' is no condition that is known here.  Remedy: use <=, >=, <, "
-            ">, ==, and, or",
-        )
-
-    def _together(self, conditions: Iterable[Words]) -> list[Clause]:
-        """Conditions that hold together, as conjunctions one of which holds."""
-        rows: list[Row] = []
-        clauses: list[Clause] = [()]
-        for words in conditions:
-            found = self._clauses(words)
-            if len(found) == 1:
-                rows.extend(found[0])
-            elif len(found) * len(clauses) > PARTS:
-                raise self._wrong(words, f"the conditions have more than {PARTS} parts")
-            else:
-                clauses = [a + b for a, b in product(clauses, found)]
-        return list(dict.fromkeys((*rows, *clause) for clause in clauses))
-
-    def _affine(self, words: Words) -> _Affine:
-        """An expression as an affine function of the inputs."""
-        if not words.parts:
-            return self._term(words)
-        kind, parts = words.head, [self._affine(part) for part in words.parts[1:]]
-        if not parts or kind not in ("+", "-", "*"):
-            raise self._wrong(words, f"'{kind}' is no sum, difference or product")
-        if kind == "*":
-            return self._product(words, parts)
-        first, *others = parts
-        if not others:
-            return first if kind == "+" else ZERO.plus(first, Fraction(-1))
-        for other in others:
-            first = first.plus(other, Fraction(1 if kind == "+" else -1))
-        return first
-
-    def _product(self, words: Words, factors: list[_Affine]) -> _Affine:
-        """A product of which at most one factor has inputs."""
-        found, *others = factors
-        for other in others:
-            if found.coefficients and other.coefficients:
-                remedy = "Remedy: conditions have to be linear"
-                raise self._wrong(words, f"a product of inputs.  {remedy}")
-            affine, factor = (found, other) if found.coefficients else (other, found)
-            zero = replace(ZERO, foreign=found.foreign or other.foreign)
-            found = zero.plus(affine, factor.constant)
-        return found
-
-    def _term(self, words: Words) -> _Affine:
-        """A number, an input or an output."""
-        word = words.word
-        if len(word) < sys.int_info.default_max_str_digits and _NUMBER.fullmatch(word):
-            return _Affine({}, Fraction(word))
-        match = _SECOND.fullmatch(word)
-        name = word if match is None else match["name"]
-        if name in self._inputs:
-            first, shape = self._inputs[name]
-            places = () if match is None else tuple(map(int, re.findall(r"\d+", match["places"])))
-            if len(places) != len(shape) or any(i >= n for i, n in zip(places, shape, strict=True)):
-                raise self._wrong(words, f"'{word}' is no entry of a tensor of shape {list(shape)}")
-            index = int(np.ravel_multi_index(places, shape)) if shape else 0
-            return _Affine({first + index: Fraction(1)}, Fraction(0))
-        if name in self._others:
-            return replace(ZERO, foreign=True)
-        single = _FIRST.fullmatch(word)
-        if single is not None and single["name"] == "X" and int(single["place"]) in self._first:
-            return _Affine({int(single["place"]): Fraction(1)}, Fraction(0))
-        raise self._wrong(words, f"'{word}' is neither a number nor declared")
-
-    # -- domains --------------------------------------------------------------------------------
-
-    def _domain(self, clause: Clause, part: int, size: int) -> Domain:
-        """The box or polytope of rows that hold together."""
-        lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
-        where = f"{self._name}: part {part + 1} of the conditions"
-        normals: list[FloatArray] = []
-        right: list[float] = []
-        try:
-            for coefficients, constant in clause:
-                if len(coefficients) > 1:
-                    normals.append(np.zeros(size))
-                    for j, a in coefficients:
-                        normals[-1][j] = float(a)
-                    right.append(float(-constant))
-                elif coefficients:
-                    (j, a), end = coefficients[0], float(-constant / coefficients[0][1])
-                    if a > 0:
-                        upper[j] = min(upper[j], end)
-                    else:
-                        lower[j] = max(lower[j], end)
-                elif constant > 0:
-                    raise DomainError("it never holds")
-            return Polytope(normals, right, lower, upper) if normals else Box(lower, upper)
-        except DomainError as error:
-            raise DomainError(f"{where}: {error}") from None
-        except OverflowError:
-            raise DomainError(f"{where}: a number is too large for float64") from None
+            low = end if low is None else max(low, end)
+        if low is not None and high is not None and low > high:
+            return None
+        found[j] = low, high
+    return found
 
 
-def _row(affine: _Affine, sign: int) -> Row:
-    """``sign (a . x + b) <= 0`` without zeros."""
-    pairs = sorted((j, sign * a) for j, a in affine.coefficients.items() if a)
-    return tuple(pairs), sign * affine.constant
+def domain_of(clause: Clause, size: int, where: str, outwards: bool = False) -> Domain:
+    """The box or polytope of rows on inputs.
+
+    Parameters
+    ----------
+    clause : Clause
+    size : int
+    where : str
+        For messages.
+    outwards : bool, optional
+        Whether no point may be lost by rounding; else numbers are rounded to the nearest.
+
+    Raises
+    ------
+    DomainError
+        If it is empty, or none that is supported.
+    """
+    lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+    normals: list[FloatArray] = []
+    right: list[float] = []
+    try:
+        for row in clause:
+            if len(row.coefficients) > 1:
+                normals.append(np.zeros(size))
+                for j, a in row.coefficients:
+                    normals[-1][j] = float(a)
+                    if outwards and Fraction(normals[-1][j]) != a:
+                        raise DomainError(f"the coefficient {a} is no float64 number")
+                right.append(_rounded(-row.constant, outwards))
+            elif row.coefficients:
+                ((j, a),) = row.coefficients
+                if a > 0:
+                    upper[j] = min(upper[j], _rounded(-row.constant / a, outwards))
+                else:
+                    lower[j] = max(lower[j], -_rounded(row.constant / a, outwards))
+            elif row.constant > 0:
+                raise DomainError("it never holds")
+        return Polytope(normals, right, lower, upper) if normals else Box(lower, upper)
+    except DomainError as error:
+        raise DomainError(f"{where}: {error}") from None
+    except OverflowError:
+        raise DomainError(f"{where}: a number is too large for float64") from None
+
+
+def _rounded(end: Fraction, up: bool) -> float:
+    """The nearest float64 number, or the least one that is not below."""
+    number = float(end)
+    return float(np.nextafter(number, np.inf)) if up and Fraction(number) < end else number

@@ -1,0 +1,301 @@
+"""Properties of networks in VNN-LIB files: whether some inputs satisfy all conditions.
+
+A conjunction is satisfied somewhere if the least of its largest excess is not positive: the excess
+is a network of the inputs of all networks, and its least value is searched; what a millionth of the
+size of the values decides stays unknown.  Pairs of equal
+networks under an order of their inputs are decided by slopes first (`pairs`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.questions.conjunction import Conjunction
+from lipyomo.analyses.questions.pairs import excluded
+from lipyomo.analyses.questions.several import shared
+from lipyomo.analyses.questions.values import least_value
+from lipyomo.base.arguments import instance
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import Network, check_network
+from lipyomo.problems.domains.query import Clause, Query, read_query
+from lipyomo.problems.ranges import why_open
+from lipyomo.problems.result import Point, Status
+from lipyomo.problems.settings import Settings
+
+TINY = 5e-324
+"""The least positive float64 number."""
+
+
+class Verdict(StrEnum):
+    """What is known of a property."""
+
+    HOLDS = "holds"
+    """No inputs satisfy the conditions."""
+    VIOLATED = "violated"
+    """Some inputs do."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class PropertyAnswer:
+    """Whether some inputs satisfy the conditions of a VNN-LIB file.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        The conditions describe what must not happen: ``holds`` if no inputs satisfy them.
+    assignment : dict of str to ndarray, or None
+        Tensors that satisfy them: inputs as they are, which do so in exact arithmetic (in balls if
+        units are smooth), and outputs rounded to float64.
+    confirmed : bool or None
+        Whether `confirm` agrees; None if it was not given, or there is no assignment.
+    status : Status
+        ``exact`` if it is decided, else why it is not.
+    parts : tuple of float
+        For each conjunction, a number that its largest excess is not below: it holds above zero.
+    seconds : float
+    nodes : int
+    """
+
+    verdict: Verdict
+    assignment: dict[str, FloatArray] | None
+    confirmed: bool | None
+    status: Status
+    parts: tuple[float, ...]
+    seconds: float
+    nodes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        at = self.assignment
+        return {
+            "verdict": str(self.verdict),
+            "assignment": at and {name: values.tolist() for name, values in at.items()},
+            "confirmed": self.confirmed,
+            "status": str(self.status),
+            "parts": [end if np.isfinite(end) else None for end in self.parts],
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+        }
+
+
+Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
+
+
+@with_one_blas_thread
+def check_property(
+    networks: Network | Mapping[str, Network],
+    query: str | os.PathLike[str] | Query,
+    settings: Settings | None = None,
+    confirm: Confirm | None = None,
+    **changes: Any,
+) -> PropertyAnswer:
+    """Decide whether some inputs satisfy the conditions of a VNN-LIB file.
+
+    Parameters
+    ----------
+    networks : Network or mapping of str to Network
+        By the names that the file declares; those of networks that are ``equal-to`` others are
+        not needed.  One network stands for the only one of a file.
+    query : str, path-like or Query
+        The file, of version 1 or 2, with any number of networks.
+    settings, **changes : optional
+        As of `lipyomo.derivative_range`; conjunctions share the time.
+    confirm : callable, optional
+        Takes a conjunction and an assignment that satisfies it, and says whether that satisfies a
+        second judge, such as onnxruntime; until one does, the search goes on.
+
+    Returns
+    -------
+    PropertyAnswer
+
+    Raises
+    ------
+    DomainError
+        If the file cannot be read, or has conditions that are not supported.
+    ProblemError
+        If the networks are not those of the file, or an input has no bounds.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> file = Path(mkdtemp(), "small.vnnlib")
+    >>> _ = file.write_text('''(vnnlib-version <2.0>)
+    ... (declare-network f (declare-input X real [1]) (declare-output Y real [1]))
+    ... (assert (and (>= X[0] -1) (<= X[0] 1) (>= Y[0] 2.5)))''')
+    >>> network = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[2.0, 1.0]]])
+    >>> str(lipyomo.check_property(network, file).verdict)
+    'holds'
+    """
+    given = query if isinstance(query, Query) else read_query(query)
+    parts = _matched(networks, given)
+    chosen = chosen_settings(settings, changes)
+    clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
+    ends: list[float] = []
+    found: PropertyAnswer | None = None
+    nodes = 0
+    for k, clause in enumerate(given.clauses):
+        own = replace(chosen, **shared(clock, len(given.clauses) - k))
+        search = _Search(Conjunction.of(given, parts, clause), clause, confirm)
+        end, count = search.run(k, own)
+        ends.append(end)
+        nodes += count
+        if search.point is not None:
+            answer = PropertyAnswer(
+                Verdict.VIOLATED,
+                search.conjunction.assignment(search.point),
+                search.confirmed,
+                Status.EXACT,
+                tuple(ends),
+                clock.seconds,
+                nodes,
+            )
+            if search.confirmed in (None, True):
+                return answer
+            found = found or answer
+    if found is not None:
+        return replace(found, parts=tuple(ends), seconds=clock.seconds, nodes=nodes)
+    done = all(end == np.inf for end in ends)
+    return PropertyAnswer(
+        Verdict.HOLDS if done else Verdict.UNKNOWN,
+        None,
+        None,
+        Status.EXACT if done else why_open(clock),
+        tuple(ends),
+        clock.seconds,
+        nodes,
+    )
+
+
+class _Search:
+    """The search of one conjunction; keeps the best point so far.
+
+    Parameters
+    ----------
+    conjunction : Conjunction
+    clause : Clause
+        What it was made of.
+    confirm : callable, optional
+
+    Attributes
+    ----------
+    point : ndarray or None
+        Values of the variables that satisfy all rows.
+    confirmed : bool or None
+    """
+
+    def __init__(self, conjunction: Conjunction, clause: Clause, confirm: Confirm | None) -> None:
+        self.conjunction, self._clause, self._confirm = conjunction, clause, confirm
+        self.point: FloatArray | None = None
+        self.confirmed: bool | None = None
+
+    def run(self, part: int, settings: Settings) -> tuple[float, int]:
+        """What the largest excess is not below, infinite if that excludes all points; and nodes."""
+        conjunction = self.conjunction
+        if conjunction.contradictory:
+            return np.inf, 0
+        domain = conjunction.domain(part)
+        if not domain.is_bounded:
+            raise ProblemError(
+                f"{conjunction.query.name}: part {part + 1} of the conditions leaves an input "
+                "without a bound.  Remedy: give each input a lower and an upper bound"
+            )
+        if not conjunction.mixed:
+            for x in (domain.center, *domain.sample(np.random.default_rng(settings.seed), 8)):
+                self.sample(Point(x))
+            return -np.inf, 0
+        clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+        self.sample(Point(domain.center))
+        if not self._done and excluded(conjunction, domain, clock):
+            return np.inf, 0
+        if self._done:
+            return -np.inf, 0
+        own = replace(
+            settings,
+            time_limit=max(clock.left, 1e-3),
+            started=None,
+            should_stop=lambda: self._done or clock.interrupted,
+        )
+        # excess zero satisfies all rows only if one of them is not strict
+        above = 0.0 if conjunction.strict else TINY
+        end, nodes = least_value(conjunction.excess, domain, own, above, self.sample)
+        return (np.inf if end >= above else end), nodes
+
+    @property
+    def _done(self) -> bool:
+        return self.point is not None and self.confirmed is not False
+
+    def sample(self, at: Point) -> None:
+        """Hear of a point with a small excess."""
+        if at.rest is not None or self._done:
+            return
+        x = at.x
+        if self.conjunction.mixed and float(self.conjunction.excess.forward(x)[0]) > 1e-6:
+            return
+        if not self.conjunction.holds(x):
+            return
+        agreed = None
+        if self._confirm is not None:
+            agreed = self._confirm(self._clause, self.conjunction.assignment(x))
+        if self.point is None or agreed:
+            self.point, self.confirmed = x, agreed
+
+
+def _matched(networks: Network | Mapping[str, Network], query: Query) -> tuple[Network, ...]:
+    """The networks in the order of a query.
+
+    Raises
+    ------
+    ProblemError
+        If one is missing, is not declared, or has other numbers of inputs or outputs.
+    """
+    instance(networks, (Network, Mapping), "the networks", ProblemError, "map names to networks")
+    needed = [said.name for said in query.networks if said.relation != "equal-to"]
+    given: dict[str, Network]
+    if isinstance(networks, Network):
+        if len(needed) != 1:
+            raise ProblemError(
+                f"{query.name} declares the networks {', '.join(needed)}, and one was given.  "
+                "Remedy: give each by its name"
+            )
+        given = {needed[0]: networks}
+    else:
+        given = dict(networks)
+    for name in given:
+        if name not in needed:
+            known = ", ".join(needed)
+            raise ProblemError(f"{query.name} needs no network '{name}'.  Remedy: it needs {known}")
+    for said in query.networks:
+        if said.relation == "equal-to":
+            given[said.name] = given[said.other] if said.other in given else _missing(query, said)
+        elif said.name not in given:
+            _missing(query, said)
+        network = given[said.name]
+        check_network(network, ProblemError)
+        for kind, size, own in (
+            ("inputs", said.inputs, network.input_dim),
+            ("outputs", said.outputs, network.output_dim),
+        ):
+            if size != own:
+                raise ProblemError(
+                    f"{query.name} declares {size} {kind} of '{said.name}', the network has {own}"
+                )
+    return tuple(given[said.name] for said in query.networks)
+
+
+def _missing(query: Query, said: Any) -> Network:
+    raise ProblemError(
+        f"{query.name} declares the network '{said.name}', and none was given for it"
+    )
