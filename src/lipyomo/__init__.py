@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lipyomo.analyses.questions.largest import LargestValue, largest_value
     from lipyomo.analyses.questions.lie import lie_derivative
     from lipyomo.analyses.questions.properties import PropertyAnswer, Verdict, check_property
+    from lipyomo.analyses.questions.quantised import quantised_range
     from lipyomo.analyses.questions.several import solve_largest
     from lipyomo.analyses.questions.values import value_range
     from lipyomo.analyses.quick import lipschitz
@@ -38,10 +39,11 @@ if TYPE_CHECKING:
     from lipyomo.base.errors import LipyomoError
     from lipyomo.blocks import add_network
     from lipyomo.formats.importers import from_sklearn, from_torch
-    from lipyomo.formats.onnx import load, to_onnx
+    from lipyomo.formats.onnx import load, load_quantised, to_onnx
     from lipyomo.networks import combined as networks
     from lipyomo.networks.activations import activation
     from lipyomo.networks.network import Curve, Layer, Network
+    from lipyomo.networks.quantised import QuantisedNetwork
     from lipyomo.problems.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.problems.norms import LinearOutput, OutputNorm, functional, parse_output_norm
     from lipyomo.problems.problem import LipschitzProblem
@@ -51,9 +53,10 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "analyses.api": ("solve",),
-    "formats.onnx": ("load", "to_onnx"),
+    "formats.onnx": ("load", "load_quantised", "to_onnx"),
     "formats.importers": ("from_torch", "from_sklearn"),
     "networks.network": ("Curve", "Layer", "Network"),
+    "networks.quantised": ("QuantisedNetwork",),
     "networks.activations": ("activation",),
     "problems.domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
     "problems.norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
@@ -66,6 +69,7 @@ _NAMES = {
     "analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
     "analyses.questions.largest": ("LargestValue", "largest_value"),
     "analyses.questions.properties": ("PropertyAnswer", "Verdict", "check_property"),
+    "analyses.questions.quantised": ("quantised_range",),
     "analyses.questions.several": ("solve_largest",),
     "analyses.quick": ("lipschitz",),
     "problems.result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
@@ -103,6 +107,7 @@ __all__ = [
     "Polytope",
     "Progress",
     "PropertyAnswer",
+    "QuantisedNetwork",
     "Range",
     "Result",
     "RobustnessReport",
@@ -128,9 +133,11 @@ __all__ = [
     "lie_derivative",
     "lipschitz",
     "load",
+    "load_quantised",
     "map_cells",
     "networks",
     "parse_output_norm",
+    "quantised_range",
     "refine_cells",
     "smoothness",
     "solve",

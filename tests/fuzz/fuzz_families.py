@@ -14,6 +14,7 @@ from fuzz_heads import HEADS
 from fuzz_networks import ORDINARY
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer
 from fuzz_thin import THIN, linear_norms
+from product_extremes import EXTREME_PRODUCTS
 from product_networks import PRODUCTS, small_box
 from smooth_networks import ANYWHERE, CURVED, box_of, network_of
 from smooth_oracle import CurvedLayer, SmoothOracle
@@ -21,6 +22,9 @@ from smooth_oracle import CurvedLayer, SmoothOracle
 from lipyomo import Box, Layer, LipschitzProblem, Network
 
 NETWORKS = {**ORDINARY, **EXTREMES}
+MULTIPLYING = {**PRODUCTS, **EXTREME_PRODUCTS}
+"""Networks of products."""
+
 FAMILIES = (*NETWORKS, *THIN, *COMPOSED)
 """Networks of two-slope units; those with smooth ones are `CURVED`."""
 
@@ -50,7 +54,7 @@ def draw(family: str, seed: int) -> Sample:
         If the package refuses the domain or the problem.
     """
     rng = np.random.default_rng([seed, *map(ord, family)])
-    if family in CURVED or family in PRODUCTS:
+    if family in CURVED or family in MULTIPLYING:
         return _smooth(family, seed, rng)
     if family in COMPOSED:
         return _composed(family, seed, rng)
@@ -113,12 +117,12 @@ def _cancelling(family: str, seed: int, rng: np.random.Generator) -> Sample:
 
 def _smooth(family: str, seed: int, rng: np.random.Generator) -> Sample:
     """A smooth or mixed network."""
-    layers = {**CURVED, **PRODUCTS}[family](rng)
+    layers = {**CURVED, **MULTIPLYING}[family](rng)
     d = layers[0].weight.shape[1]
     if family in ANYWHERE:
         domain, plain_domain = domain_of(rng, d)
     else:
-        low, high = small_box(rng, d) if family in PRODUCTS else box_of(rng, d)
+        low, high = small_box(rng, d) if family in MULTIPLYING else box_of(rng, d)
         domain = Box(low, high)
         plain_domain = PlainDomain(low, high, np.zeros((0, d)), np.zeros(0))
     input_norm, outputs, functionals = norms_of(rng, len(layers[-1].bias))

@@ -20,12 +20,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from flint import arb
-from fuzz_families import DIRECTED, FAMILIES, Sample, draw
+from fuzz_families import DIRECTED, FAMILIES, MULTIPLYING, Sample, draw
 from fuzz_heads import HEADS
 from fuzz_judge import false_witness, faults
 from fuzz_oracle import FlatDomain
 from fuzz_users import USERS, case
-from product_networks import PRODUCTS
 from smooth_networks import CURVED
 
 import lipyomo
@@ -170,7 +169,7 @@ def next_in_turn(names: list[str], turn: int, sample: Sample) -> tuple[list[str]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--families", nargs="*", default=[*FAMILIES, *DIRECTED, *CURVED, *PRODUCTS, *HEADS]
+        "--families", nargs="*", default=[*FAMILIES, *DIRECTED, *CURVED, *MULTIPLYING, *HEADS]
     )
     parser.add_argument("--count", type=int, default=20, help="seeds a family")
     parser.add_argument("--first", type=int, default=0, help="first seed")
@@ -180,7 +179,7 @@ def main() -> int:
     parser.add_argument("--users", nargs="*", choices=USERS, help="what else users touch, instead")
     parser.add_argument("--quiet", action="store_true", help="let RuntimeWarnings pass")
     options = parser.parse_args()
-    groups = {"smooth": CURVED, "products": PRODUCTS, "directed": DIRECTED, "heads": HEADS}
+    groups = {"smooth": CURVED, "products": MULTIPLYING, "directed": DIRECTED, "heads": HEADS}
     options.families = [k for name in options.families for k in groups.get(name, [name])]
     fuzz = Fuzz(options.time, options.quiet)
     turn = 0

@@ -48,7 +48,8 @@ EXEMPT = {
         "plot_rows", "plot_map", "reference_interval", "to_csv", "to_json", "with_errors",
     },
     "products of a few matrices, maybe large": {
-        "affine_after", "compose", "difference", "parallel", "unroll", "side_by_side",
+        "affine_after", "compose", "difference", "quantised_difference", "parallel", "unroll",
+        "side_by_side",
         "directional", "gradient", "hessian", "jacobian", "product", "quotient", "residual",
         "square",
     },

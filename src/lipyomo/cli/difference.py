@@ -17,6 +17,7 @@ far the two can be off (its largest value in the norm of the outputs).
 
 Options and exit codes are those of the main job; --output-node and --fix are about
 both files.  'lipyomo verify PROOF A --minus B' checks what --proof writes.
+Where a network is quantised (QDQ format), only the values are bounded.
 """
 
 EXAMPLE = """\

@@ -15,7 +15,7 @@ from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, add_domain, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
-from lipyomo.cli.source import LEAST, read_network
+from lipyomo.cli.source import LEAST, Given, read_network
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
@@ -42,13 +42,21 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
 
 
 def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
-    """The network and the domain; the import keeps the limits of the command.
+    """The network and the domain, as of `read_given`."""
+    given, domain = read_given(arguments, began)
+    return given.network, domain
+
+
+def read_given(arguments: Namespace, began: float, rounds: bool = False) -> tuple[Given, Domain]:
+    """What is given, and the domain of its inputs; the import keeps the limits of the command.
 
     Parameters
     ----------
     arguments : Namespace
     began : float
         Value of ``time.monotonic()`` when the command began.
+    rounds : bool, optional
+        Whether the network may round signals.
 
     Raises
     ------
@@ -60,10 +68,10 @@ def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
         limit_memory(memory)
     with Leaving():
         left = Clock(arguments.time_limit, began=began).left
-        given = read_network(arguments, max(left, LEAST), memory)
-        domain = read_domain(arguments, given.network.input_dim)
+        given = read_network(arguments, max(left, LEAST), memory, rounds)
+        domain = read_domain(arguments, given.input_dim)
         given.check(domain)
-    return given.network, domain
+    return given, domain
 
 
 def search_settings(

@@ -9,15 +9,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from lipyomo.analyses.api import choose_method
 from lipyomo.analyses.questions.several import solve_largest
-from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ImportNote, NormError, ProblemError
 from lipyomo.base.system.memory import limit_memory
@@ -28,7 +25,8 @@ from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.problems import read_notes, read_problems
+from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
+from lipyomo.cli.quantised import bound_values
 from lipyomo.cli.settings import read_settings
 from lipyomo.cli.show import show, write_history
 from lipyomo.cli.source import LEAST, read_network
@@ -36,7 +34,6 @@ from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
 from lipyomo.methods.registry import get_method, methods
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Progress, Result, Status
 from lipyomo.problems.run import PROVED
@@ -79,7 +76,11 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         limit_memory(memory)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", ImportNote)
-        given = read_network(arguments, max(clock.left, LEAST), memory)
+        rounds = arguments.minus is not None
+        given = read_network(arguments, max(clock.left, LEAST), memory, rounds)
+    if given.quantised is not None:
+        said = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
+        return bound_values(given, arguments, settings, said)
     problems = read_problems(arguments, given.network)
     _check_single(arguments, len(problems))
     if arguments.proof is not None:
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     if not arguments.quiet:
         _tell_unbounded(problems, name, settings)
     with spending(limits(max(clock.left, LEAST), memory)):
-        difference = given.check(_Samples(tuple(one.domain for one in problems)))
+        difference = given.check(SeveralDomains(tuple(one.domain for one in problems)))
     ended = _solve(problems, name, _for_constant(settings, arguments), arguments)
     result, aborted = ended.result, ended.aborted
     problem = problems[result.details.get("part", 0)]
@@ -327,19 +328,6 @@ def _check_single(arguments: argparse.Namespace, count: int) -> None:
                     f"--{name.replace('_', '-')} is about one domain, and {arguments.vnnlib.path} "
                     f"has {count} parts.  Remedy: choose one, for example --part 0"
                 )
-
-
-@dataclass(frozen=True)
-class _Samples:
-    """Points of several domains, as many of each as there are to be."""
-
-    domains: tuple[Domain, ...]
-
-    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Random points, shape (count, d)."""
-        shares = np.array_split(np.arange(count), min(count, len(self.domains)))
-        pairs = zip(self.domains, shares, strict=False)
-        return np.concatenate([domain.sample(rng, share.size) for domain, share in pairs])
 
 
 def _method_name(arguments: argparse.Namespace, automatic: str) -> str:

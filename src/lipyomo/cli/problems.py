@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.outputs import shown
 from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError
@@ -143,3 +145,16 @@ def _check_companions(arguments: argparse.Namespace) -> None:
         raise UsageError("--clip cuts a ball or a polytope; there is neither")
     if arguments.part is not None and arguments.vnnlib is None:
         raise UsageError("--part chooses one of a VNN-LIB file.  Remedy: add --vnnlib FILE")
+
+
+@dataclass(frozen=True)
+class SeveralDomains:
+    """Points of several domains, as many of each as there are to be."""
+
+    domains: tuple[Domain, ...]
+
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Random points, shape (count, d)."""
+        shares = np.array_split(np.arange(count), min(count, len(self.domains)))
+        pairs = zip(self.domains, shares, strict=False)
+        return np.concatenate([domain.sample(rng, share.size) for domain, share in pairs])

@@ -8,19 +8,21 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
+from lipyomo.analyses.questions.quantised import quantised_range
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, read_case, read_rows, search_settings
+from lipyomo.cli.entries import add_entries, read_given, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.quantised import tell_rounded
+from lipyomo.cli.source import Given
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
-from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Progress, Status
@@ -28,7 +30,7 @@ from lipyomo.problems.result import Progress, Status
 EPILOG = """\
 exit codes:
   0  both ends of every row are known to 1e-6
-  2  some are intervals: time limit, or Ctrl-C
+  2  some are intervals: time limit, Ctrl-C, or a network that rounds its signals
   1  the input was wrong
 
 examples:
@@ -46,10 +48,13 @@ def run(words: Sequence[str]) -> int:
     add_entries(parser, everywhere=False)
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words, Namespace(everywhere=None))
-    network, domain = read_case(arguments, began)
+    given, domain = read_given(arguments, began, rounds=True)
+    network = given.network
     names, functionals = read_rows(arguments, network.output_dim)
     rows = dict(zip(names, functionals, strict=True))
-    found = _ranges(network, domain, rows, arguments, began)
+    if given.quantised is not None:
+        tell_rounded(given.quantised.rounded, arguments.quiet)
+    found = _ranges(given, domain, rows, arguments, began)
     if arguments.json:
         inputs = network.input_names
         named = {"input_names": None if inputs is None else list(inputs)}
@@ -66,7 +71,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _ranges(
-    network: Network,
+    given: Given,
     domain: Domain,
     functionals: dict[str, FloatArray],
     arguments: Namespace,
@@ -82,7 +87,10 @@ def _ranges(
             settings = search_settings(
                 arguments, interruption.requested, progress, max(share, 1e-3)
             )
-            found[name] = value_range(network, domain, row, settings)
+            if given.quantised is None:
+                found[name] = value_range(given.network, domain, row, settings)
+            else:
+                found[name] = quantised_range(given.quantised, domain, row, settings)
     return found
 
 

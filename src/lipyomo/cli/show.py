@@ -91,9 +91,16 @@ def laid_out(lines: Sequence[tuple[str, str]], width: int | None, colour: bool) 
 
 def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, Any]:
     """Return the object that ``--json`` prints."""
-    network = problem.network
     record = result.to_dict()
-    record["problem"] = {
+    record["problem"] = problem_record(problem, path)
+    record["version"] = __version__
+    return record
+
+
+def problem_record(problem: LipschitzProblem, path: str) -> dict[str, Any]:
+    """A problem as plain data."""
+    network = problem.network
+    return {
         "path": path,
         "network": network.name,
         "sizes": list(network.sizes),
@@ -108,8 +115,6 @@ def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, A
         "functional": None if problem.functional is None else problem.functional.tolist(),
         "directions": _directions(problem),
     }
-    record["version"] = __version__
-    return record
 
 
 def _directions(problem: LipschitzProblem) -> dict[str, Any] | None:
@@ -128,7 +133,7 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     lines = _value(result)
     largest = result.details.get("largest_value")
     if largest is not None:
-        lines.extend(_largest(largest))
+        lines.extend(largest_lines(largest))
     lines.append(("norms", problem.describe_norms()))
     lines.extend(_domains(problem, result))
     lines.append(("network", f"{network.name}: {network.describe()}"))
@@ -154,7 +159,7 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     return lines
 
 
-def _largest(found: dict[str, Any]) -> list[tuple[str, str]]:
+def largest_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     """How far two networks are off at most, and where."""
     known = " (exact)" if found["status"] == Status.EXACT else f", {found['status']}"
     upper = math.inf if found["upper"] is None else found["upper"]

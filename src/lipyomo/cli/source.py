@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lipyomo.networks.combined import difference
+from lipyomo.networks.network import Network
+from lipyomo.networks.quantised import QuantisedNetwork, quantised_difference
 
 if TYPE_CHECKING:
     from lipyomo.base.arrays import FloatArray
     from lipyomo.formats.onnx.check import Samples
-    from lipyomo.networks.network import Network
+    from lipyomo.problems.domains import Domain
 
 
 LEAST = 1.0
@@ -44,13 +46,22 @@ class Source:
 
         return load(self.path, output=self.output, fixed=self.fixed, check=False, **limits)
 
-    def check(self, network: Network, domain: Samples | None) -> float:
-        """The largest difference of an output from what onnxruntime computes."""
-        from lipyomo.formats.onnx import check_against_runtime
+    def load_quantised(self, **limits: Any) -> QuantisedNetwork:
+        """The network, which may round signals, likewise."""
+        from lipyomo.formats.onnx import load_quantised
 
-        return check_against_runtime(
-            network, self.path, domain=domain, output=self.output, fixed=self.fixed
+        return load_quantised(
+            self.path, output=self.output, fixed=self.fixed, check=False, **limits
         )
+
+    def check(self, network: Network | QuantisedNetwork, domain: Samples | None) -> float:
+        """The largest difference of an output from what onnxruntime computes."""
+        from lipyomo.formats.onnx import check_against_runtime, check_quantised
+
+        asked: dict[str, Any] = {"domain": domain, "output": self.output, "fixed": self.fixed}
+        if isinstance(network, Network):
+            return check_against_runtime(network, self.path, **asked)
+        return check_quantised(network, self.path, **asked)
 
 
 @dataclass(frozen=True)
@@ -60,15 +71,32 @@ class Given:
     Attributes
     ----------
     network : Network
-    parts : tuple of Network
+        Of inputs, and of errors where signals are rounded.
+    parts : tuple of Network or QuantisedNetwork
         One, or two whose difference it is.
     sources : tuple of Source
         Of the parts.
+    quantised : QuantisedNetwork or None
+        The step function, where signals are rounded.
     """
 
     network: Network
-    parts: tuple[Network, ...]
+    parts: tuple[Network | QuantisedNetwork, ...]
     sources: tuple[Source, ...]
+    quantised: QuantisedNetwork | None = None
+
+    @property
+    def input_dim(self) -> int:
+        """Number of inputs, without errors."""
+        return (self.quantised or self.network).input_dim
+
+    def widened(self, domain: Domain) -> Domain:
+        """A domain of the inputs as one of the network, errors included."""
+        if self.quantised is None:
+            return domain
+        from lipyomo.analyses.questions.quantised import with_errors
+
+        return with_errors(self.quantised, domain)
 
     @property
     def only(self) -> Path | None:
@@ -82,7 +110,10 @@ class Given:
 
 
 def read_network(
-    arguments: argparse.Namespace, time_limit: float = math.inf, memory_limit: int | None = None
+    arguments: argparse.Namespace,
+    time_limit: float = math.inf,
+    memory_limit: int | None = None,
+    rounds: bool = False,
 ) -> Given:
     """Load what the options name.
 
@@ -94,6 +125,8 @@ def read_network(
         Seconds a file.
     memory_limit : int, optional
         Bytes.
+    rounds : bool, optional
+        Whether networks may round signals; they are refused otherwise.
 
     Raises
     ------
@@ -104,6 +137,14 @@ def read_network(
     minus = getattr(arguments, "minus", None)
     paths = [arguments.network, *([] if minus is None else [minus])]
     sources = tuple(Source(path, arguments.output, fixed) for path in paths)
-    parts = tuple(s.load(time_limit=time_limit, memory_limit=memory_limit) for s in sources)
+    limits: dict[str, Any] = {"time_limit": time_limit, "memory_limit": memory_limit}
+    if not rounds:
+        parts = tuple(source.load(**limits) for source in sources)
+    else:
+        read = tuple(source.load_quantised(**limits) for source in sources)
+        if any(one.rounded for one in read):
+            both = read[0] if minus is None else quantised_difference(read[0], read[1])
+            return Given(both.network, read, sources, both)
+        parts = tuple(one.network for one in read)
     whole = parts[0] if minus is None else difference(parts[0], parts[1])
     return Given(whole, parts, sources)

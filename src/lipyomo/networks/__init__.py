@@ -2,7 +2,7 @@
 
 `difference`, `compose`, `parallel`, `affine_after` and `unroll` make one network of several, as do
 `product`, `quotient` and `square`; `gradient`, `jacobian`, `hessian`, `directional` and `residual`
-are made of a network's derivatives.
+are made of a network's derivatives.  `quantised_difference` is for step functions.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lipyomo.networks.derivatives import (
     residual,
     square,
 )
+from lipyomo.networks.quantised import quantised_difference
 
 __all__ = [
     "affine_after",
@@ -29,6 +30,7 @@ __all__ = [
     "jacobian",
     "parallel",
     "product",
+    "quantised_difference",
     "quotient",
     "residual",
     "square",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,13 +98,34 @@ def largest_value(
         instance(one, LipschitzProblem, "a problem", ProblemError, remedy)
     if not problems:
         raise ProblemError("there is no problem.  Remedy: give one or more")
-    chosen = chosen_settings(settings, changes)
-    clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
+
+    def ranged(one: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
+        return value_range(one.network, one.domain, row, own)
+
+    return largest_of(problems, ranged, chosen_settings(settings, changes))
+
+
+def largest_of(
+    problems: Sequence[LipschitzProblem],
+    ranged: Callable[[LipschitzProblem, FloatArray, Settings], Range],
+    settings: Settings,
+) -> LargestValue:
+    """The largest value from the ranges of all functionals.
+
+    Parameters
+    ----------
+    problems : sequence of LipschitzProblem
+    ranged : callable
+        The range of a functional of a problem's network, under settings.
+    settings : Settings
+        Of all together.
+    """
+    clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     asked = [(one, row) for one in problems for row in _vertices(one)]
     found: list[Range] = []
     for k, (one, row) in enumerate(asked):
-        own = replace(chosen, **shared(clock, len(asked) - k))
-        found.append(value_range(one.network, one.domain, row, own))
+        own = replace(settings, **shared(clock, len(asked) - k))
+        found.append(ranged(one, row, own))
         if found[-1].status is Status.INTERRUPTED:
             clock.stop()
     best = max(range(len(found)), key=lambda k: found[k].magnitude[0])

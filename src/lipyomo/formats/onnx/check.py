@@ -16,7 +16,8 @@ that cancel once nodes are put together are large in the runtime all the same.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -229,19 +230,73 @@ def check_against_runtime(
     proto = model if isinstance(model, onnx.ModelProto) else read_model(model)
     runtime = open_runtime(proto, output, fixed)
     if points is None:
-        rng = np.random.default_rng(seed)
-        if domain is None:
-            points = random_points(network.input_dim, samples, rng)
-        else:
-            points = domain.sample(rng, samples)
+        points = sampled(domain, network.input_dim, samples, seed)
     chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
-    if runtime.size != network.input_dim or chosen.shape[1] != network.input_dim:
+    check_inputs(runtime, network.input_dim, chosen)
+    chosen, expected, largest = _answers(runtime, chosen)
+    return judged(
+        network,
+        runtime,
+        Answers(chosen, expected, largest),
+        lambda: lower_graph(select_graph(inlined(proto), output, fixed), separate=True),
+    )
+
+
+def sampled(domain: Samples | None, dimension: int, samples: int, seed: int = 0) -> FloatArray:
+    """Random points of a domain; of several magnitudes if there is none."""
+    rng = np.random.default_rng(seed)
+    if domain is None:
+        return random_points(dimension, samples, rng)
+    return domain.sample(rng, samples)
+
+
+def check_inputs(runtime: Runner, inputs: int, points: FloatArray) -> None:
+    """Raise `ImportRefused` unless a model takes so many inputs, and points have as many."""
+    if runtime.size != inputs or points.shape[1] != inputs:
         raise ImportRefused(
-            f"the model takes {runtime.size} inputs, the network {network.input_dim}, and the "
-            f"points have {chosen.shape[1]} coordinates",
+            f"the model takes {runtime.size} inputs, the network {inputs}, and the "
+            f"points have {points.shape[1]} coordinates",
             remedy="give points of the network's dimension",
         )
-    chosen, expected, largest = _answers(runtime, chosen)
+
+
+class Answers(NamedTuple):
+    """What a model says at points.
+
+    Attributes
+    ----------
+    points : ndarray, shape (n, d)
+        As the runtime takes them.
+    expected : ndarray, shape (n, m)
+    largest : ndarray, shape (n, 1)
+        The largest number that was met on the way.
+    """
+
+    points: FloatArray
+    expected: FloatArray
+    largest: FloatArray
+
+
+def judged(
+    network: Network, runtime: Runner, answers: Answers, separate: Callable[[], Network]
+) -> float:
+    """The largest difference of an output from what a model says.
+
+    Parameters
+    ----------
+    network : Network
+    runtime : Runner
+        What was asked.
+    answers : Answers
+    separate : callable
+        The network with a layer for every node of the graph, which takes longer to make.
+
+    Raises
+    ------
+    CheckFailed
+        If it is more than rounding can explain.
+    """
+    chosen, expected, largest = answers
     found = network.forward(chosen)
     if expected.shape != found.shape:
         raise ImportRefused(
@@ -252,9 +307,7 @@ def check_against_runtime(
     cancelled = COMPLETE * runtime.eps * largest
     tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
     if not (difference <= tolerance).all():
-        whole = inlined(proto)
-        separate = lower_graph(select_graph(whole, output, fixed), separate=True)
-        by_node = rounding_tolerance(separate, chosen, runtime.eps) * (COMPLETE / SAFETY)
+        by_node = rounding_tolerance(separate(), chosen, runtime.eps) * (COMPLETE / SAFETY)
         tolerance = np.maximum(tolerance, by_node)
     if needs_ranges(network):  # next to a singularity everything is within rounding
         told = np.isfinite(tolerance).all(axis=1)
@@ -288,7 +341,7 @@ def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArra
     ImportRefused
         If no point is left.
     """
-    points = _representable(points, runtime.dtype)[: runtime.points]
+    points = representable(points, runtime.dtype)[: runtime.points]
     answers = []
     for point in points:
         budget().poll()
@@ -306,7 +359,7 @@ def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArra
     return points[comparable], expected[comparable], largest[comparable]
 
 
-def _representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:
+def representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:
     """The points rounded to a type, and scaled down where they would overflow in it."""
     most = float(np.sqrt(np.finfo(dtype).max))
     size = np.abs(points).max(axis=1, keepdims=True, initial=1.0)

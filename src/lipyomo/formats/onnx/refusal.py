@@ -26,10 +26,14 @@ STEPS = {
 
 
 QUANTISED = {
-    "QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
-    "MatMulInteger",
+    "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger",
+    "QGemm", "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearConcat",
+    "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax", "QLinearWhere",
+    "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "DynamicQuantizeLSTM", "QAttention",
 }  # fmt: skip
-"""Operators of quantised networks."""
+"""Operators of quantised networks that are no pairs of QuantizeLinear and DequantizeLinear."""
+
+_WHOLE = "the operator computes with whole numbers"
 
 SHAPES = {
     "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
@@ -39,7 +43,11 @@ SHAPES = {
 
 
 def refusal(
-    node: Node, variable: Sequence[int], later: Sequence[Node], input_name: str
+    node: Node,
+    variable: Sequence[int],
+    later: Sequence[Node],
+    input_name: str,
+    rounded: bool = False,
 ) -> ImportRefused:
     """The error for a node that does not lower.
 
@@ -52,6 +60,8 @@ def refusal(
         The nodes that follow.
     input_name : str
         The network's input, before which nothing can be cut.
+    rounded : bool, optional
+        Whether it reads a signal as whole numbers.
 
     Returns
     -------
@@ -66,11 +76,20 @@ def refusal(
     else:
         domain = f" of domain '{node.domain}'" if node.domain else ""
         why = f"the operator{domain} is not supported"
-    if node.op_type in QUANTISED:
+    if node.op_type == "MatMulNBits":
         return node.refuse(
-            "the network is quantised: rounding makes a step function, which has no Lipschitz "
-            "constant",
-            "import the float network from which it was made",
+            "the weights are quantised, and packed in a way of onnxruntime's own",
+            "quantise them with MatMulNBitsQuantizer(..., quant_format=QuantFormat.QDQ), or import "
+            "the float network",
+        )
+    if node.op_type in QUANTISED or rounded:
+        dynamic = node.op_type.startswith("Dynamic")
+        what = "the scale of what is rounded depends on the input" if dynamic else _WHOLE
+        return node.refuse(
+            f"{what}: rounding makes a step function, which has no Lipschitz constant, and only "
+            "pairs of QuantizeLinear and DequantizeLinear have values that are bounded",
+            "quantise the network in this form (onnxruntime: quantize_static with "
+            "quant_format=QuantFormat.QDQ), or import the float network",
         )
     return node.refuse(
         why, remedy(node.op_type, node.inputs[variable[0]], later, input_name, known)

@@ -112,15 +112,24 @@ class Runner:
         self.size = int(np.prod(self._shape))
         self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
         self.eps = _precision(cut.graph)
+        self._names = [value.name for value in cut.graph.output]
         self._run = opened(cut)
+
+    def tensors(self, x: FloatArray) -> dict[str, Any]:
+        """All tensors that depend on the input, and the input, by name; the output comes first."""
+        feed = self._feed(x)
+        return dict(zip(self._names, self._run(feed), strict=True)) | feed
+
+    def _feed(self, x: FloatArray) -> dict[str, Any]:
+        return {self._input: x.astype(self.dtype).reshape(self._shape)}
 
     def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
         """The flattened output at one point, and the largest number that was met on the way."""
-        values = self._run({self._input: x.astype(self.dtype).reshape(self._shape)})
-        return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
+        values = self._run(self._feed(x))
+        return np.asarray(values[0], dtype=np.float64).reshape(-1), largest_of(values)
 
 
-def _largest(values: Sequence[object]) -> float:
+def largest_of(values: Sequence[object]) -> float:
     """The largest absolute value among real arrays; infinite if one is not finite."""
     met = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.size]
     sizes = [float(np.abs(v).max()) for v in met]

@@ -77,7 +77,9 @@ class System:
     @classmethod
     def of(cls, trace: Trace, output: Affine) -> System:
         """Collect what `trace` found, and empty it; `output` is what the network returns."""
-        ends = np.cumsum([group.size for group in trace.groups], dtype=np.intp)
+        sizes = [group.size for group in trace.groups]
+        ends = np.cumsum(sizes, dtype=np.intp)
+        further = np.repeat([k in trace.further for k in range(len(sizes))], sizes)
         rows = _homogeneous(trace.groups, trace.variables)
         left = np.concatenate([*trace.left, np.zeros(0)])
         right = np.concatenate([*trace.right, np.zeros(0)])
@@ -85,7 +87,24 @@ class System:
             np.array([*trace.kinds, None], dtype=object)[:-1], np.diff(ends, prepend=0)
         )
         found = _homogeneous([output], trace.variables)
-        return cls(trace.inputs, rows, left, right, kinds, found, ends)
+        whole = cls(trace.inputs, rows, left, right, kinds, found, ends)
+        return whole._with_inputs(further) if trace.further else whole
+
+    def _with_inputs(self, further: BoolArray) -> System:
+        """The same with some units, which read nothing, as inputs after the others."""
+        units = self.inputs + np.arange(self.units)
+        inputs, last = np.arange(self.inputs), np.array([self.rows.shape[1] - 1])
+        columns = np.concatenate([inputs, units[further], units[~further], last])
+        ends = np.unique(np.cumsum(~further, dtype=np.intp)[self.ends - 1])
+        return System(
+            self.inputs + int(further.sum()),
+            sp.csr_array(self.rows[np.flatnonzero(~further)][:, columns]),
+            self.left[~further],
+            self.right[~further],
+            self.kinds[~further],
+            sp.csr_array(self.output[:, columns]),
+            ends[ends > 0],
+        )
 
     @property
     def units(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -43,6 +45,8 @@ class Trace:
         Their slopes.
     kinds : list of Activation or None
         Of smooth units, a group each; None where they have two slopes.
+    further : set of int
+        Places of groups that are no units but inputs that came later.
     simplices : set of tuple of int
         Variables, sorted, whose sum is known to be one.
     """
@@ -55,6 +59,7 @@ class Trace:
         self.left: list[FloatArray] = []
         self.right: list[FloatArray] = []
         self.kinds: list[Activation | None] = []
+        self.further: set[int] = set()
         self.simplices: set[tuple[int, ...]] = set()
         self._values: list[FloatArray] = []
 
@@ -63,6 +68,15 @@ class Trace:
         budget().charge(ENTRY * self.inputs, f"an input of {self.inputs:,} entries")
         eye = sp.csr_array(sp.eye_array(self.inputs, format="csr"))
         return Affine(eye, np.zeros(self.inputs), shape, self)
+
+    def further_inputs(self, shape: tuple[int, ...]) -> Affine:
+        """A tensor of inputs that the network has beside the others, after them."""
+        size = math.prod(shape)
+        if size:
+            self.further.add(len(self.groups))
+        zeros = Affine.constant(np.zeros(size))
+        made = self._made(zeros, np.arange(size), np.ones(size), np.ones(size))
+        return Affine(made, np.zeros(size), shape, self)
 
     def carried(self, x: Affine) -> Affine:
         """The same tensor with identity units for all entries that are not a variable already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +14,15 @@ from lipyomo.formats.onnx.gates import (
     Formula,
     Pending,
     activation_of,
-    formula,
     is_expandable,
     jump_of,
 )
 from lipyomo.formats.onnx.graph import (
-    Array,
     Graph,
     Node,
     branches,
     first_line,
     plain_node,
-    reads,
     tensor_array,
 )
 from lipyomo.formats.onnx.lower import (
@@ -40,6 +38,12 @@ from lipyomo.formats.onnx.lower import (
     smooth,
     units,
 )
+from lipyomo.formats.onnx.lower.quantised import (
+    Quantisers,
+    Rounded,
+    dequantise,
+    quantise,
+)
 from lipyomo.formats.onnx.lower.registry import (
     Call,
     Lowered,
@@ -49,8 +53,9 @@ from lipyomo.formats.onnx.lower.registry import (
     product_lowering_of,
     takes_constants,
 )
+from lipyomo.formats.onnx.lower.scope import Scope, size_of
 from lipyomo.formats.onnx.refusal import refusal
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Affine, stack
 from lipyomo.networks.building.budget import OverBudget, budget
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.system import System
@@ -79,87 +84,32 @@ def _check_finite(node: Node, arguments: list[Value | None]) -> None:
             )
 
 
-class _Scope:
-    """The tensors of a graph while its nodes are lowered; none is kept longer than it is read.
-
-    Parameters
-    ----------
-    nodes : list of Node
-    known : dict of str to Value
-        Tensors that are there from the start.
-    kept : set of str
-        Tensors that stay: the outputs.
-    outer : _Scope, optional
-        Of the graph around this one.
-    """
-
-    def __init__(
-        self,
-        nodes: list[Node],
-        known: dict[str, Value],
-        kept: set[str],
-        outer: _Scope | None = None,
-    ) -> None:
-        self.known: dict[str, Value | Pending] = dict(known)
-        self.formulas: dict[str, Formula] = {}
-        self.written_out: set[str] = set()
-        self.outer = outer
-        self._kept = kept
-        self._readers: dict[str, int] = {}
-        for node in nodes:
-            for name in reads(node.proto):
-                self._readers[name] = self._readers.get(name, 0) + 1
-        budget().held += sum(_size(value) for value in known.values())
-
-    def get(self, name: str) -> Value | Pending | None:
-        """A tensor of this graph or of one around it."""
-        if name in self.known or self.outer is None:
-            return self.known.get(name)
-        return self.outer.get(name)
-
-    def formula(self, name: str) -> Formula | Array | None:
-        """How a tensor follows from others; a constant as it is."""
-        if name not in self.known and self.outer is not None:
-            return self.outer.formula(name)
-        value = self.known.get(name)
-        if isinstance(value, Pending):
-            return value.formula
-        if isinstance(value, Affine) and name not in self.formulas:
-            self.formulas[name] = Formula(value.shape, value)
-        return self.formulas.get(name) if isinstance(value, Affine) else value
-
-    def formula_of(self, node: Node, value: Affine | None = None) -> Formula | None:
-        """How the output of a node follows from what it reads."""
-        return formula(node, [self.formula(name) for name in node.inputs], value)
-
-    def add(self, node: Node, lowered: Lowered | Pending) -> None:
-        """Keep the outputs of a node, and forget what it was the last one to read."""
-        outputs = [lowered] if isinstance(lowered, Affine | np.ndarray | Pending) else lowered
-        only = outputs[0] if len(outputs) == 1 else None
-        if isinstance(only, Affine):
-            found = self.formula_of(node, only)
-            if found is not None:
-                self.formulas[node.outputs[0]] = found
-        for name, value in zip(node.outputs, outputs, strict=False):
-            if name and (name in self._readers or name in self._kept):
-                self.known[name] = value
-                budget().held += _size(value)
-        for name in reads(node.proto):
-            self._readers[name] -= 1
-            if not self._readers[name] and name not in self._kept and name in self.known:
-                budget().held -= _size(self.known.pop(name))
-                self.formulas.pop(name, None)
+def _rounding(node: Node, found: list[Any], scope: Scope, trace: Trace) -> Lowered | Rounded:
+    """The output of QuantizeLinear or DequantizeLinear."""
+    first, *others = found
+    call = Call(node, [first.value if isinstance(first, Rounded) else first, *others], trace)
+    if node.op_type == "QuantizeLinear":
+        return quantise(call, scope.quantisers, scope.grids.get(node.inputs[0]))
+    value = dequantise(call, first if isinstance(first, Rounded) else None)
+    if isinstance(first, Rounded):
+        scope.grids[node.outputs[0]] = first.grid
+    return value
 
 
-def _size(value: Value | Pending) -> int:
-    return int(value.nbytes)
-
-
-def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Lowered | Pending:
+def _lower_node(
+    graph: Graph, position: int, scope: Scope, trace: Trace
+) -> Lowered | Pending | Rounded:
     """The outputs of the node at `position`."""
     node = graph.nodes[position]
     found = [scope.get(name) if name else None for name in node.inputs]
-    arguments = [value for value in found if not isinstance(value, Pending)]
+    rounded = next((value for value in found if isinstance(value, Rounded)), None)
+    if node.domain == "" and node.op_type in ("QuantizeLinear", "DequantizeLinear") and found:
+        if not any(isinstance(value, Pending) for value in found):
+            expect(node, found)
+            return _rounding(node, found, scope, trace)
+    elif rounded is not None:
+        raise refusal(node, [found.index(rounded)], (), graph.input_name, rounded=True)
+    arguments = [value for value in found if not isinstance(value, Pending | Rounded)]
     pending = [value.refused for value in found if isinstance(value, Pending)]
     # a factor of an activation belongs to it: x Clip(x + 3, 0, 6) / 6 has none then
     factor = node.op_type in ("Mul", "Div") and not scope.written_out.isdisjoint(node.inputs)
@@ -202,7 +152,7 @@ def _jumping(node: Node, own: Formula, refused: ImportRefused) -> ImportRefused 
 
 
 def _lower_alone(
-    graph: Graph, position: int, arguments: list[Value | None], scope: _Scope, trace: Trace
+    graph: Graph, position: int, arguments: list[Value | None], scope: Scope, trace: Trace
 ) -> Lowered:
     """The outputs of the node at `position`, whose operator says all that is needed."""
     node = graph.nodes[position]
@@ -246,7 +196,7 @@ def _lowered_by(
 
 
 def _lower_branch(
-    graph: Graph, node: Node, arguments: list[Value | None], scope: _Scope, trace: Trace
+    graph: Graph, node: Node, arguments: list[Value | None], scope: Scope, trace: Trace
 ) -> list[Value]:
     """The outputs of an If whose condition is constant: those of the branch that it takes."""
     condition = Call(node, arguments, trace).constant(0, "the condition")
@@ -258,31 +208,36 @@ def _lower_branch(
         tensor.name: tensor_array(tensor, tensor.name) for tensor in inner.initializer
     }
     names = [value.name for value in inner.output]
-    inside = _Scope(nodes, stored, set(names), scope)
+    inside = Scope(nodes, stored, set(names), scope)
     part = Graph(nodes, {}, graph.input_name, graph.input_shape, "", graph.versions)
     _lower_nodes(part, inside, trace)
-    budget().held -= sum(_size(value) for value in inside.known.values())
+    budget().held -= sum(size_of(value) for value in inside.known.values())
     outputs = [_made(inside.get(name)) for name in names]
     if any(value is None for value in outputs):
         raise node.refuse("an output of the branch is not made", "export the model again")
     return [value for value in outputs if value is not None]
 
 
-def _made(value: Value | Pending | None) -> Value | None:
+def _made(value: Value | Pending | Rounded | None) -> Value | None:
     """A tensor that has to be one; raises the refusal of a product that is no activation."""
     if isinstance(value, Pending):
         raise value.refused
+    if isinstance(value, Rounded):
+        raise ImportRefused(
+            "the output is a signal in whole numbers",
+            remedy="choose the output of the DequantizeLinear behind it with --output-node",
+        )
     return value
 
 
-def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
+def _lower_nodes(graph: Graph, scope: Scope, trace: Trace) -> None:
     """Lower all nodes of a graph into its scope."""
     for position, node in enumerate(graph.nodes):
         budget().node = node
         budget().poll()
         try:
             lowered = _lower_node(graph, position, scope, trace)
-            if trace.separate and not isinstance(lowered, Pending):
+            if trace.separate and not isinstance(lowered, Pending | Rounded):
                 values = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
                 lowered = [v.carried() if isinstance(v, Affine) else v for v in values]
         except (ValueError, IndexError, TypeError, OverflowError) as error:
@@ -296,7 +251,12 @@ def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
     budget().node = None
 
 
-def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> Network:
+def lower_graph(
+    graph: Graph,
+    name: str = "network",
+    separate: bool = False,
+    quantisers: Quantisers | None = None,
+) -> Network:
     """Turn a graph into a chain of affine maps and units.
 
     Parameters
@@ -308,12 +268,16 @@ def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> 
     separate : bool, optional
         Whether every node keeps a layer of its own: a wider and deeper network, in which all
         numbers occur that occur in the graph.
+    quantisers : Quantisers, optional
+        Takes signals to be rounded, which are refused without it, and is told of them.  Where
+        rounded signals are held, the signals before rounding are further outputs.
 
     Returns
     -------
     Network
         A function of the flattened input (row-major) with flattened outputs, which knows the
-        shapes of both without the batch dimension.
+        shapes of both without the batch dimension.  What signals are rounded by, or to, are
+        further inputs, one for each entry.
 
     Raises
     ------
@@ -325,14 +289,19 @@ def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> 
     known: dict[str, Value] = dict(graph.constants)
     graph.constants.clear()
     known[graph.input_name] = trace.input(graph.input_shape)
-    scope = _Scope(graph.nodes, known, {graph.output_name})
+    scope = Scope(graph.nodes, known, {graph.output_name}, quantisers=quantisers)
     _lower_nodes(graph, scope, trace)
     output = _output(_made(scope.get(graph.output_name)), graph.output_name)
-    shapes = _unbatched(graph.input_shape), _unbatched(output.shape)
+    shapes: tuple[Any, ...] = _unbatched(graph.input_shape), _unbatched(output.shape)
+    parts, names = graph.parts, graph.names
+    if quantisers is not None and quantisers.met:
+        shapes, parts, names = (None, None), {}, None
+        if quantisers.held:
+            output = stack([output, *(one.before for one in quantisers.met)])
     try:
         system = System.of(trace, output)
         network = to_network(system, name, fuse=not separate)
-        network = Network(network.layers, name, *shapes, graph.parts, graph.names)
+        network = Network(network.layers, name, shapes[0], shapes[1], parts, names)
         network = network if separate else merge(network).network
     except NetworkError as error:
         raise ImportRefused(

@@ -1,0 +1,92 @@
+"""Quantised networks on the command line: their values, as they have no constants."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lipyomo.analyses.questions.quantised import quantised_largest
+from lipyomo.base.decimals import seconds
+from lipyomo.base.errors import NormError
+from lipyomo.cli.codes import Exit
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.live import live_line
+from lipyomo.cli.problems import SeveralDomains, problem_on, read_domains, read_notes
+from lipyomo.cli.show import laid_out, largest_lines, problem_record, terminal_width, uses_colour
+from lipyomo.cli.source import Given
+from lipyomo.cli.streams import answer_only
+from lipyomo.cli.words import UsageError
+from lipyomo.networks.building.budget import limits, spending
+from lipyomo.problems.result import Status
+from lipyomo.problems.settings import Settings
+from lipyomo.version import __version__
+
+OF_CONSTANTS = (
+    "proof", "checkpoint", "plot", "history", "cross_check", "wrt", "weights", "directions",
+)  # fmt: skip
+"""Options that are about the constant."""
+
+
+def tell_rounded(count: int, quiet: bool) -> None:
+    """Say how many signals a network rounds, and what its bounds are."""
+    if not quiet:
+        print(
+            f"{count} signals are rounded: outer ends are proved for all errors of up to half a "
+            "step, inner ends are values of the quantised network",
+            file=sys.stderr,
+        )
+
+
+def bound_values(
+    given: Given, arguments: argparse.Namespace, settings: Settings, notes: Sequence[str]
+) -> int:
+    """Print the largest value of a step function, and return the exit code.
+
+    Raises
+    ------
+    LipyomoError
+        If anything about the input is wrong, or an option is about the constant.
+    """
+    assert given.quantised is not None
+    for name in OF_CONSTANTS:
+        if getattr(arguments, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is about the constant of a difference, and there is "
+                "none: one network is quantised, and its values jump.  Remedy: leave it out"
+            )
+    domains = read_domains(arguments, given.input_dim)
+    problems = [problem_on(arguments, given.network, given.widened(one)) for one in domains]
+    if any(one.dual_vertices is None for one in problems):
+        raise NormError(
+            f"values in the norm {problems[0].output_norm.name} are not bounded.  Remedy: take "
+            "linf, cross or a functional"
+        )
+    with spending(limits(settings.time_limit, arguments.memory_limit)):
+        given.check(SeveralDomains(tuple(domains)))
+    tell_rounded(given.quantised.rounded, arguments.quiet)
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        watched = replace(settings, progress=tracker.update, should_stop=interruption.requested)
+        found = quantised_largest(given.quantised, problems, watched)
+    notes = [*notes, *read_notes(arguments)]
+    record = problem_record(problems[0], str(arguments.network))
+    record |= {"inputs": given.input_dim, "domain": [one.describe() for one in domains]}
+    if arguments.json:
+        record |= {"minus": str(arguments.minus), "rounded": given.quantised.rounded}
+        answer = {"largest_value": found.to_dict(), "warnings": notes}
+        print(json.dumps({**answer, "problem": record, "version": __version__}, allow_nan=False))
+    else:
+        lines = [
+            *largest_lines(found.to_dict()),
+            ("constant", "none: the quantised network is a step function"),
+            ("norm", problems[0].output_norm.name),
+            ("domain", "; ".join(record["domain"])),
+            ("network", f"{given.network.name}: {given.network.describe()}"),
+            ("time", f"{seconds(found.seconds)}, {found.nodes} nodes"),
+            *(("warning", text) for text in notes),
+        ]
+        for line in laid_out(lines, terminal_width(), uses_colour()):
+            print(line)
+    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN

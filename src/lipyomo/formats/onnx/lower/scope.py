@@ -1,0 +1,118 @@
+"""The tensors of a graph while its nodes are lowered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lipyomo.formats.onnx.gates import Formula, Pending, formula
+from lipyomo.formats.onnx.graph import Array, Node, reads
+from lipyomo.formats.onnx.lower.quantised import KEEPING, Grid, Quantisers, Rounded
+from lipyomo.formats.onnx.lower.registry import Lowered, Value
+from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.budget import budget
+
+
+class Scope:
+    """The tensors of a graph while its nodes are lowered; none is kept longer than it is read.
+
+    Parameters
+    ----------
+    nodes : list of Node
+    known : dict of str to Value
+        Tensors that are there from the start.
+    kept : set of str
+        Tensors that stay: the outputs.
+    outer : Scope, optional
+        Of the graph around this one.
+    quantisers : Quantisers, optional
+        Notes those that are met; without it they are refused.
+
+    Attributes
+    ----------
+    grids : dict of str to Grid
+        Of which all entries of a tensor are known to be multiples.
+    """
+
+    def __init__(
+        self,
+        nodes: list[Node],
+        known: dict[str, Value],
+        kept: set[str],
+        outer: Scope | None = None,
+        quantisers: Quantisers | None = None,
+    ) -> None:
+        self.known: dict[str, Value | Pending | Rounded] = dict(known)
+        self.grids: dict[str, Grid] = {}
+        self.quantisers: Quantisers | None = quantisers if outer is None else outer.quantisers
+        self.formulas: dict[str, Formula] = {}
+        self.written_out: set[str] = set()
+        self.outer = outer
+        self._kept = kept
+        self._readers: dict[str, int] = {}
+        for node in nodes:
+            for name in reads(node.proto):
+                self._readers[name] = self._readers.get(name, 0) + 1
+        budget().held += sum(size_of(value) for value in known.values())
+
+    def get(self, name: str) -> Value | Pending | Rounded | None:
+        """A tensor of this graph or of one around it."""
+        if name in self.known or self.outer is None:
+            return self.known.get(name)
+        return self.outer.get(name)
+
+    def formula(self, name: str) -> Formula | Array | None:
+        """How a tensor follows from others; a constant as it is."""
+        if name not in self.known and self.outer is not None:
+            return self.outer.formula(name)
+        value = self.known.get(name)
+        if isinstance(value, Pending):
+            return value.formula
+        if isinstance(value, Affine) and name not in self.formulas:
+            self.formulas[name] = Formula(value.shape, value)
+        if isinstance(value, Rounded):
+            return None
+        return self.formulas.get(name) if isinstance(value, Affine) else value
+
+    def grid_behind(self, node: Node) -> Grid | None:
+        """The grid of a node's outputs, if it makes nothing but entries of one grid."""
+        if node.op_type not in KEEPING:
+            return None
+        signals = [name for name in node.inputs if isinstance(self.get(name), Affine)]
+        grids = [self.grids.get(name) for name in signals]
+        first = grids[0] if grids else None
+        same = [g is not None and g.step.ndim == 0 and g.is_same(first) for g in grids if first]
+        constants = node.op_type == "Concat" and len(signals) < len(node.inputs)
+        return first if same and all(same) and not constants else None
+
+    def formula_of(self, node: Node, value: Affine | None = None) -> Formula | None:
+        """How the output of a node follows from what it reads."""
+        return formula(node, [self.formula(name) for name in node.inputs], value)
+
+    def add(self, node: Node, lowered: Lowered | Pending | Rounded) -> None:
+        """Keep the outputs of a node, and forget what it was the last one to read."""
+        alone = isinstance(lowered, Affine | np.ndarray | Pending | Rounded)
+        outputs: Any = [lowered] if alone else lowered
+        grid = self.grid_behind(node)
+        if grid is not None:
+            self.grids |= dict.fromkeys(node.outputs, grid)
+        only = outputs[0] if len(outputs) == 1 else None
+        if isinstance(only, Affine):
+            found = self.formula_of(node, only)
+            if found is not None:
+                self.formulas[node.outputs[0]] = found
+        for name, value in zip(node.outputs, outputs, strict=False):
+            if name and (name in self._readers or name in self._kept):
+                self.known[name] = value
+                budget().held += size_of(value)
+        for name in reads(node.proto):
+            self._readers[name] -= 1
+            if not self._readers[name] and name not in self._kept and name in self.known:
+                budget().held -= size_of(self.known.pop(name))
+                self.formulas.pop(name, None)
+
+
+def size_of(value: Value | Pending | Rounded) -> int:
+    """Bytes of a tensor."""
+    return int(value.nbytes)

@@ -1,0 +1,179 @@
+"""Quantised models: import, and comparison with onnxruntime signal by signal."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from lipyomo.base.arguments import duration, instance, memory_size
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ImportRefused
+from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
+from lipyomo.formats.onnx.check import (
+    Answers,
+    CheckFailed,
+    Samples,
+    check_inputs,
+    judged,
+    representable,
+    sampled,
+)
+from lipyomo.formats.onnx.lower import lower_graph
+from lipyomo.formats.onnx.lower.quantised import Quantiser, Quantisers
+from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
+from lipyomo.formats.onnx.runtime import largest_of, open_runtime
+from lipyomo.formats.onnx.select import select_graph
+from lipyomo.networks.building.budget import budget, limits, spending
+from lipyomo.networks.network import Network
+from lipyomo.networks.quantised import QuantisedNetwork, is_rounded, of_network
+from lipyomo.problems.problem import LOOKS
+
+
+@with_one_blas_thread
+def load_quantised(
+    model: onnx.ModelProto | PathLike,
+    output: Output = None,
+    check: bool = True,
+    domain: Samples | None = None,
+    time_limit: float = math.inf,
+    memory_limit: int | str | None = None,
+    fixed: Fixed | None = None,
+) -> QuantisedNetwork:
+    """Import a model with quantised activations: pairs of QuantizeLinear and DequantizeLinear.
+
+    It is the function that the graph says in real arithmetic, with rounding to the nearest step.
+    onnxruntime computes it in float32, so that a signal between two steps may be rounded to either.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto or path
+        Others are taken as well: they round nothing.
+    output, check, domain, time_limit, memory_limit, fixed
+        As of `lipyomo.load`.
+
+    Returns
+    -------
+    QuantisedNetwork
+
+    Raises
+    ------
+    ImportRefused
+        As of `lipyomo.load`.
+    """
+    time_limit = duration(time_limit, "the time limit (time_limit)", ImportRefused)
+    if memory_limit is not None:
+        memory_limit = memory_size(memory_limit, "memory_limit", ImportRefused)
+    with spending(limits(time_limit, memory_limit)):
+        proto, name = _read(model)
+        check_model(proto, name)
+        proto = inlined(proto)
+        tell_choices(proto, output, fixed)
+        errors, held = Quantisers(held=False), Quantisers(held=True)
+        network = lower_graph(select_graph(proto, output, fixed), name, quantisers=errors)
+        if not errors.met:
+            found = of_network(network)
+        else:
+            exact = lower_graph(select_graph(proto, output, fixed), name, quantisers=held)
+            parts = (_joined(held.met, part) for part in ("step", "low", "high"))
+            found = QuantisedNetwork(network, exact, *parts)
+        if check:
+            check_quantised(found, proto, domain, output=output, fixed=fixed)
+        return found
+
+
+def _read(model: onnx.ModelProto | PathLike) -> tuple[onnx.ModelProto, str]:
+    """A model, and what it is called."""
+    if isinstance(model, onnx.ModelProto):
+        return model, model.graph.name or "network"
+    instance(model, (str, os.PathLike), "the model", ImportRefused, "give the path of an ONNX file")
+    # as it is written, whatever the locale says of letters
+    return read_model(model), os.fsencode(Path(model).stem).decode("utf-8", "backslashreplace")
+
+
+def _joined(met: list[Quantiser], part: str) -> FloatArray:
+    return np.concatenate([getattr(one, part) for one in met])
+
+
+@with_one_blas_thread
+def check_quantised(
+    quantised: QuantisedNetwork,
+    model: onnx.ModelProto | PathLike,
+    domain: Samples | None = None,
+    samples: int = LOOKS,
+    output: Output = None,
+    fixed: Fixed | None = None,
+) -> float:
+    """Compare with onnxruntime: each signal, given those that are rounded before it.
+
+    Parameters
+    ----------
+    quantised : QuantisedNetwork
+    model : onnx.ModelProto or path
+        What it was imported from.
+    domain : object with ``sample(rng, count)``, optional
+    samples : int, optional
+        Number of random points.
+    output, fixed
+        As of `lipyomo.load`.
+
+    Returns
+    -------
+    float
+        The largest difference of an output, where signals are rounded as onnxruntime does.
+
+    Raises
+    ------
+    CheckFailed
+        If a signal or an output differs by more than rounding to float32 can explain, or a signal
+        is rounded to something else than its nearest step.
+    """
+    proto = inlined(_read(model)[0])
+    runtime = open_runtime(proto, output, fixed)
+    points = sampled(domain, quantised.input_dim, samples)
+    check_inputs(runtime, quantised.input_dim, points)
+    noted = Quantisers(held=True)
+
+    def separate() -> Network:
+        """All nodes on their own; it also says which tensors are which signals."""
+        noted.met.clear()
+        return lower_graph(select_graph(proto, output, fixed), separate=True, quantisers=noted)
+
+    separate()
+    asked, expected, largest = [], [], []
+    for x in representable(points, runtime.dtype)[: runtime.points]:
+        budget().poll()
+        tensors = runtime.tensors(x)
+        whole = _flat(tensors[one.made] for one in noted.met)
+        zero = _joined(noted.met, "zero") if noted.met else np.zeros(0)
+        asked.append(np.append(x, (whole - zero) * quantised.step))
+        signals = _flat(tensors[one.signal] for one in noted.met)
+        expected.append(np.append(_flat([next(iter(tensors.values()))]), signals))
+        largest.append(largest_of(list(tensors.values())))
+    answers = Answers(np.array(asked), np.array(expected), np.array(largest)[:, None])
+    found = judged(quantised.held, runtime, answers, separate)
+    signals = answers.expected[:, quantised.output_dim :]
+    held = answers.points[:, quantised.input_dim :]
+    wrong = np.argwhere(~is_rounded(quantised, signals, held))
+    if wrong.size:
+        at = tuple(wrong[0])
+        difference = float(abs(signals[at] - held[at]))
+        raise CheckFailed(
+            f"{runtime.name} rounds {signals[at]:.9g} to {held[at]:.9g}, which is not the nearest "
+            f"multiple of {quantised.step[at[1]]:.9g}",
+            difference,
+            0.5 * float(quantised.step[at[1]]),
+        )
+    return found
+
+
+def _flat(arrays: Iterable[Any]) -> FloatArray:
+    """The entries of arrays, one after another."""
+    rows = [np.asarray(array, dtype=np.float64).reshape(-1) for array in arrays]
+    return np.concatenate([*rows, np.zeros(0)])

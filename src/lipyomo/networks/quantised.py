@@ -1,0 +1,145 @@
+"""Networks that round signals on the way to multiples of a step, as quantised ones do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, dense
+from lipyomo.base.errors import NetworkError
+from lipyomo.networks.combined import affine_after, difference, side_by_side
+from lipyomo.networks.layer import Layer
+from lipyomo.networks.network import Network
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedNetwork:
+    """A step function ``f : R^d -> R^m`` that rounds k signals, each to ``s round(v / s)``.
+
+    What is rounded is clipped to ``[s low, s high]`` as well, low and high being whole numbers.
+
+    Attributes
+    ----------
+    network : Network
+        Of the inputs (x, e): for every x there are errors e in [-1/2, 1/2]^k, in steps, for which
+        its value is f(x).
+    held : Network
+        Of the inputs (x, r): the outputs (y, v) where the rounded signals are held at r.  f(x) is y
+        where r is what rounding makes of v.
+    step, low, high : ndarray, shape (k,)
+    """
+
+    network: Network
+    held: Network
+    step: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def rounded(self) -> int:
+        """Number k of signals that are rounded."""
+        return int(self.step.size)
+
+    @property
+    def input_dim(self) -> int:
+        """Number d of inputs x."""
+        return self.network.input_dim - self.rounded
+
+    @property
+    def output_dim(self) -> int:
+        """Number m of outputs."""
+        return self.network.output_dim
+
+    def nearest(self, signals: FloatArray) -> FloatArray:
+        """What rounding makes of signals (n, k), in float64."""
+        whole = np.clip(np.rint(signals / self.step), self.low, self.high)
+        return np.asarray(whole * self.step)
+
+    def forward(self, points: npt.ArrayLike) -> FloatArray:
+        """Values f(x) at points (n, d), computed in float64: near a step, either side of it."""
+        x = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        return self.held.forward(np.hstack([x, self.settled(x)]))[:, : self.output_dim]
+
+    def settled(self, points: FloatArray) -> FloatArray:
+        """The rounded signals at points (n, d), shape (n, k), in float64.
+
+        Raises
+        ------
+        NetworkError
+            If they do not settle, which no network of finitely many layers lets happen.
+        """
+        r = np.zeros((len(points), self.rounded))
+        for _ in range(self.rounded + 2):  # each round settles a further layer
+            found = self.nearest(self.held.forward(np.hstack([points, r]))[:, self.output_dim :])
+            if np.array_equal(found, r):
+                return r
+            r = found
+        raise NetworkError("the rounded signals do not settle: the network reads its own outputs")
+
+
+def of_network(network: Network) -> QuantisedNetwork:
+    """A network that rounds nothing."""
+    none = np.zeros(0)
+    return QuantisedNetwork(network, network, none, none, none)
+
+
+def quantised_difference(f: QuantisedNetwork, g: QuantisedNetwork) -> QuantisedNetwork:
+    """The network ``f - g``, which rounds the signals of both.
+
+    Raises
+    ------
+    NetworkError
+        If their inputs or outputs differ in number.
+    """
+    for own, other, what in (
+        (f.input_dim, g.input_dim, "inputs"),
+        (f.output_dim, g.output_dim, "outputs"),
+    ):
+        if own != other:
+            raise NetworkError(
+                f"{f.network.name} has {own} {what}, {g.network.name} has {other}.  Remedy: give "
+                "two versions of one network"
+            )
+    d, m, total = f.input_dim, f.output_dim, f.rounded + g.rounded
+    x = np.arange(d)
+    places = [
+        np.concatenate([x, d + start + np.arange(one.rounded)])
+        for one, start in ((f, 0), (g, f.rounded))
+    ]
+    errors = [reading(one.network, at, d + total) for one, at in zip((f, g), places, strict=True)]
+    held = [reading(one.held, at, d + total) for one, at in zip((f, g), places, strict=True)]
+    eye = sp.eye_array(2 * m + total, format="csr")
+    first, second = np.arange(m), m + f.rounded + np.arange(m)
+    signals = np.setdiff1d(np.arange(2 * m + total), np.concatenate([first, second]))
+    rows = sp.vstack([eye[first] - eye[second], eye[signals]], format="csr")
+    name = f"{f.network.name} - {g.network.name}"
+    return QuantisedNetwork(
+        difference(errors[0], errors[1], name),
+        affine_after(side_by_side(held), rows, name=name),
+        *(
+            np.concatenate([getattr(one, part) for one in (f, g)])
+            for part in ("step", "low", "high")
+        ),
+    )
+
+
+def reading(network: Network, places: IntArray, inputs: int) -> Network:
+    """The network as a function of more inputs, of which it reads those at some places."""
+    first, *others = network.layers
+    weight = sp.csr_array(first.weight).tocoo()
+    spread = sp.csr_array(
+        (weight.data, (weight.coords[0], places[weight.coords[1]])), shape=(first.units, inputs)
+    )
+    kept = spread if sp.issparse(first.weight) else dense(spread)
+    layer = Layer(kept, first.bias, first.left, first.right, first.curves)
+    return Network([layer, *others], network.name, None, network.output_shape)
+
+
+def is_rounded(q: QuantisedNetwork, signals: FloatArray, to: FloatArray) -> BoolArray:
+    """Whether signals (..., k) round to what is claimed, up to what float32 numbers are off by."""
+    inside = np.clip(signals, q.low * q.step, q.high * q.step)
+    off = np.abs(inside - to)
+    return np.asarray(off <= 0.5 * q.step + 2.0**-20 * (q.step + np.abs(inside)))
