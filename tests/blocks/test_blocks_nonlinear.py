@@ -305,6 +305,11 @@ def test_units_that_are_right_on_some_domain_only_are_refused():
     network = Network([Layer([[1.0]], [0.0], curves=[Curve(Exp(), [0])])])
     m = pyo.ConcreteModel()
     m.net = SmoothNetworkBlock()
-    for build in (m.net.build_formulation, NetworkGreyBox):
-        with pytest.raises(ProblemError, match="no block yet"):
-            build(network)
+    with pytest.raises(ProblemError, match="the domain is unbounded"):
+        m.net.build_formulation(network)
+    assert not m.net.is_built
+    m.x = pyo.Var([0], bounds=(-1, 1))
+    m.net.build_formulation(network, m.x)
+    part = m.net.layer[0]
+    part.preactivation[0].value, part.output[0].value = 0.5, np.exp(0.5)
+    assert pyo.value(part.curve[0].body) == pytest.approx(0.0)

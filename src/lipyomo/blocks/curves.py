@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyomo.environ as pyo
@@ -27,9 +27,13 @@ from lipyomo.networks.activations import (
     Celu,
     Cos,
     Elu,
+    Exp,
     Gelu,
+    Half,
     HardSwish,
+    Log,
     Mish,
+    Power,
     Selu,
     Sigmoid,
     Sin,
@@ -42,6 +46,9 @@ from lipyomo.networks.layer import Layer
 
 Range = tuple[float, float]
 """Certified bounds of a pre-activation."""
+
+Make: TypeAlias = Callable[[Any, Any, Range], Any]
+"""From an activation, a variable and its bounds to an expression."""
 
 OVERFLOW = math.log(sys.float_info.max) - 1.0
 """Arguments up to which ``exp`` is written."""
@@ -62,8 +69,7 @@ def expression_of(activation: Activation, z: Any, ends: Range) -> Any:
     ProblemError
         If it has no such expression.
     """
-    make = _TABLE.get(type(activation))
-    found = None if make is None else make(activation, z, ends)
+    found = _made(_TABLE, activation, z, ends)
     if found is None:
         raise ProblemError(
             f"{activation.name} is no expression that Pyomo has.  Remedy: segments=8, say, for a "
@@ -87,8 +93,7 @@ def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
     ProblemError
         If it has no such expression, or jumps within the bounds.
     """
-    make = _SLOPES.get(type(activation))
-    found = None if make is None else make(activation, z, ends)
+    found = _made(_SLOPES, activation, z, ends)
     if found is None:
         raise ProblemError(
             f"the derivative of {activation.name} on [{ends[0]:g}, {ends[1]:g}] is no expression: "
@@ -96,6 +101,12 @@ def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
             "inputs, or a NetworkGreyBox"
         )
     return found
+
+
+def _made(table: Mapping[type[Activation], Make], unit: Activation, z: Any, ends: Range) -> Any:
+    """What a table makes of a variable; a unit on a proved interval is the function itself."""
+    make = table.get(type(unit.true))
+    return None if make is None else make(unit.true, z, ends)
 
 
 def kinds_of(layer: Layer) -> dict[int, Activation]:
@@ -174,7 +185,12 @@ def _hard_swish(z: Any, ends: Range) -> Any:
     return z * (abs(z + 3.0) - abs(z - 3.0) + 6.0) / 12.0
 
 
-_TABLE: Mapping[type[Activation], Callable[[Any, Any, Range], Any]] = {
+def _power(z: Any, exponent: float) -> Any:
+    """``z**exponent`` for a multiple of a half; whole ones as such, quadratic where it is two."""
+    return z ** (int(exponent) if exponent == int(exponent) else exponent)
+
+
+_TABLE: Mapping[type[Activation], Make] = {
     Tanh: lambda _, z, ends: pyo.tanh(z),
     Sigmoid: lambda _, z, ends: _logistic(z, ends),
     Softplus: lambda unit, z, ends: _log_exp(z, ends, unit.beta),
@@ -188,6 +204,10 @@ _TABLE: Mapping[type[Activation], Callable[[Any, Any, Range], Any]] = {
     Selu: lambda unit, z, ends: unit.gamma * _bent(z, ends, unit.alpha, 1.0),
     Softsign: lambda _, z, ends: _softsign(z, ends),
     HardSwish: lambda _, z, ends: _hard_swish(z, ends),
+    Power: lambda unit, z, ends: _power(z, unit.exponent),
+    Half: lambda unit, z, ends: _power(z, unit.exponent),
+    Exp: lambda _, z, ends: pyo.exp(z) if ends[1] <= OVERFLOW else None,
+    Log: lambda _, z, ends: pyo.log(z),
 }
 
 
@@ -240,7 +260,7 @@ def _softsign_slope(z: Any, ends: Range) -> Any:
     return (1.0 + (z if low >= 0 else -z if high <= 0 else abs(z))) ** -2
 
 
-_SLOPES: Mapping[type[Activation], Callable[[Any, Any, Range], Any]] = {
+_SLOPES: Mapping[type[Activation], Make] = {
     Tanh: lambda _, z, ends: 1.0 - pyo.tanh(z) ** 2,
     Sigmoid: lambda _, z, ends: _bell(z, ends),
     Softplus: lambda unit, z, ends: _logistic(z, ends, unit.beta),
@@ -254,4 +274,8 @@ _SLOPES: Mapping[type[Activation], Callable[[Any, Any, Range], Any]] = {
     Selu: _selu_slope,
     Softsign: lambda _, z, ends: _softsign_slope(z, ends),
     HardSwish: lambda _, z, ends: _hard_swish_slope(z, ends),
+    Power: lambda unit, z, ends: unit.exponent * _power(z, unit.exponent - 1.0),
+    Half: lambda unit, z, ends: 2.0 * z,
+    Exp: lambda _, z, ends: pyo.exp(z) if ends[1] <= OVERFLOW else None,
+    Log: lambda _, z, ends: 1.0 / z,
 }

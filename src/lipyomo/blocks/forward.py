@@ -21,7 +21,6 @@ from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.switch import Triplets
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.networks.activations import Unbounded
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.interval import interval_range
@@ -224,13 +223,3 @@ def need_two_slopes(network: Network, what: str) -> None:
             "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, GradientBlock "
             "for derivatives, lipyomo.solve for its Lipschitz constant"
         )
-
-
-def need_bounded_slopes(network: Network) -> None:
-    """Raise `ProblemError` where units have bounded slopes on some domain only."""
-    for kind in (curve.activation for layer in network.hidden for curve in layer.curves):
-        if isinstance(kind.true, Unbounded):
-            raise ProblemError(
-                f"units of {kind.true.name}, of which products and quotients of signals are made, "
-                "have no block yet.  Remedy: write them as constraints of your own"
-            )

@@ -18,7 +18,6 @@ from pyomo.contrib.pynumero.interfaces.external_grey_box import ExternalGreyBoxM
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.base import network_given
-from lipyomo.blocks.forward import need_bounded_slopes
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.networks.network import Network
 
@@ -66,7 +65,6 @@ class NetworkGreyBox(ExternalGreyBoxModel):
         found, scale = network_given(network), scaling_of(scaling)
         if not isinstance(found, Network):
             raise ProblemError("a grey box is made of a network.  Remedy: block.network")
-        need_bounded_slopes(found)
         self.network = found if scale is None else scale.apply(found)
         self._names = (
             _names(inputs, self.network.input_dim, "x"),

@@ -27,7 +27,6 @@ from lipyomo.blocks.forward import (
     ForwardBlockData,
     NetworkOptions,
     NetworkSource,
-    need_bounded_slopes,
 )
 from lipyomo.blocks.inputs import InputBounds, variables_of
 from lipyomo.blocks.labels import NamedExpression
@@ -37,8 +36,10 @@ from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
+from lipyomo.networks.activations import Confined
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.reductions.confine import confined, needs_ranges
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.kinds import output_ranges
 from lipyomo.solvers.rows import Forms
@@ -166,8 +167,9 @@ class SmoothNetworkBlockData(ForwardBlockData):
             one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
         options = NetworkOptions(domain, input_bounds, scaling)
         net, inputs = self._taken(network, inputs, options)
-        need_bounded_slopes(net)
         variables = self._attach(net, inputs, outputs, options)
+        if needs_ranges(net):  # squares of which products are made, quotients, powers
+            net = self.network = confined(net, self._area(variables))
         self.formulation, self.segments = formulation, segments
         self.reduced_space = reduced_space
         if isinstance(bounds, str):
@@ -178,6 +180,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             self.ranges = tuple(zip(found.lower, found.upper, strict=True))
         else:
             self.ranges = tuple(zip(*given_bounds(net, bounds), strict=True))
+        self.ranges = tuple(map(_within, net.hidden, self.ranges))
         add_layers(self, len(net.hidden))
         if reduced_space:
             self._add_expressions(net, variables, outputs)
@@ -271,6 +274,16 @@ class SmoothNetworkBlockData(ForwardBlockData):
         for k in sorted(kinds):
             ends = float(low[k]), float(high[k])
             rows[k] = y[k] - expression_of(kinds[k], z[k], ends) == 0.0
+
+
+def _within(layer: Layer, ranges: Ranges) -> Ranges:
+    """Ranges of a layer, those of confined units within what is proved of their arguments."""
+    low, high = (np.array(side) for side in ranges)
+    for curve in layer.curves:
+        if isinstance(curve.activation, Confined):
+            low[curve.units] = np.maximum(low[curve.units], curve.activation.low)
+            high[curve.units] = np.minimum(high[curve.units], curve.activation.high)
+    return low, high
 
 
 if TYPE_CHECKING:
