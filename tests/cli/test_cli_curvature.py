@@ -58,6 +58,32 @@ def test_residual_of_a_wave(cli: Cli, wave: Path, tmp_path: Path) -> None:
     assert "residual 1" in cli(*words).out
 
 
+def test_maps_of_a_wave(cli: Cli, wave: Path, tmp_path: Path) -> None:
+    """Sizes of a residual and of the outputs, and constants of the gradient."""
+    pde, picture = tmp_path / "pde.py", tmp_path / "map.png"
+    pde.write_text(PDE, encoding="utf-8")
+    words = ("map", wave, "--box", "-0.5,0.5", "--cells", "4x4", "--quiet")
+    ran = cli(*words, "--pde", pde, "--plot", picture, "--json")
+    assert ran.code == 0
+    assert ran.json["of"] == "values"
+    assert ran.json["status"] == {"exact": 16}
+    assert ran.json["largest"]["upper"] == pytest.approx(0.75 * 0.6816387600, rel=1e-5)
+    assert picture.stat().st_size > 1000
+    assert "largest value" in cli(*words, "--pde", pde).out
+    sizes = cli(*words, "--values", "--json").json
+    assert sizes["largest"]["upper"] == pytest.approx(0.6816387600, rel=1e-5)
+    bent = cli(*words, "--curvature", "--norm", "l2", "--json").json
+    assert bent["norms"] == "l2 -> l2"
+    assert bent["largest"]["upper"] == pytest.approx(1.25 * 0.6816387600, rel=1e-5)
+    for more, message in (
+        (("--pde", pde, "--values"), "give one"),
+        (("--curvature", "--output-norm", "l2"), "no --output-norm"),
+    ):
+        wrong = cli(*words, *more)
+        assert wrong.code == 1
+        assert message in wrong.err
+
+
 def test_lyapunov_of_a_well(cli: Cli, tmp_path: Path) -> None:
     """V = -cos(x) - cos(y) along x' = -x, y' = -y falls but where it is least."""
     well, plant = tmp_path / "well.onnx", tmp_path / "plant.onnx"

@@ -1,4 +1,4 @@
-"""``lipyomo map``: the constants of thousands of cells, as numbers and as a picture."""
+"""``lipyomo map``: constants, or sizes of values, of thousands of cells, and their picture."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_norms, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import problem_on
+from lipyomo.cli.residual import residual_of
 from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_picture
 from lipyomo.cli.words import UsageError, entries, file_path, ratio, reader
+from lipyomo.networks.derivatives import gradient
 from lipyomo.networks.naming import by_name
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
+from lipyomo.problems.norms import DUAL
 from lipyomo.problems.problem import LipschitzProblem
 
 EPILOG = """\
@@ -45,8 +48,9 @@ exit codes:
   2  some are open: time limit, or Ctrl-C (with --rows, the same command goes on)
   1  the input was wrong, or a file could not be written
 
-example:
+examples:
   lipyomo map net.onnx --box 0,1 --axes 0,3 --at 0.5 --cells 64x64 --plot map.png
+  lipyomo map net.onnx --pde burgers.py --box 0:1,-1:1 --cells 200x100 --gap 20% --plot map.png
 """
 
 
@@ -56,13 +60,13 @@ def run(words: Sequence[str]) -> int:
     _check(arguments)
     with Leaving():
         given = read_network(arguments)
-        network = given.network
-        where = _cells(arguments, network)
+        where = _cells(arguments, given.network)
         given.check(where.hull)
+        network, of = _asked(arguments, given.network)
     if arguments.plot is not None:
         plane_of(where)
     problem = problem_on(arguments, network, where.hull)
-    found = _map(problem, where, arguments)
+    found = _map(problem, where, arguments, of)
     if arguments.json:
         print(json.dumps(found.to_dict(), allow_nan=False))
     else:
@@ -76,10 +80,14 @@ def run(words: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        "lipyomo map", "Local Lipschitz constants of thousands of cells, in batches.", EPILOG
-    )
+    about = "Local Lipschitz constants, or sizes of values, of thousands of cells, in batches."
+    parser = Parser("lipyomo map", about, EPILOG)
     add(parser, "NET", CONFIG, "--output-node", "--fix")
+    asked = parser.add_argument_group("what (Lipschitz constants, if nothing is said)")
+    text = "sizes of the expression in a Python file (lipyomo residual --help)"
+    add(asked, "--pde", **value("FILE", text, file_path))
+    add(asked, "--curvature", **flag("constants of the gradient: norms of Hessians"))
+    add(asked, "--values", **flag("sizes of the outputs"))
     cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
     add(cells, "--box", help="the box that is divided: numbers, or .npy files")
     add(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
@@ -110,20 +118,46 @@ def _parser() -> Parser:
     return parser
 
 
-def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace) -> CellMap:
+def _asked(arguments: Namespace, network: Network) -> tuple[Network, str]:
+    """The network that is mapped, and which quantity of it; the output norm follows from both."""
+    if arguments.pde is not None:
+        arguments.output_norm = arguments.output_norm or "linf"
+        return residual_of(network, arguments.pde), "values"
+    if arguments.curvature:
+        if network.output_dim > 1:
+            raise UsageError(
+                f"--curvature: the network has {network.output_dim} outputs.  Remedy: "
+                "--output-node, or a network of one of them"
+            )
+        arguments.output_norm = DUAL[arguments.norm or "linf"]
+        return gradient(network), "constants"
+    return network, "values" if arguments.values else "constants"
+
+
+def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace, of: str) -> CellMap:
     settings = MapSettings(
         arguments.gap, arguments.time_limit, arguments.workers, dask=arguments.dask
     )
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         if arguments.until is None:
-            return map_cells(problem, cells, settings, arguments.rows)
+            return map_cells(problem, cells, settings, arguments.rows, of=of)
         return refine_cells(
-            problem, cells, arguments.until, settings, arguments.rows, largest=arguments.largest
+            problem,
+            cells,
+            arguments.until,
+            settings,
+            arguments.rows,
+            largest=arguments.largest,
+            of=of,
         )
 
 
 def _check(arguments: Namespace) -> None:
+    if (arguments.pde is not None) + arguments.curvature + arguments.values > 1:
+        raise UsageError("--pde, --curvature and --values ask for different things: give one")
+    if arguments.curvature and arguments.output_norm is not None:
+        raise UsageError("--curvature measures gradients in the dual of --norm: no --output-norm")
     if (arguments.boxes is None) == (arguments.box is None):
         raise UsageError("no cells were given.  Remedy: --box LO,HI --cells 64x64, or --boxes FILE")
     if arguments.boxes is None and arguments.cells is None:

@@ -51,6 +51,8 @@ exit codes:
 
 example:
   lipyomo residual net.onnx --pde burgers.py --box 0:1,-1:1
+
+Its size in thousands of cells, with a picture: lipyomo map net.onnx --pde burgers.py
 """
 
 WRONG = (
@@ -73,7 +75,7 @@ def run(words: Sequence[str]) -> int:
     arguments = parser.parse_args(words)
     arguments.everywhere = None
     network, domain = read_case(arguments, began)
-    made = _made(network, arguments.pde)
+    made = residual_of(network, arguments.pde)
     found: list[Range] = []
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         clock = Clock(arguments.time_limit, interruption.requested, began)
@@ -92,8 +94,14 @@ def run(words: Sequence[str]) -> int:
     return Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
 
 
-def _made(network: Network, path: Path) -> Network:
-    """The network of the file's expression."""
+def residual_of(network: Network, path: Path) -> Network:
+    """The network of the expression in a Python file, which is run.
+
+    Raises
+    ------
+    UsageError
+        If the file fails, or has no such function.
+    """
     try:
         names = runpy.run_path(str(path))
     except WRONG as problem:

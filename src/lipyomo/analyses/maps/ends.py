@@ -57,6 +57,8 @@ class Narrowing:
         Relative gap that closes a cell.
     enough : float, optional
         Bounds up to this close boxes, and others do not, whatever is attained.
+    scale : float, optional
+        The gap is one of this, where less is attained.
 
     Attributes
     ----------
@@ -65,10 +67,15 @@ class Narrowing:
     """
 
     def __init__(
-        self, low: FloatArray, high: FloatArray, slack: float, enough: float | None = None
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        slack: float,
+        enough: float | None = None,
+        scale: float = 0.0,
     ) -> None:
         count = len(low)
-        self._slack, self._enough = slack, enough
+        self._slack, self._enough, self._scale = slack, enough, scale
         self._lower, self._closed = np.zeros(count), np.zeros(count)
         self._points = middles(low, high)
         self.spent = np.zeros(count, dtype=np.intp)
@@ -90,7 +97,9 @@ class Narrowing:
         if self._enough is not None:
             return np.full(cell.shape, self._enough)
         # a little less, so that rounding does not leave a cell open that is closed by its cutoff
-        return np.asarray(self._lower[cell] / (1.0 - self._slack) * (1.0 - gamma(0)))
+        lower = self._lower[cell]
+        own = np.maximum(lower / (1.0 - self._slack), lower + self._slack * self._scale)
+        return np.asarray(own * (1.0 - gamma(0)))
 
     def leave(self, cell: IntArray, bounds: FloatArray) -> BoolArray:
         """Close boxes whose bounds (N,) are attained; True where that has to be looked at first."""

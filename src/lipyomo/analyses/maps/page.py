@@ -41,7 +41,7 @@ canvas { border: 1px solid #7f8c8d; cursor: crosshair; }
 <h1>%(title)s</h1>
 <p>%(summary)s</p>
 <p>
-<label><input type="radio" name="what" value="constant" checked> constant (upper end)</label>
+<label><input type="radio" name="what" value="constant" checked> %(one)s (upper end)</label>
 <label><input type="radio" name="what" value="gap"> gap (%%)</label>
 </p>
 <canvas id="map" width="560" height="560" aria-label="heat map of the cells"></canvas>
@@ -83,7 +83,7 @@ function draw() {
   }
   document.getElementById("least").textContent = "0";
   document.getElementById("most").textContent = most.toPrecision(4);
-  document.getElementById("name").textContent = gap ? "gap (%%)" : "Lipschitz constant";
+  document.getElementById("name").textContent = gap ? "gap (%%)" : "%(what)s";
 }
 function find(x, y) {
   return data.cells.findIndex(c => c[0] <= x && x <= c[1] && c[2] <= y && y <= c[3]);
@@ -96,7 +96,7 @@ map.addEventListener("mousemove", event => {
   if (k < 0) { return; }
   const c = data.cells[k];
   document.getElementById("cell").textContent = "cell " + k + ": " + c[8] +
-    "\\nconstant in [" + c[4] + ", " + c[5] + "], gap " + (100 * c[6]).toPrecision(3) + " %%" +
+    "\\n%(one)s in [" + c[4] + ", " + c[5] + "], gap " + (100 * c[6]).toPrecision(3) + " %%" +
     "\\n" + data.names[0] + " in [" + c[0] + ", " + c[1] + "], " +
     data.names[1] + " in [" + c[2] + ", " + c[3] + "]\\nattained at (" + c[9].join(", ") + ")";
 });
@@ -144,12 +144,16 @@ def write_page(found: CellMap, axes: IntArray, path: Path) -> None:
         "place": found.place[axes].tolist(),
         "cells": list(zip(*columns, strict=True)),
     }
-    title = f"{found.problem.network.name}: {found.problem.describe_norms()}"
+    constants = found.of == "constants"
+    about = found.problem.describe_norms() if constants else found.what
+    title = f"{found.problem.network.name}: {about}"
     text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     page = PAGE % {
         "title": escape(title),
         "summary": escape(found.summary()).replace("\n", "<br>"),
         "data": text,
+        "one": "constant" if constants else "value",
+        "what": "Lipschitz constant" if constants else "size of the value",
     }
     with written(path, KIND) as stream:
         stream.write(page.encode())

@@ -80,8 +80,7 @@ def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
         return
     figure = new_figure(10.4, 4.4)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    norms = mathematics(found.problem.describe_norms())
-    draw_panel(left, found, plane, found.constant_upper, f"Lipschitz constant, {norms}")
+    draw_panel(left, found, plane, found.constant_upper, mathematics(found.what))
     draw_kinks(left, found, plane)
     draw_witness(left, found, plane)
     name = "gap between the ends (%)"

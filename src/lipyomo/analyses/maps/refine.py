@@ -13,9 +13,10 @@ import numpy.typing as npt
 from lipyomo.analyses.maps.cells import Cells, halved
 from lipyomo.analyses.maps.ends import Ends, joined
 from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.quantity import CONSTANTS, Bounds, quantity
 from lipyomo.analyses.maps.result import CellMap, statuses
 from lipyomo.analyses.maps.run import MapSettings, cells_for, over_all
-from lipyomo.analyses.maps.stages import Bounding, Job, answers
+from lipyomo.analyses.maps.stages import Job, answers
 from lipyomo.analyses.maps.store import check_new, finished, store_of
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
@@ -39,6 +40,7 @@ def refine_cells(
     *,
     largest: bool = False,
     most: int = 100_000,
+    of: str = CONSTANTS.name,
     **changes: Any,
 ) -> CellMap:
     """A map whose cells are halved, along their longest edges, until a glance at each is enough.
@@ -57,6 +59,8 @@ def refine_cells(
         Only the largest constant of all is to be as good as that.
     most : int, optional
         Cells at which to stop.
+    of : {'constants', 'values'}, optional
+        As of `map_cells`.
     **changes
         Fields of `MapSettings`.
 
@@ -79,8 +83,10 @@ def refine_cells(
     chosen = replace(settings or MapSettings(), **changes)
     clock = Clock(chosen.time_limit, chosen.should_stop)
     start = cells_for(problem, cells)
-    over = over_all(problem, start)
-    bounding = Bounding(over, until, replace(PARAMS, effort=PARAMS.glance))
+    kind = quantity(of)
+    over = over_all(problem, start, kind)
+    scale = kind.scale(over, start)
+    bounding = kind.bounding(over, until, replace(PARAMS, effort=PARAMS.glance), scale=scale)
     if not bounding.able:
         raise MethodError(
             f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"
@@ -93,7 +99,7 @@ def refine_cells(
             ends = _bounded(pool, bounding, parts)
             best = max(best, float(ends.lower.max()))
             lower = np.full(len(parts), best) if largest else ends.lower
-            good = ends.upper - lower <= until * ends.upper
+            good = ends.upper - lower <= until * np.maximum(ends.upper, scale)
             count += int((~good).sum())
             good |= _edges(parts) <= finest
             good |= clock.expired or count > most
@@ -105,9 +111,10 @@ def refine_cells(
                 break
             left = parts.take(np.flatnonzero(~good))
             parts = Cells(*halved(left.lower, left.upper))
-    found = _joined(over, kept, until, clock, best if largest else 0.0)
+    found = _joined(over, kept, until, clock, best if largest else 0.0, scale)
+    found = replace(found, of=kind.name, scale=scale)
     try:
-        with store_of(out, over, found.cells, until, chosen.time_limit) as store:
+        with store_of(out, over, found.cells, until, chosen.time_limit, kind) as store:
             return finished(store, found)
     except OutputError as error:  # the disk may have become full meanwhile
         return replace(found, unwritten=str(error))
@@ -127,7 +134,7 @@ class _Some(NamedTuple):
         return _Some(self.cells.take(index), ends.take(index))
 
 
-def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends:
+def _bounded(pool: Workers[Job, Ends], bounding: Bounds, cells: Cells) -> Ends:
     """A glance at each cell."""
     parts = shares(PARAMS, len(cells), pool.count)
     jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)
@@ -141,7 +148,12 @@ def _edges(cells: Cells) -> FloatArray:
 
 
 def _joined(
-    over: LipschitzProblem, kept: Sequence[_Some | None], until: float, clock: Clock, best: float
+    over: LipschitzProblem,
+    kept: Sequence[_Some | None],
+    until: float,
+    clock: Clock,
+    best: float,
+    scale: float,
 ) -> CellMap:
     some = [part for part in kept if part is not None]
     lower, upper = (
@@ -151,7 +163,8 @@ def _joined(
     ends = joined([part.ends for part in some])
     end = Status.TIME_LIMIT if clock.expired else Status.BOUNDS
     end = Status.INTERRUPTED if clock.interrupted else end
-    status = statuses(ends.lower, ends.upper, until, end)
-    status[(ends.upper - best <= until * ends.upper) & (status == end.value)] = Status.GAP.value
+    status = statuses(ends.lower, ends.upper, until, end, scale)
+    near = ends.upper - best <= until * np.maximum(ends.upper, scale)
+    status[near & (status == end.value)] = Status.GAP.value
     known = ends.lower, ends.upper, status, ends.points, clock.seconds, until
     return CellMap(over, cells, *known, witness_rest=ends.rests)

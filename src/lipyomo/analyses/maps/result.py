@@ -27,15 +27,20 @@ StatusArray = npt.NDArray[np.str_]
 
 
 def statuses(
-    lower: FloatArray, upper: FloatArray, gap: float, otherwise: Status = Status.TIME_LIMIT
+    lower: FloatArray,
+    upper: FloatArray,
+    gap: float,
+    otherwise: Status = Status.TIME_LIMIT,
+    scale: float = 0.0,
 ) -> StatusArray:
     """How cells ended, from their ends (n,): exact, within the gap, or `otherwise`.
 
-    Where what is attained is above a bound, one of them is wrong, by however little.
+    The gap is one of the upper end, or of `scale` if that is more.  Where what is attained is above
+    a bound, one of them is wrong, by however little.
     """
     with np.errstate(invalid="ignore"):
         exact = np.isfinite(upper) & (upper - lower <= EXACT_TOLERANCE * np.abs(upper))
-        close = np.isfinite(upper) & (upper - lower <= gap * upper) & (gap > 0)
+        close = np.isfinite(upper) & (upper - lower <= gap * np.maximum(upper, scale)) & (gap > 0)
     names = np.where(close, Status.GAP.value, otherwise.value)
     names = np.where(exact, Status.EXACT.value, names)
     return np.where(lower > upper, Status.CONTRADICTION.value, names)
@@ -43,7 +48,7 @@ def statuses(
 
 @dataclass(frozen=True, eq=False)
 class CellMap:
-    """The local Lipschitz constants of many cells.
+    """The local Lipschitz constants of many cells, or the largest sizes of values there.
 
     Attributes
     ----------
@@ -65,6 +70,11 @@ class CellMap:
         The gap that was asked for.
     unwritten : str
         Why the file that was named does not hold all of the map; empty if it does.
+    of : {'constants', 'values'}
+        Which.
+    scale : float
+        Gaps are relative to this where ends are less: of values, the largest size in the middle of
+        any cell.
     """
 
     problem: LipschitzProblem
@@ -77,6 +87,8 @@ class CellMap:
     gap: float = field(default=0.0)
     unwritten: str = ""
     witness_rest: FloatArray = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    of: str = field(default="constants", kw_only=True)
+    scale: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.witness_rest.size:
@@ -96,11 +108,23 @@ class CellMap:
         return self.cells.upper
 
     @property
+    def what(self) -> str:
+        """What the numbers are."""
+        problem = self.problem
+        if self.of == "constants":
+            return f"Lipschitz constant, {problem.describe_norms()}"
+        norm = problem.output_norm.name
+        return (
+            f"size of the value, {norm}" if problem.network.output_dim > 1 else "size of the value"
+        )
+
+    @property
     def gaps(self) -> FloatArray:
         """Relative gaps ``1 - lower / upper``, shape (n,); zero where both ends are."""
         top = np.where(self.constant_upper > 0, self.constant_upper, 1.0)
         with np.errstate(invalid="ignore"):
             gap = np.where(np.isfinite(top), 1.0 - self.constant_lower / top, 1.0)
+            gap = gap * np.where(np.isfinite(top), top / np.maximum(top, self.scale), 1.0)
         return np.asarray(np.where(self.constant_upper > 0, np.maximum(gap, 0.0), 0.0))
 
     @property
@@ -141,9 +165,12 @@ class CellMap:
         """The map as a whole as plain data: what ``--json`` prints."""
         low, high = self.largest
         place = self.point(int(self.constant_lower.argmax()))
+        what = {"norms": self.problem.describe_norms()}
+        if self.of != "constants":
+            what = {"of": self.of, "norm": self.problem.output_norm.name}
         return {
             "cells": len(self),
-            "norms": self.problem.describe_norms(),
+            **what,
             "largest": {"lower": low, "upper": finite(high), **place.to_dict()},
             "status": dict(sorted(Counter(self.status.tolist()).items())),
             "largest_gap": float(self.gaps.max()),
@@ -157,13 +184,15 @@ class CellMap:
         top = up(high) if math.isfinite(high) else "inf"
         wrong = int((self.status == Status.CONTRADICTION.value).sum())
         defect = f"\nthe ends of {wrong} cells contradict each other.  {DEFECT}" if wrong else ""
+        constants = [("norms", self.problem.describe_norms())] * (self.of == "constants")
+        one = "constant" if constants else "value"
         return (
             "\n".join(
                 f"{name:<20}{fact}"
                 for name, fact in (
                     ("cells", f"{len(self)}: {counts}"),
-                    ("norms", self.problem.describe_norms()),
-                    ("largest constant", f"[{down(low)}, {top}]"),
+                    *constants,
+                    (f"largest {one}", f"[{down(low)}, {top}]"),
                     ("attained at", vector(self.place, self.problem.network.input_names)),
                     ("largest gap", f"{100.0 * self.gaps.max():.3g} %"),
                     ("seconds", f"{self.seconds:.2f}"),

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from lipyomo.analyses.maps.cells import Cells, cells_of, grid
 from lipyomo.analyses.maps.ends import Ends
 from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity, quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
-from lipyomo.analyses.maps.stages import Bounding, Job, Searching, answers
+from lipyomo.analyses.maps.stages import Job, Searched, answers
 from lipyomo.analyses.maps.store import finished, store_of
 from lipyomo.base.arguments import duration, instance, real_number
 from lipyomo.base.arrays import IntArray
@@ -25,7 +26,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.methods.registry import get_method
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, ProgressCallback, Status
@@ -80,9 +80,11 @@ def map_cells(
     cells: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str] | int | tuple[int, ...],
     settings: MapSettings | None = None,
     out: str | PathLike[str] | None = None,
+    *,
+    of: str = CONSTANTS.name,
     **changes: Any,
 ) -> CellMap:
-    """The local Lipschitz constants of many cells.
+    """The local Lipschitz constants of many cells, or the largest sizes of values.
 
     Parameters
     ----------
@@ -96,6 +98,9 @@ def map_cells(
     out : path, optional
         A ``.npz``, ``.csv`` or ``.jsonl`` file that cells are written to as they are settled.  What
         is there from the same map is not done again.
+    of : {'constants', 'values'}, optional
+        With values it is ``sup |f(x)|`` in the output norm, as `lipyomo.largest_value` has it: of a
+        `lipyomo.networks.residual`, say.  The fields that are called constants are then these.
     **changes
         Fields of `MapSettings`, such as ``gap=0.01`` or ``time_limit=60``.
 
@@ -116,15 +121,19 @@ def map_cells(
     >>> found = lipyomo.map_cells(problem, 2)
     >>> found.constant_upper.tolist(), found.status.tolist()
     ([2.0, 1.0], ['exact', 'exact'])
+    >>> found = lipyomo.map_cells(problem, 2, of="values")
+    >>> found.constant_upper.tolist()
+    [2.0, 1.0]
     """
     remedy = "give a LipschitzProblem, made of a network and a domain"
     instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
     chosen = replace(settings or MapSettings(), **changes)
     whole = cells_for(problem, cells)
     clock = Clock(chosen.time_limit, chosen.should_stop)
-    over = over_all(problem, whole)
-    state = _State(over, whole, chosen, clock)
-    with store_of(out, over, whole, chosen.gap, chosen.time_limit) as store:
+    kind = quantity(of)
+    over = over_all(problem, whole, kind)
+    state = _State(over, whole, chosen, clock, kind)
+    with store_of(out, over, whole, chosen.gap, chosen.time_limit, kind) as store:
         state.take(store.known)
         state.run(store.add)
         return finished(store, state.found())
@@ -153,7 +162,7 @@ def cells_for(problem: LipschitzProblem, cells: Any) -> Cells:
     return found
 
 
-def over_all(problem: LipschitzProblem, cells: Cells) -> LipschitzProblem:
+def over_all(problem: LipschitzProblem, cells: Cells, kind: Quantity) -> LipschitzProblem:
     """The problem over a box that holds all cells.
 
     Raises
@@ -165,7 +174,7 @@ def over_all(problem: LipschitzProblem, cells: Cells) -> LipschitzProblem:
     widths = np.where(widths > 0, widths, np.inf).min(axis=1)
     problem.over(cells.box(int(widths.argmin())))  # the thinnest cell is a problem of its own
     over = problem.over(cells.hull)
-    reason = get_method("bnb").refusal(over)
+    reason = kind.refusal(over)
     if reason is not None:
         raise MethodError(f"a map of this problem cannot be made: {reason}")
     return over
@@ -175,15 +184,21 @@ class _State:
     """The ends of all cells, as they become known."""
 
     def __init__(
-        self, problem: LipschitzProblem, cells: Cells, settings: MapSettings, clock: Clock
+        self,
+        problem: LipschitzProblem,
+        cells: Cells,
+        settings: MapSettings,
+        clock: Clock,
+        kind: Quantity,
     ) -> None:
         count = len(cells)
-        self._problem, self._cells = problem, cells
+        self._problem, self._cells, self._kind = problem, cells, kind
         self._settings, self._clock = settings, clock
         self._lower, self._upper = np.zeros(count), np.full(count, np.inf)
         self._points, self._rests = cells.middle, np.zeros(cells.middle.shape)
         self._ended: dict[int, Status] = {}
         self._settled = 0
+        self._scale = kind.scale(problem, cells)
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -201,7 +216,8 @@ class _State:
         self._upper[which] = np.minimum(self._upper[which], ends.upper)
 
     def _status(self, which: IntArray | slice, otherwise: Status) -> StatusArray:
-        return statuses(self._lower[which], self._upper[which], self._settings.gap, otherwise)
+        ends = self._lower[which], self._upper[which]
+        return statuses(*ends, self._settings.gap, otherwise, self._scale)
 
     def _open(self, which: IntArray) -> IntArray:
         """Those of some cells that are not settled."""
@@ -228,6 +244,8 @@ class _State:
             self._clock.seconds,
             self._settings.gap,
             witness_rest=self._rests,
+            of=self._kind.name,
+            scale=self._scale,
         )
 
     # -- the stages --------------------------------------------------------------------------------
@@ -245,20 +263,22 @@ class _State:
         with settings.pool(len(left)) as pool:
             own = pool.own and pool.count == 1
             stop = settings.should_stop if own else None
-            bounding = Bounding(self._problem, settings.gap, stop=stop)
+            bounding = self._kind.bounding(
+                self._problem, settings.gap, stop=stop, scale=self._scale
+            )
             if bounding.able and left.size:
                 everywhere = np.full(left.size, bounding.of_all)
                 self._enter(left, Ends.at(np.zeros(left.size), everywhere, self._points[left]))
                 self._bound(pool, bounding, left, settle)
             left = self._open(left)
             left = left[np.argsort(-self._upper[left], kind="stable")]
-            searching = Searching(self._problem, settings.gap, stop)
+            searching = self._kind.searching(self._problem, settings.gap, stop)
             self._search(pool, searching, left, settle)
 
     def _bound(
         self,
         pool: Workers[Job, Any],
-        bounding: Bounding,
+        bounding: Callable[[Job], Ends],
         left: IntArray,
         settle: Callable[[IntArray, Ends], None],
     ) -> None:
@@ -267,7 +287,8 @@ class _State:
         fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
         left = left[~fixes]
         batches = [left[part] for part in shares(PARAMS, len(left), pool.count)]
-        for number, ends in answers(pool, bounding, self._jobs(batches)):
+        jobs = self._jobs(batches, max(pool.count, 1))
+        for number, ends in answers(pool, bounding, jobs):
             which = batches[number]
             self._enter(which, ends)
             done = np.setdiff1d(which, self._open(which), assume_unique=True)
@@ -277,7 +298,7 @@ class _State:
     def _search(
         self,
         pool: Workers[Job, Any],
-        searching: Searching,
+        searching: Callable[[Job], Searched],
         left: IntArray,
         settle: Callable[[IntArray, Ends], None],
     ) -> None:
@@ -291,15 +312,13 @@ class _State:
             settle(which, self._ends(which))
             self._tell(1, "search")
 
-    def _jobs(self, batches: list[IntArray], together: int | None = None) -> Iterator[Job]:
+    def _jobs(self, batches: list[IntArray], together: int) -> Iterator[Job]:
         """Jobs while there is time; each of the `together` that run at once gets an equal share."""
         cells, clock = self._cells, self._clock
         for number, which in enumerate(batches):
             if clock.expired:
                 return
-            seconds = clock.left
-            if together is not None:
-                seconds = seconds * together / (len(batches) - number)
+            seconds = clock.left * together / (len(batches) - number)
             yield Job(cells.lower[which], cells.upper[which], min(seconds, clock.left))
 
     def _tell(self, settled: int, message: str) -> None:

@@ -6,7 +6,10 @@ its own, whose boxes are bounded together with those of other cells.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,18 +42,61 @@ def bound_smooth_cells(
         starts = range(0, len(boxes), context.chunk)
         parts = (boxes.take(slice(at, at + context.chunk)) for at in starts)
         boxes = joined([_signed(context, part) for part in parts])
+    steps = Steps(partial(bounded, context), partial(attained, context), context.chunk)
+    return narrowed(context, steps, narrowing, (boxes, cell), clock, params)
+
+
+class Steps(NamedTuple):
+    """What is asked of boxes, and of points.
+
+    Attributes
+    ----------
+    bounded : callable
+        Boxes with bounds, for boxes (N) and their cutoffs (N,).
+    attained : callable
+        What is attained at points (N, d), from below.
+    chunk : int
+        Boxes at a time.
+    """
+
+    bounded: Callable[[Boxes, FloatArray], Bounded]
+    attained: Callable[[FloatArray], FloatArray]
+    chunk: int
+
+
+def narrowed(
+    context: Context,
+    steps: Steps,
+    narrowing: Narrowing,
+    start: tuple[Boxes, IntArray],
+    clock: Clock,
+    params: Params,
+) -> Ends:
+    """The ends of cells whose boxes are bounded and halved together.
+
+    Parameters
+    ----------
+    context : Context
+    steps : Steps
+    narrowing : Narrowing
+    start : (Boxes, ndarray of int)
+        Boxes to begin with, and their cells.
+    clock : Clock
+    params : Params
+    """
+    boxes, cell = start
     for level in count():
         kept, owners = [], []
         narrowing.spend(cell)
-        for at in range(0, len(boxes), context.chunk):
-            part = slice(at, at + context.chunk)
+        for at in range(0, len(boxes), steps.chunk):
+            part = slice(at, at + steps.chunk)
             some, own = boxes.take(part), cell[part]
             if clock.expired and np.isfinite(some.bounds).all():
                 narrowing.close(own, some.bounds)
                 continue
             cutoff = narrowing.cutoff(own)
-            found = bounded(context, some, cutoff)
-            _look(context, narrowing, found, own)
+            found = steps.bounded(some, cutoff)
+            _look(steps, narrowing, found, own)
             keep = found.boxes.bounds > narrowing.cutoff(own)
             narrowing.close(own[~keep], found.boxes.bounds[~keep])
             if keep.any():  # what is cut off is at most the cutoff
@@ -81,12 +127,12 @@ def _signed(context: Context, boxes: Boxes) -> Boxes:
     return decided(boxes, framed_jacobian(known, framed(context, boxes)))
 
 
-def _look(context: Context, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
+def _look(steps: Steps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
     """Values at the middles of boxes, and where their affine bounds are largest."""
     boxes = found.boxes
     top = np.where(found.x > 0, boxes.high, np.where(found.x < 0, boxes.low, boxes.middle))
     for points in (boxes.middle, top):
-        narrowing.attain(cell, attained(context, points), points)
+        narrowing.attain(cell, steps.attained(points), points)
 
 
 def attained(context: Context, points: FloatArray) -> FloatArray:

@@ -55,12 +55,15 @@ class Bounding:
     params : Params, optional
     stop : callable, optional
         Polled now and then.
+    scale : float, optional
+        Not of constants.
     """
 
     problem: LipschitzProblem
     gap: float
     params: Params = field(default=PARAMS)
     stop: Callable[[], bool] | None = None
+    scale: float = 0.0
 
     @cached_property
     def _pieces(self) -> Pieces:

@@ -15,6 +15,7 @@ import numpy as np
 
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
+from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity
 from lipyomo.analyses.maps.result import CellMap, cell_columns, cell_rows, statuses
 from lipyomo.base.arrays import IntArray, dense
 from lipyomo.base.clock import PAUSE_SHARE
@@ -250,6 +251,7 @@ def store_of(
     cells: Cells,
     gap: float,
     limit: float,
+    kind: Quantity,
 ) -> Iterator[Store]:
     """The file that a map is kept in, by its ending.
 
@@ -262,6 +264,8 @@ def store_of(
     gap : float
     limit : float
         Seconds that the map is given.
+    kind : Quantity
+        What it is a map of.
 
     Raises
     ------
@@ -282,5 +286,5 @@ def store_of(
         "directions": array_digest([along]),
         "gap": gap,
         "witnesses": "x + rest",
-    }
+    } | ({} if kind is CONSTANTS else {"of": kind.name})
     yield Archive(where, head, cells) if where.suffix == ".npz" else Rows(where, head, cells, limit)

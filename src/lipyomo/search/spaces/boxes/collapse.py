@@ -56,6 +56,11 @@ class Above:
     fuzz: FloatArray
     gaps: list[tuple[FloatArray, FloatArray]]
 
+    @property
+    def total(self) -> FloatArray:
+        """What all units add, shape (N,); rows of products count for both factors."""
+        return np.asarray(sum(gap.sum(axis=1) for gap, _ in self.gaps))
+
     def least(self, other: Above, known: Relaxation) -> Above:
         """Of each box the function whose maximum is less."""
         x, v, _ = known.inputs
@@ -102,6 +107,14 @@ def collapsed(
         return found
     # planes that are lowest at one point are better on narrow boxes, and worse on wide ones
     return found.least(_collapsed(known, rows, errors, weights, True), known)
+
+
+def between(known: Relaxation, weights: FloatArray) -> Above:
+    """Values ``weights . h`` of the last layer between parallel planes; directions are zero.
+
+    They are at most the affine function, and at least that less `Above.total` and twice the fuzz.
+    """
+    return _collapsed(known, np.zeros_like(weights), None, weights, False)
 
 
 def _collapsed(

@@ -31,6 +31,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines, with_products
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
@@ -38,15 +39,30 @@ from lipyomo.search.spaces.boxes.stage import Stage
 
 
 def relaxed(
-    context: Context, boxes: Boxes, directions: tuple[FloatArray, FloatArray]
+    context: Context,
+    boxes: Boxes,
+    directions: tuple[FloatArray, FloatArray],
+    forwards: bool = False,
 ) -> Relaxation:
-    """All hidden layers on boxes, for directions between two ends (N, d)."""
+    """All hidden layers on boxes, for directions between two ends (N, d).
+
+    Parameters
+    ----------
+    context : Context
+    boxes : Boxes
+    directions : (ndarray, ndarray)
+        Where both are zero nothing is known, and nothing done, about tangents.
+    forwards : bool, optional
+        Whether affine bounds are carried from layer to layer (`forwards.py`), which costs as much
+        as a few points, instead of taking the rows of every layer back to the inputs.
+    """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
     h, t = inputs.x, inputs.v
+    still = not (t.middle.any() or t.radius.any())
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        layer = _layer(context, stage, found, boxes, inputs, (h, t))
+        layer = _layer(context, stage, found, boxes, inputs, (h, t), (still, forwards))
         found.append(_with_lines(context, stage, layer, inputs, last))
         if not last:
             h, t = _values(stage, found[-1]), _tangents(stage, found[-1], unit)
@@ -62,9 +78,10 @@ def _layer(
     boxes: Boxes,
     inputs: Inputs,
     signals: tuple[Signal, Signal],
+    course: tuple[bool, bool],
 ) -> Relaxed:
-    """Ranges of z and u: from what is known of the layer before, and by back-substitution."""
-    unit, (h, t) = context.unit, signals
+    """Ranges of z and u: from what is known of the layer before, and as functions of the inputs."""
+    unit, (h, t), (still, forwards) = context.unit, signals, course
     reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
     pace = t.size @ stage.along_sizes.T
     z = h.middle @ stage.weight.T + stage.bias
@@ -79,16 +96,23 @@ def _layer(
             z, z_radius = _range(pre, inputs, unit)
             low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
     else:
-        pre = _substituted(context, stage, before, inputs, False)
-        pre_tangent = _substituted(context, stage, before, inputs, True)
+        if forwards:
+            number = len(before) - 1
+            pre = carried(stage, (context.stages[number], before[number]), inputs, unit)
+        else:
+            pre = _substituted(context, stage, before, inputs, False)
         z, z_radius = _range(pre, inputs, unit)
         low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
-        alone = len(inputs.x.middle) == 1  # the half-spaces of many take longer than they gain
-        within = inputs if alone else inputs._replace(row=None)
-        other, other_radius = _range(pre_tangent, within, unit)
-        u_low = np.maximum(u - u_radius, other - other_radius)
-        u_high = np.minimum(u + u_radius, other + other_radius)
-        u, u_radius = centred(u_low, u_high, unit)
+        if still:
+            pre_tangent = unmoved(stage.bias.size, inputs.x.middle.shape[1])
+        else:
+            pre_tangent = _substituted(context, stage, before, inputs, True)
+            alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
+            within = inputs if alone else inputs._replace(row=None)
+            other, other_radius = _range(pre_tangent, within, unit)
+            u_low = np.maximum(u - u_radius, other - other_radius)
+            u_high = np.minimum(u + u_radius, other + other_radius)
+            u, u_radius = centred(u_low, u_high, unit)
     if stage.broken.size:
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])

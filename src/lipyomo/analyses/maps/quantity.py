@@ -1,0 +1,81 @@
+"""What a map is of: constants of cells, or the largest sizes of values there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from lipyomo.analyses.maps.cells import Cells
+from lipyomo.analyses.maps.ends import Ends
+from lipyomo.analyses.maps.stages import Bounding, Job, Searched, Searching
+from lipyomo.analyses.maps.values import (
+    BoundingValues,
+    SearchingValues,
+    refusal_of_values,
+    scale_of_values,
+)
+from lipyomo.base.errors import MethodError
+from lipyomo.methods.registry import get_method
+from lipyomo.problems.problem import LipschitzProblem
+
+
+class Bounds(Protocol):
+    """Bounds cells all at once, where it is able to."""
+
+    @property
+    def able(self) -> bool:
+        """Whether there are batches for the problem."""
+
+    @property
+    def of_all(self) -> float:
+        """An upper bound for every cell."""
+
+    def __call__(self, job: Job) -> Ends:
+        """The ends of cells."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a map is of.
+
+    Attributes
+    ----------
+    name : str
+    bounding : callable
+        Makes what bounds cells all at once.
+    searching : callable
+        Makes what searches a cell.
+    refusal : callable
+        Why no map of a problem can be made, or None.
+    scale : callable
+        What gaps are relative to where ends are less, for a problem and all cells.
+    """
+
+    name: str
+    bounding: Callable[..., Bounds]
+    searching: Callable[..., Callable[[Job], Searched]]
+    refusal: Callable[[LipschitzProblem], str | None]
+    scale: Callable[[LipschitzProblem, Cells], float]
+
+
+def _refusal(problem: LipschitzProblem) -> str | None:
+    return get_method("bnb").refusal(problem)
+
+
+CONSTANTS = Quantity("constants", Bounding, Searching, _refusal, lambda problem, cells: 0.0)
+VALUES = Quantity("values", BoundingValues, SearchingValues, refusal_of_values, scale_of_values)
+
+
+def quantity(name: Any) -> Quantity:
+    """The quantity of a name.
+
+    Raises
+    ------
+    MethodError
+        If there is none.
+    """
+    for one in (CONSTANTS, VALUES):
+        if name == one.name:
+            return one
+    raise MethodError(f"there is no map of {name!r}.  Remedy: use 'constants' or 'values'")

@@ -1,0 +1,193 @@
+"""The largest sizes of values in cells, of residuals say: all at once, or cell by cell.
+
+At first each cell is one box, bounded for both signs together; where that is not enough, for the
+signs that are left, and halves of it, as in the search (`lipyomo.search.objectives.smooth`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from lipyomo.analyses.maps.cells import Cells
+from lipyomo.analyses.maps.ends import Ends, Narrowing
+from lipyomo.analyses.maps.params import PARAMS, Params
+from lipyomo.analyses.maps.smooth import Steps, narrowed
+from lipyomo.analyses.maps.stages import Job, Searched
+from lipyomo.analyses.questions.largest import largest_value
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.clock import Clock
+from lipyomo.base.system.memory import BATCH
+from lipyomo.problems.domains import Box
+from lipyomo.problems.magnitudes import check_magnitudes
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.reductions.confine import confined
+from lipyomo.problems.reductions.exact import exactly
+from lipyomo.problems.reductions.reduction import Reduction
+from lipyomo.problems.result import Point
+from lipyomo.problems.settings import Settings
+from lipyomo.search.objectives.ends import (
+    bounded_values,
+    boxes_over,
+    ranges_of_values,
+    together,
+    values_at,
+)
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.bundle import joined
+
+
+@dataclass(frozen=True, eq=False)
+class BoundingValues:
+    """Bounds ``sup |f|`` of cells all at once.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Over a box that holds all cells; its output norm is that of the values.
+    gap : float
+    params : Params, optional
+    stop : callable, optional
+        Polled now and then.
+    scale : float, optional
+        The gap is one of this, where less is attained.
+    """
+
+    problem: LipschitzProblem
+    gap: float
+    params: Params = field(default=PARAMS)
+    stop: Callable[[], bool] | None = None
+    scale: float = 0.0
+
+    @property
+    def able(self) -> bool:
+        """Whether there are batches; else each cell is searched."""
+        if not self.problem.network.smooth or self.problem.dual_vertices is None:
+            return False
+        return bool(self._reduction.moving.any() and self._reduction.network.hidden)
+
+    @cached_property
+    def _reduction(self) -> Reduction:
+        """The network of all functionals, without inputs that cannot move."""
+        problem, rows = self.problem, self.problem.dual_vertices
+        assert rows is not None
+        network = confined(problem.network, problem.domain)
+        check_magnitudes(network, problem.domain, rows)
+        return exactly(network.with_functional(rows), problem.domain)
+
+    @cached_property
+    def _context(self) -> Context:
+        reduced, domain = self._reduction, self.problem.domain
+        domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
+        return Context.of(Question(LipschitzProblem(reduced.network, domain, output_norm="linf")))
+
+    def __call__(self, job: Job) -> Ends:
+        """The ends of the cells, in the inputs of the problem."""
+        reduced, clock = self._reduction, Clock(job.seconds, self.stop)
+        low, high = (np.ascontiguousarray(end[:, reduced.moving]) for end in job[:2])
+        slack, scale = max(self.gap, self.params.slack), self.scale if self.gap else 0.0
+        narrowing = Narrowing(low, high, slack, scale=scale)
+        context = self._context
+        bounded, sizes = partial(bounded_values, context), partial(_sizes, context)
+        steps = Steps(bounded, sizes, together(context))
+        start = _begun(context, narrowing, (low, high))
+        ends = narrowed(context, steps, narrowing, start, clock, self.params)
+        points = np.repeat(reduced.values[None], len(low), axis=0)
+        points[:, reduced.moving] = ends.points
+        return Ends.at(ends.lower, ends.upper, points)
+
+    @cached_property
+    def of_all(self) -> float:
+        """An upper bound for every cell, from one look at the box that holds them."""
+        domain = self.problem.domain
+        whole = Job(domain.lower[None], domain.upper[None], 0.0)
+        return float(replace(self, stop=None)(whole).upper[0])
+
+
+def refusal_of_values(problem: LipschitzProblem) -> str | None:
+    """Why no map of values can be made, or None."""
+    if problem.dual_vertices is None:
+        return f"the dual ball of the norm {problem.output_norm.name} has no vertices, or too many"
+    return None
+
+
+def scale_of_values(problem: LipschitzProblem, cells: Cells) -> float:
+    """The largest size of a value in the middle of any cell."""
+    rows = problem.dual_vertices
+    assert rows is not None
+    step, found = max(1, BATCH // (8 * max(problem.network.sizes))), 0.0
+    for at in range(0, len(cells), step):
+        values = problem.network.forward(cells.middle[at : at + step]) @ rows.T
+        found = max(found, float(np.abs(values).max()))
+    return found
+
+
+def _sizes(context: Context, points: FloatArray) -> FloatArray:
+    """Numbers (N,) that the largest size of an output at points (N, d) is not below."""
+    values, off = values_at(context, points)
+    found = np.maximum((np.abs(values) - off).max(axis=1), 0.0)
+    return np.asarray(np.where(np.isfinite(found), found, 0.0))
+
+
+def _begun(
+    context: Context, narrowing: Narrowing, ends: tuple[FloatArray, FloatArray]
+) -> tuple[Boxes, IntArray]:
+    """The boxes of cells (n, d) that one look leaves open, and their cells."""
+    low, high = ends
+    m, size = context.question.problem.network.output_dim, together(context)
+    kept: list[Boxes] = []
+    owners: list[IntArray] = []
+    for at in range(0, len(low), size):
+        part = slice(at, at + size)
+        boxes = boxes_over(context, low[part], high[part])
+        cell = np.arange(len(low))[part]
+        narrowing.attain(cell, _sizes(context, boxes.middle), boxes.middle)
+        for k in range(m):
+            boxes = replace(boxes, rows=np.full(len(boxes), k))
+            least, largest = ranges_of_values(context, boxes)
+            for row, bounds in ((k, largest), (k + m, -least)):
+                cutoff = narrowing.cutoff(cell)
+                open_ = bounds > cutoff
+                narrowing.close(cell[~open_], np.maximum(bounds[~open_], 0.0))
+                own = replace(boxes, rows=np.full(len(boxes), row), bounds=bounds)
+                kept.append(own.take(open_))
+                owners.append(cell[open_])
+    boxes, cell = joined(kept), np.concatenate(owners)
+    order = np.argsort(cell, kind="stable")
+    return boxes.take(order), cell[order]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchingValues:
+    """Searches ``sup |f|`` of a cell.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Over any domain.
+    gap : float
+    stop : callable, optional
+    """
+
+    problem: LipschitzProblem
+    gap: float
+    stop: Callable[[], bool] | None = None
+
+    def __call__(self, job: Job) -> Searched:
+        """The answer for a job of one cell."""
+        cell = Box(job.low[0], job.high[0])
+        limit = max(job.seconds, 1e-3)
+        settings = Settings(time_limit=limit, workers=1, should_stop=self.stop)
+        found = largest_value(self.problem.over(cell), settings)
+        place = Point(cell.center)
+        if found.x is not None:
+            place = Point(found.x, rest=found.rest)
+        point, *rest = np.atleast_2d(place.point)
+        ends = Ends.at(np.array([found.lower]), np.array([found.upper]), point[None])
+        if rest:
+            ends = replace(ends, rests=np.array(rest))
+        return Searched(ends, found.status)

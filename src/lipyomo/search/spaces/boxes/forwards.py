@@ -1,0 +1,61 @@
+"""Affine bounds of pre-activations carried from layer to layer, for values on narrow boxes.
+
+With ``z = C x + c +- r`` of a layer, its outputs are ``h = slope z + middle +- away``, sums over
+their branches, and so the next layer's z are
+
+    W (slope C) x + W (slope c + middle) + b +- |W| (|slope| r + away).
+
+That costs as much as a few points do, where rows that are taken back to the inputs through all
+layers (`relax.py`) cost a product of matrices a layer.  What is left of units adds up in absolute
+values here: it is of the second order in the width of the box in both.
+
+Rounding.  All sums here are of one layer: each is off by at most unit times the sum of its terms'
+sizes (`Context.unit` pays for longer ones), which is added to the radius at each layer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.affine import Affine
+from lipyomo.search.spaces.boxes.inputs import Inputs, times
+from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.stage import Stage
+
+
+def carried(stage: Stage, before: tuple[Stage, Relaxed], inputs: Inputs, unit: float) -> Affine:
+    """The pre-activations of a layer as functions of x.
+
+    Parameters
+    ----------
+    stage : Stage
+    before : (Stage, Relaxed)
+        The layer before, with its lines.
+    inputs : Inputs
+    unit : float
+    """
+    weight, sizes, bias = stage.weight, stage.sizes, stage.bias
+    if stage.copies is not None:
+        fresh = stage.copies.fresh
+        weight, sizes, bias = weight[fresh], sizes[fresh], bias[fresh]
+    own, layer = before
+    assert layer.value is not None
+    slope, middle, away = layer.value  # the part of the bias is in the middle
+    pre, steep = layer.pre, np.abs(slope)
+    size = times(np.abs(pre.x), inputs.x.size) + np.abs(pre.constant) + np.abs(own.bias)
+    turned = own.own(np.swapaxes(pre.x, 1, 2)) * slope[:, None]  # (N, d, branches)
+    x = np.matmul(own.sums(turned), weight.T)
+    h = own.sums(slope * own.own(pre.constant - own.bias)) + middle
+    radius = own.sums(steep * own.own(pre.radius)) + away
+    whole = own.sums(steep * own.own(size)) + np.abs(middle) + radius
+    constant = h @ weight.T + bias
+    radius = radius @ sizes.T + unit * (whole @ sizes.T + np.abs(bias))
+    found = Affine(np.swapaxes(x, 1, 2), None, constant, radius)
+    return found if stage.copies is None else found.copied(pre, stage.copies)
+
+
+def unmoved(count: int, d: int) -> Affine:
+    """Of directions that are zero, the derivatives of so many pre-activations."""
+    none: FloatArray = np.zeros((1, count))
+    return Affine(np.zeros((1, count, d)), None, none, none)
