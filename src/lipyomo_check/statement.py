@@ -25,6 +25,7 @@ from typing import Any
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.products import Pairs, check_opposite, have_no_slopes, read_pairs
 from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, wholes
 
 FORMAT = "lipyomo-proof-4"
@@ -32,6 +33,8 @@ DIRECTED_FORMAT = "lipyomo-proof-5"
 """The same with directions, which readers of the other one do not know."""
 SMOOTH_FORMAT = "lipyomo-proof-7"
 """That of networks with smooth units."""
+PRODUCT_FORMAT = "lipyomo-proof-8"
+"""That of networks with products, or with units that only readers of this format know."""
 
 
 class Edition(Enum):
@@ -45,6 +48,14 @@ class Edition(Enum):
 
     PLANES = SMOOTH_FORMAT
     """Planes above products, parabolas above chords, and the half-spaces of split boxes."""
+
+    PRODUCTS = PRODUCT_FORMAT
+    """Products of signals, powers, exponentials and logarithms, and derivatives as units."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether bounds are those of the first two formats."""
+        return self in (Edition.BOXES, Edition.DOMAINS)
 
 
 TOGETHER = 512
@@ -91,6 +102,8 @@ class Layer:
         Left and right slope of each unit in units of ``2^-slope_bits``.
     curves : list of (str, list of int)
         Names of smooth activations and their units.
+    products : list of (int, int)
+        Pairs of squares that are products (`lipyomo_check.products`).
     """
 
     def __init__(
@@ -100,9 +113,10 @@ class Layer:
         left: list[float],
         right: list[float],
         curves: Sequence[tuple[str, list[int]]] = (),
+        products: Pairs | None = None,
     ) -> None:
         self.rows, self.offset, self.left, self.right = rows, offset, left, right
-        self.curves = list(curves)
+        self.curves, self.products = list(curves), products or []
         self.units, self.inputs = len(offset), len(rows[0])
         numbers, self.bits = dyadic([*rows, offset])
         self.weight = fmpz_mat(numbers[:-1])
@@ -232,12 +246,13 @@ def read_statement(record: Any) -> Statement:
         raise ProofError(f"the first line is not that of the format '{FORMAT}'")
     edition = editions.get(given)
     items = listed(entry(record, "network"), "the network")
-    layers = [_layer(item, edition is not None) for item in items]
+    layers = [_layer(item, edition) for item in items]
     if not layers:
         raise ProofError("the network has no layers")
     for first, second in itertools.pairwise(layers):
         if second.inputs != first.units:
             raise ProofError("two layers do not fit together")
+        check_opposite(first.products, second.rows)
     if layers[-1].curves or any(v != 1.0 for v in layers[-1].left + layers[-1].right):
         raise ProofError("the last layer has units")
     domain = _domain(entry(record, "domain"), layers[0].inputs)
@@ -252,7 +267,8 @@ def read_statement(record: Any) -> Statement:
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
     directions = _directions(record, domain, layers[0].inputs)
-    by_slopes = edition is Edition.PLANES and record.get("slopes") is True
+    newest = edition is not None and not edition.plain
+    by_slopes = newest and record.get("slopes") is True
     ends = lower, upper, onnx, edition, directions, by_slopes
     return Statement(layers, domain, input_norm, name, vertices, *ends)
 
@@ -275,7 +291,7 @@ def _directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None
     return rows
 
 
-def _layer(record: Any, smooth: bool) -> Layer:
+def _layer(record: Any, edition: Edition | None) -> Layer:
     bias = reals(entry(record, "bias"), "a bias")
     units = len(bias)
     columns = whole(entry(record, "inputs"), "a number of inputs", 10**6)
@@ -286,9 +302,14 @@ def _layer(record: Any, smooth: bool) -> Layer:
     left = reals(entry(record, "left"), "a slope", units)
     right = reals(entry(record, "right"), "a slope", units)
     curves = _curves(record.get("curves", []), units)
-    if curves and not smooth:
+    if curves and edition is None:
         raise ProofError("a proof of this format is about two-slope units only")
-    return Layer(rows, bias, left, right, curves)
+    for k in have_no_slopes(curves):
+        left[k], right[k] = -INFINITE, INFINITE
+    products = record.get("products", [])
+    if products and edition is not Edition.PRODUCTS:
+        raise ProofError("a proof of this format is not about products")
+    return Layer(rows, bias, left, right, curves, read_pairs(products, curves, units))
 
 
 def _rows(given: list[Any], columns: int, what: str) -> list[list[float]]:

@@ -11,6 +11,7 @@ import gzip
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -120,15 +121,31 @@ def falsified(first: dict[str, Any], payload: bytes, rng: np.random.Generator) -
     return gzip.compress(json.dumps(first | entries).encode() + b"\n" + cases)
 
 
-def run(count: int, first_seed: int = 0) -> list[str]:
+Problems = Callable[[np.random.Generator, int], LipschitzProblem | None]
+"""From a generator and a number to a problem, or none."""
+
+Files = Callable[[dict[str, Any], bytes, np.random.Generator], bytes]
+"""From a true statement and its cases to a file that claims what is not true."""
+
+
+def of_any_units(rng: np.random.Generator, seed: int) -> LipschitzProblem:
+    """Every third one without smooth units."""
+    return random_problem(rng, smooth=seed % 3 > 0)
+
+
+def run(
+    count: int, first_seed: int = 0, problems: Problems = of_any_units, files: Files = falsified
+) -> list[str]:
     """Make and check so many false files; what was accepted."""
     accepted, done, seed = [], 0, first_seed
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "p.proof"
         while done < count:
             rng = np.random.default_rng(seed)
-            problem = random_problem(rng, smooth=seed % 3 > 0)
+            problem = problems(rng, seed)
             seed += 1
+            if problem is None:
+                continue
             result = lipyomo.solve(problem, gap=1e-3, time_limit=5)
             path.unlink(missing_ok=True)
             if result.witness is None or result.lower == 0.0:
@@ -138,7 +155,7 @@ def run(count: int, first_seed: int = 0) -> list[str]:
             line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
             first = json.loads(line)
             for n in range(min(EACH, count - done)):
-                path.write_bytes(falsified(first, payload, rng))
+                path.write_bytes(files(first, payload, rng))
                 done += 1
                 try:
                     check_proof(path)

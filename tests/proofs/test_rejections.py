@@ -248,6 +248,20 @@ SMOOTH: dict[str, Any] = {
 """f(x) = 2 tanh x + max(x + 0.5, 0) on [-1, 1]."""
 
 
+PRODUCT: dict[str, Any] = SMOOTH | {
+    "format": "lipyomo-proof-8",
+    "network": [
+        {"inputs": 1, "weight": [[1.0], [0.5]], "bias": [0.5, 0.0], "left": [0.0] * 2}
+        | {"right": [0.0] * 2, "curves": [["square", [0, 1]]], "products": [[0, 1]]},
+        {"inputs": 2, "weight": [[2.0, -2.0]], "bias": [0.0], "left": [1.0], "right": [1.0]},
+    ],
+    "lower": 4.9,
+    "upper": 5.0001,
+    "witness": {"x": [1.0], "functional": [1.0]},
+}
+"""f(x) = 2 (1.5 x + 0.5) (0.5 x + 0.5) on [-1, 1]."""
+
+
 def boxes_of(first: dict[str, Any]) -> bytes:
     """The bytes of the boxes of a true statement."""
     parts: list[bytes] = []
@@ -268,6 +282,13 @@ def smooth_lies() -> dict[str, bytes]:
             network=[SMOOTH["network"][0] | {"curves": list(curves)}, SMOOTH["network"][1]]
         )
 
+    def with_products(first: dict[str, Any], **entries: Any) -> bytes:
+        layers = [first | entries, PRODUCT["network"][1]]
+        text = json.dumps(PRODUCT | {"network": layers}).encode() + b"\n"
+        return gzip.compress(text + boxes_of(PRODUCT))
+
+    product = PRODUCT["network"][0]
+    unequal = PRODUCT["network"][1] | {"weight": [[2.0, -2.5]]}
     whole = packed()
     row = SMOOTH["domain"] | {"A": [[1.0]], "b": [0.9]}
     weights = SMOOTH["network"][0] | {"weight": [[1e70], [1.0]]}
@@ -300,6 +321,11 @@ def smooth_lies() -> dict[str, bytes]:
         "smooth: ends before": packed(payload[:-1]),
         "smooth: goes on": packed(payload + b"\0"),
         "smooth: no such axis": packed(b"\xff" + payload[1:]),
+        "products: of one unit": with_products(product, products=[[0, 0]]),
+        "products: of others than squares": with_products(product, curves=[["sin", [0, 1]]]),
+        "products: unequal columns": packed(**PRODUCT | {"network": [product, unequal]}),
+        "products: another format": packed(**PRODUCT | {"format": "lipyomo-proof-7"}),
+        "products: slopes alone": packed(b'[["end"]]\n', **PRODUCT | {"slopes": True}),
         "smooth: cut too far": packed(b"\x01\x80\xff\x00" + payload),
     }
 
@@ -330,10 +356,28 @@ def sites() -> set[tuple[str, int]]:
     return found
 
 
-def test_the_smooth_proof_is_one_without_a_lie(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [SMOOTH, PRODUCT], ids=["smooth", "product"])
+def test_the_smooth_proof_is_one_without_a_lie(first: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "p"
-    path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
+    path.write_bytes(gzip.compress(json.dumps(first).encode() + b"\n" + boxes_of(first)))
     assert check_proof(path).upper_proved
+    assert check_proof(path, strict=True).upper_proved
+
+
+def test_other_units_than_those_of_the_file_are_refused(tmp_path: Path) -> None:
+    """A plain chain has two-slope units only, whatever the weights are."""
+    onnx_file, path = tmp_path / "net.onnx", tmp_path / "p"
+    first = SMOOTH["network"][0]
+    write(
+        lipyomo.Network.from_arrays(
+            [first["weight"], SMOOTH["network"][1]["weight"]],
+            [first["bias"], SMOOTH["network"][1]["bias"]],
+        ),
+        onnx_file,
+    )
+    path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
+    with pytest.raises(ProofError, match="another network"):
+        check_proof(path, onnx_file)
 
 
 def test_the_proof_is_one_without_a_lie(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from flint import arb, arb_series, ctx, fmpq
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.definitions import derivatives_at
 from lipyomo_check.smooth.elementary import exp_minus, log_one_plus, normal, sine_and_cosine
-from lipyomo_check.smooth.kinds import ERROR, Kind, kind_of, two_slopes
+from lipyomo_check.smooth.kind import ERROR, Kind
+from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.lines import Samples
 
 NAMES = [
@@ -35,6 +36,15 @@ NAMES = [
     "selu(1.6732632423543772, 1.0507009873554805)",
 ]
 
+DERIVATIVES = [
+    base + "'" * order for base in ("tanh", "erf", "gelu", "silu") for order in (1, 2, 3)
+]
+NAMES += DERIVATIVES
+
+POWERS = ["square", "sqrt", "rsqrt", "reciprocal", "pow(3.0)", "pow(1.5)", "pow(-2.0)", "pow(-7.5)"]
+UNBOUNDED = [*POWERS, "exp", "log"]
+"""Kinds with bounds on intervals only."""
+
 DEGENERATE = ["elu(0.0)", "elu(-0.0)", "selu(0.0, 2.0)", "selu(1.5, 0.0)"]
 """Lines, in part or as a whole."""
 
@@ -46,8 +56,17 @@ def sides_of(kind: Kind, at: float) -> tuple[bool, ...]:
 
 def series(name: str, z: arb, right: bool) -> arb_series:
     """Taylor series of an activation at z, from its definition, on one side of its breaks."""
-    x = arb_series([z, 1], prec=6)
-    one = arb_series([1], prec=6)
+    base = name.rstrip("'")
+    found = series_of(base, z, right, 6 + len(name) - len(base))
+    for _ in range(len(name) - len(base)):
+        found = found.derivative()
+    return found
+
+
+def series_of(name: str, z: arb, right: bool, prec: int) -> arb_series:
+    """The same with so many terms."""
+    x = arb_series([z, 1], prec=prec)
+    one = arb_series([1], prec=prec)
     word, _, rest = name.partition("(")
     numbers = [arb(float(v)) for v in rest[:-1].split(", ")] if rest and rest != "tanh)" else []
     if word in ("elu", "celu", "selu"):
@@ -85,7 +104,7 @@ def series(name: str, z: arb, right: bool) -> arb_series:
 
 def tanh(x: arb_series) -> arb_series:
     e = (x * 2).exp()
-    return 1 - arb_series([2], prec=6) / (e + 1)
+    return 1 - 2 / (e + 1)
 
 
 def samples(kind: Kind, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -147,7 +166,7 @@ def test_bounds_of_derivatives(name: str) -> None:
             todo += [(low, centre), (centre, high)]
 
 
-INNER = {"silu", "swish(1.702)", "mish", "gelu", "gelu(tanh)"}
+INNER = {"silu", "swish(1.702)", "mish", "gelu", "gelu(tanh)", *DERIVATIVES}
 """Kinds whose steepest slopes are at numbers that are not known exactly."""
 
 
@@ -175,6 +194,80 @@ def test_ranges_of_slopes(name: str) -> None:
             todo += [(start, centre), (centre, end)]
     assert min(found) <= kind.slopes[0] + 1e-3
     assert max(found) >= kind.slopes[1] - 1e-3
+
+
+def at(name: str, z: arb) -> list[arb]:
+    """Value and three derivatives, by formulas that the checker does not use."""
+    if name == "exp":
+        return [z.exp()] * 4
+    if name == "log":
+        return [z.log(), 1 / z, -1 / z**2, 2 / z**3]
+    words = {"square": 2.0, "sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1.0}
+    p, found, factor = words.get(name) or float(name[4:-1]), [], arb(1)
+    for k in range(4):
+        power = abs(z) ** arb(p - k)
+        if p == int(p) and int(p - k) % 2 and z < 0:
+            power = -power
+        found.append(factor * power)
+        factor *= p - k
+    return found
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_kinds_with_bounds_on_intervals(name: str) -> None:
+    """Values and derivatives in Arb, what holds them on intervals, and lines."""
+    rng, kind, both = np.random.default_rng(4), kind_of(name), name in ("square", "reciprocal")
+    assert kind.inside is not None
+    z = rng.uniform(0.5, 2.0, 200) * np.exp(rng.uniform(-9, 3, 200))
+    z = np.where(rng.random(200) < 0.5, z, -z) if both or name == "exp" else z
+    found = np.array(kind.derivatives(z, ()))
+    with ctx.workprec(200):
+        for k, t in enumerate(z.tolist()):
+            for n, truth in enumerate(at(name, arb(t))):
+                allowed = ERROR * (kind.scale[n] + abs(found[n, k])) / 16
+                assert abs(arb(float(found[n, k])) - truth) <= allowed
+    for width in (3.0, 0.5, 1e-2, 1e-6, 0.0):
+        low, wide = z[:60], width * np.abs(z[:60])
+        low = np.where(low < 0.0, low - wide, low)
+        high = low + wide * (rng.random(60) if width < 3 else 1.0)
+        if name == "square":
+            low[:10], high[:10] = -np.abs(low[:10]), 2.0 * np.abs(low[:10])
+        assert kind.inside(low, high).all()
+        one = Samples.of(kind, low, high)
+        t = low + np.linspace(0, 1, 41)[:, None] * (high - low)
+        values = kind.derivatives(t, ())
+        least, most = one.outputs()
+        room = 1e-13 * (1 + np.abs(values[0]))
+        assert ((values[0] >= least - room) & (values[0] <= most + room)).all()
+        A, c = rng.standard_normal((2, 60))
+        s, below, above = one.lines(A, c)
+        inside = A * values[0] + c * values[1] - s * t
+        size = np.abs(A * values[0]) + np.abs(c * values[1]) + np.abs(s * t)
+        assert (inside >= below - 1e-13 * (1 + size)).all()
+        assert (inside <= above + 1e-13 * (1 + size)).all()
+        if width == 1e-2:
+            assert ((above - below) <= 0.1 * size.max(axis=0) + 1e-9)[10:].all()
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_singular_intervals_have_no_bounds(name: str) -> None:
+    kind = kind_of(name)
+    assert kind.inside is not None
+    low = np.array([-1.0, 0.0, -2.0, -1e-300, -np.inf, np.nan, 0.5])
+    high = np.array([1.0, 1.0, 0.0, 1e-300, 1.0, 1.0, np.inf])
+    with np.errstate(all="ignore"):
+        below, above = Samples.of(kind, low, high).extremes(0.0, 1.0)
+    everywhere = {"square", "pow(3.0)", "exp"}
+    some = np.arange(7) if name not in everywhere else np.array([4, 5, 6])
+    assert not (np.isfinite(below) & np.isfinite(above))[some].any()
+
+
+@pytest.mark.parametrize("name", ["square", "rsqrt", "pow(-2.0)", "exp", "log", "pow(3.0)"])
+def test_definitions_of_powers_agree(name: str) -> None:
+    for z in (0.3, 1.0, 2.5):
+        exact = derivatives_at(name, arb(z), (), 4)
+        for own, truth in zip(exact, at(name, arb(z)), strict=True):
+            assert abs(own - truth) < 1e-10
 
 
 def test_elementary_functions() -> None:
@@ -252,6 +345,13 @@ def test_unknown_kinds_are_refused() -> None:
         "selu(1.0)",
         "tanh(2.0)",
         "elu(1.0",
+        "pow",
+        "pow(0.3)",
+        "pow(1.0)",
+        "pow(9.0)",
+        "sin'",
+        "tanh" + "'" * 4,
+        "square'",
     ):
         with pytest.raises(ProofError, match="kind"):
             kind_of(name)

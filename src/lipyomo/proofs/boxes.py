@@ -117,7 +117,7 @@ def _scores(question: Question, taken: Taken) -> FloatArray:
     for (z, u), planes in zip(bounded.rows, bounded.planes, strict=True):
         product = planes.product_gap
         ranges = np.abs(z.x) * reach[:, None, :]
-        of_x += _shared(planes.line_gap + product, [ranges])[0]
+        of_x += _shared(planes.gap, [ranges])[0]
         assert u.v is not None
         parts = [np.abs(u.x) * reach[:, None, :]]
         if v_reach.shape[1]:
@@ -154,7 +154,7 @@ def _of_breaks(question: Question, taken: Taken) -> FloatArray:
         layer, planes = bounded.layers[i], bounded.planes[i]
         inside = (layer.low[:, k] < b) & (b < layer.high[:, k])
         units = [k, *(question.chain.broken[twin.unit][1] for twin in question.twins[place])]
-        gap = (planes.line_gap[:, units] + planes.product_gap[:, units]).sum(axis=1)
+        gap = planes.gap[:, units].sum(axis=1)
         found[:, place] = np.where(inside, gap, -1.0)
         jumps[:, place] = np.where(inside, layer.d_reach[:, units].sum(axis=1), 0.0)
     whole = np.maximum(jumps.sum(axis=1), 1e-300)

@@ -10,9 +10,11 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import Matrix, dense
 from lipyomo.base.errors import ProofError
-from lipyomo.networks.network import Layer
+from lipyomo.networks.activations import Activation, Unbounded
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.search.spaces.boxes.stages import square_pairs
 
 
 def line_of(value: Any) -> bytes:
@@ -20,8 +22,19 @@ def line_of(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
+def network_record(network: Network) -> list[dict[str, Any]]:
+    """The layers of a network; squares that are products are named in pairs."""
+    layers = network.layers
+    found = [layer_record(layer) for layer in layers]
+    for record, layer, after in zip(found, layers, layers[1:], strict=False):
+        pairs = square_pairs(layer, after.dense_weight)
+        if pairs:
+            record["products"] = [list(pair) for pair in pairs]
+    return found
+
+
 def layer_record(layer: Layer) -> dict[str, Any]:
-    """A layer with all its numbers."""
+    """A layer with all its numbers; units are the functions themselves, on any domain."""
     record: dict[str, Any] = {
         "inputs": layer.inputs,
         "weight": _rows(layer.weight),
@@ -30,9 +43,24 @@ def layer_record(layer: Layer) -> dict[str, Any]:
         "right": layer.right.tolist(),
     }
     if layer.curves:
-        curves = [[curve.activation.name, curve.units.tolist()] for curve in layer.curves]
-        record["curves"] = curves
+        record["curves"] = _curves(layer)
+    for curve in layer.curves:
+        if isinstance(curve.activation.true, Unbounded):  # there are none
+            for k in curve.units.tolist():
+                record["left"][k] = record["right"][k] = 0.0
     return record
+
+
+def _curves(layer: Layer) -> list[Any]:
+    """Names and units; a domain may have made two curves of one, on either side of a pole."""
+    found: list[tuple[Activation, list[int]]] = []
+    for curve in layer.curves:
+        true, units = curve.activation.true, curve.units.tolist()
+        if found and found[-1][0] == true:
+            found[-1] = true, sorted([*found[-1][1], *units])
+        else:
+            found.append((true, units))
+    return [[true.name, units] for true, units in found]
 
 
 def directions_record(directions: Matrix) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from lipyomo.proofs.recorder import Recorder, Unfinished
 from lipyomo.proofs.records import (
     directions_record,
     domain_record,
-    layer_record,
     line_of,
+    network_record,
     output_norm_record,
 )
 from lipyomo.proofs.replay import replay
@@ -38,7 +38,13 @@ from lipyomo.proofs.slopes import slope_steps
 from lipyomo.search.engine.params import HALVED
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.smooth.kinds import LARGEST, parameters_of
-from lipyomo_check.statement import DIRECTED_FORMAT, FORMAT, SMOOTH_FORMAT, read_statement
+from lipyomo_check.statement import (
+    DIRECTED_FORMAT,
+    FORMAT,
+    PRODUCT_FORMAT,
+    SMOOTH_FORMAT,
+    read_statement,
+)
 
 _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""
@@ -112,8 +118,8 @@ def statement_of(
         lower = min(result.lower, exact.below)
     proved = certify or result.basis in (None, PROVED)
     return {
-        "format": SMOOTH_FORMAT if smooth else FORMAT if along is None else DIRECTED_FORMAT,
-        "network": [layer_record(layer) for layer in problem.network.layers],
+        "format": _format(problem),
+        "network": network_record(problem.network),
         "domain": domain_record(problem.domain),
         "input_norm": problem.norm,
         **({} if along is None else {"directions": directions_record(along)}),
@@ -126,6 +132,16 @@ def statement_of(
     }
 
 
+def _format(problem: LipschitzProblem) -> str:
+    """The first format whose readers know all of it."""
+    network = problem.network
+    if not network.smooth:
+        return FORMAT if problem.directions is None else DIRECTED_FORMAT
+    kinds = [curve.activation for layer in network.layers for curve in layer.curves]
+    newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)
+    return PRODUCT_FORMAT if newer else SMOOTH_FORMAT
+
+
 def check_units(network: Network) -> None:
     """Raise an error where a unit is none that the checker takes.
 
@@ -135,15 +151,14 @@ def check_units(network: Network) -> None:
     """
     for layer in network.layers:
         for curve in layer.curves:
-            name = curve.activation.name
-            if isinstance(curve.activation, Confined | Unbounded | Derivative):
-                raise ProofError(
-                    f"proofs do not know units of '{curve.activation.true.name}', of which "
-                    "products, quotients and derivatives are made.  Remedy: leave the proof out"
-                )
+            name = curve.activation.true.name
             try:
                 parameters_of(name)
             except CheckError:
+                if isinstance(curve.activation.true, Derivative | Unbounded):
+                    raise ProofError(
+                        f"proofs do not know units of '{name}'.  Remedy: leave the proof out"
+                    ) from None
                 raise ProofError(
                     f"proofs know activations whose parameters are 0, or {1 / LARGEST:g} to "
                     f"{LARGEST:g} in size, which those of '{name}' are not.  Remedy: scale the "
@@ -276,7 +291,8 @@ def _write_smooth(
     statement, reason = read_statement(first), "its multipliers were not found in time"
     domain, found = problem.domain, None
     try:
-        if not domain.is_bounded or np.count_nonzero(~domain.frozen) >= HALVED:
+        many = np.count_nonzero(~domain.frozen) >= HALVED
+        if first["format"] != PRODUCT_FORMAT and (not domain.is_bounded or many):
             some = clock.part() if domain.is_bounded else clock
             found = slope_steps(problem, statement, some)
         if domain.is_bounded and (found is None or found[0] > statement.upper):

@@ -46,6 +46,7 @@ import numpy.typing as npt
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import MOST_NUMBERS
 from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.factors import Ball, Ends, Scope
 from lipyomo_check.smooth.halfspaces import (
     UNDERFLOW,
     Above,
@@ -56,7 +57,7 @@ from lipyomo_check.smooth.halfspaces import (
     narrowed,
     with_multiples,
 )
-from lipyomo_check.smooth.layers import Ball, Ends, Planes, Relaxed
+from lipyomo_check.smooth.layers import Mode, Planes, Relaxed
 from lipyomo_check.smooth.levels import Level
 from lipyomo_check.statement import TOGETHER, Domain
 
@@ -136,6 +137,26 @@ class Bounded:
         return Bounded(self.upper[which], self.x[which], self.v[which], multiples, planes, (), ())
 
 
+class Collapsed(NamedTuple):
+    """Affine functions above the objective on N boxes, their maxima, and what they are made of."""
+
+    upper: Array
+    x: Array
+    v: Array
+    planes: tuple[Planes, ...]
+
+    def least(self, other: Collapsed) -> Collapsed:
+        """Of each box the function whose maximum is less."""
+        less = self.upper <= other.upper
+        pairs = zip(self.planes, other.planes, strict=True)
+        return Collapsed(
+            np.where(less, self.upper, other.upper),
+            np.where(less[:, None], self.x, other.x),
+            np.where(less[:, None], self.v, other.v),
+            tuple(one.where(less, two) for one, two in pairs),
+        )
+
+
 class Chain:
     """A network's hidden layers, ready to be bounded.
 
@@ -157,6 +178,11 @@ class Chain:
     ----------
     broken : tuple of (int, int)
         Layer and unit of all units with breaks, in the order of a box's phases.
+    multiplies : bool
+        Whether it has products.
+    grows : bool
+        Whether ranges have to show that numbers are not too large: it has products, or units whose
+        slopes have no bounds.
     most : int
         Boxes that are bounded together.
 
@@ -189,31 +215,41 @@ class Chain:
         ]
         self._places = [np.array(places, dtype=np.int64) for places in of_layer]
         self._units = [np.array([self.broken[n][1] for n in p], dtype=np.int64) for p in of_layer]
-        widths = [level.weight.shape for level in levels]
+        self.multiplies = any(level.products is not None for level in levels)
+        self._grows = [
+            level.products is not None or any(group.kind.inside for group in level.groups)
+            for level in levels
+        ]
+        widths = [level.branch_weight.shape for level in levels]
         if levels and levels[0].tangents is not levels[0].weight:
             widths.append(levels[0].tangents.shape)
         widest = max(max(max(shape) for shape in widths), *head.shape)
         self.gamma = (widest + 16) * (len(levels) + 2) * 2.0**-51
         growth = 1.0 + largest
         for level in levels:
-            steepest = max(1.0, *(sum(group.kind.scale) for group in level.groups))
+            steepest = max([1.0, *(sum(group.kind.scale) for group in level.groups)])
             sums = [sizes.sum(axis=1) for sizes in (level.sizes, level.tangent_sizes)]
             size = float(np.maximum(*sums).max(initial=0.0))
             growth *= steepest * (1.0 + size + float(np.abs(level.bias).max(initial=0.0)))
         growth *= 1.0 + float(np.abs(head).sum())
         if not growth < MOST_GROWTH:
             raise ProofError("the network's numbers are too large for a proof in float64")
+        self._growth = growth
+        self.grows = any(self._grows)
         # rows of boxes: the largest width times the most inputs of a layer
         cells = widest * max((k for _, k in widths), default=1)
         self.most = max(1, min(TOGETHER, MOST_NUMBERS // cells))
 
-    @np.errstate(over="ignore", invalid="ignore")  # such boxes have no finite bound
+    @np.errstate(
+        over="ignore", invalid="ignore", divide="ignore"
+    )  # such boxes have no finite bound
     def bound(self, functionals: Array, boxes: Boxes) -> Bounded:
         """Bound ``w . J(x) v`` on boxes, w being the row of `functionals`, (N, m), of each."""
         x, v = middles(boxes.low, boxes.high), middles(boxes.v_low, boxes.v_high)
         space = inherited(boxes.rise, boxes.least, *x)
         layers: list[Relaxed] = []
         rows: list[tuple[Rows, Rows]] = []
+        scope = Scope(x[1], v[1], self.gamma)
         h, t = x, v
         for i, level in enumerate(self.levels):
             z, u = self._values(level, h), self._tangents(level, t)
@@ -226,9 +262,11 @@ class Chain:
             z = self._in_phase(i, _both(z, own), boxes)
             sizes = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
             inner = i + 1 < len(self.levels) or self.euclidean
-            layers.append(Relaxed.of(level, z, u, sizes, inner, self.plain))
+            mode = Mode(inner, self.plain, self.grows and inner)
+            layers.append(Relaxed.of(level, z, u, sizes, (of_z, of_u), scope, mode))
             rows.append((of_z, of_u))
-            h, t = layers[-1].outputs, layers[-1].tangents
+            if inner:
+                h, t = layers[-1].outputs(level), layers[-1].tangents(level)
         return self._objective(functionals, layers, rows, x, v, boxes)
 
     def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
@@ -266,32 +304,26 @@ class Chain:
         mass = np.abs(constant)
         before = self.levels[: len(layers)]
         for layer, level in zip(reversed(layers), reversed(before), strict=True):
-            outer = layer.size
             P: Array | None = None
             if A is not None:
                 s, middle, reach = layer.line
-                P = A * s[:, None, :]
+                P = level.spread(A) * s[:, None, :]
                 constant = constant + _times(A, middle)
-                added = _times2(np.abs(A), reach, np.abs(middle) + np.abs(s) * outer)
+                weight = np.abs(middle) + level.outputs_of(np.abs(s) * level.own(layer.size))
+                added = _times2(np.abs(A), reach, weight)
                 radius, mass = radius + added[..., 0], mass + added[..., 0] + added[..., 1]
             if B is not None:
-                assert layer.slope_line is not None
-                s, middle, reach = layer.slope_line
-                C = B * layer.m[:, None, :]
-                P = C * s[:, None, :] if P is None else P + C * s[:, None, :]
-                known = layer.m * layer.d
-                constant = constant + _times(C, middle) - _times(B, known)
-                size = np.abs(layer.m)
-                spread = size * reach + layer.d_reach * layer.m_reach
-                weight = size * (np.abs(middle) + np.abs(s) * outer)
-                weight = weight + np.abs(known) + np.abs(layer.d) * layer.tangent_size
-                added = _times2(np.abs(B), spread, weight)
+                assert layer.change is not None
+                tilt, middle, reach, weight = layer.change
+                constant = constant + _times(B, middle)
+                added = _times2(np.abs(B), reach, weight)
                 radius, mass = radius + added[..., 0], mass + added[..., 0] + added[..., 1]
-                B = (B * layer.d[:, None, :]) @ level.tangents
+                B = level.spread(B)
+                P = B * tilt[:, None, :] if P is None else P + B * tilt[:, None, :]
+                B = (B * layer.d[:, None, :]) @ level.branch_tangents
             assert P is not None
-            shift = P @ level.bias
-            constant = constant + shift
-            A = P @ level.weight
+            constant = constant + P @ level.branch_bias
+            A = P @ level.branch_weight
         assert A is not None
         centre = _times(A, x[0])
         width = _times(np.abs(A), x[1])
@@ -314,38 +346,89 @@ class Chain:
         boxes: Boxes,
     ) -> Bounded:
         """Go backwards with ``w . W_last`` as a whole."""
-        count = len(boxes.low)
+        found = self._collapsed(functionals, layers, x, v, None)
+        if self.multiplies:  # planes that are low at one point are better on narrow boxes
+            worst = tuple(
+                middle + np.sign(row) * reach
+                for row, (middle, reach) in ((found.x, x), (found.v, v))
+            )
+            there = [
+                _at(pair, layer, x, v, worst) for pair, layer in zip(rows, layers, strict=True)
+            ]
+            found = found.least(self._collapsed(functionals, layers, x, v, there))
+        upper = self._within_reach(found.upper, layers)
+        above = self._by_phases(Above(upper, found.x), rows, x[1], boxes)
+        if self.domain is not None:
+            above = confined(self.domain, above, *x)
+        upper = above.upper
+        for layer in layers:
+            upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
+        upper = self._within_reach(upper, layers)
+        return Bounded(
+            upper, above.x, found.v, above.multiples, found.planes, tuple(layers), tuple(rows)
+        )
+
+    def _collapsed(
+        self,
+        functionals: Array,
+        layers: list[Relaxed],
+        x: Ball,
+        v: Ball,
+        there: list[tuple[Array, Array]] | None,
+    ) -> Collapsed:
+        """The objective as an affine function over the whole boxes.
+
+        Where `there` are z and u of each layer, planes above products are low at that point.
+        """
+        count = len(x[0])
         B = functionals @ self.head
         A = np.zeros_like(B)
         constant, mass = np.zeros(count), np.zeros(count)
         if layers:  # the first product rounds
-            top = layers[-1]
-            outer = (np.abs(top.d) + top.d_reach) * top.tangent_size
+            level, top = self.levels[-1], layers[-1]
+            outer = (np.abs(top.d) + top.d_reach) * level.own(top.tangent_size)
+            outer = level.outputs_of(outer)
         else:
             outer = np.abs(v[0]) + v[1]
         mass = mass + (np.abs(functionals) @ np.abs(self.head) * outer).sum(axis=1)
         found: list[Planes] = []
-        for layer, level in zip(reversed(layers), reversed(self.levels), strict=True):
-            planes = layer.planes(A, B, self.plain)
-            constant = constant + (planes.most + planes.s * level.bias).sum(axis=1)
-            B = B * planes.r
-            mass = mass + (planes.size + np.abs(B) * layer.tangent_size).sum(axis=1)
-            A, B = planes.s @ level.weight, B @ level.tangents
+        for i in range(len(layers) - 1, -1, -1):
+            layer, level = layers[i], self.levels[i]
+            planes = layer.planes(level, A, B, self.plain, None if there is None else there[i])
+            constant = constant + planes.most.sum(axis=1)
+            constant = constant + (planes.s * level.branch_bias).sum(axis=1)
+            B = planes.rates
+            sizes = np.abs(B) * level.own(layer.tangent_size)
+            mass = mass + planes.size.sum(axis=1) + sizes.sum(axis=1)
+            A, B = planes.s @ level.branch_weight, B @ level.branch_tangents
             found.append(planes)
         upper = constant
         for row, (middle, reach) in ((A, x), (B, v)):
             upper = upper + (row * middle).sum(axis=1) + (np.abs(row) * reach).sum(axis=1)
             mass = mass + (np.abs(row) * (np.abs(middle) + reach)).sum(axis=1)
         upper = upper + (self.gamma * mass + UNDERFLOW)
-        upper = np.where(np.isnan(upper), np.inf, upper)
-        above = self._by_phases(Above(upper, A), rows, x[1], boxes)
-        if self.domain is not None:
-            above = confined(self.domain, above, *x)
-        upper = above.upper
-        for layer in layers:
-            upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
-        planes_of = tuple(reversed(found))
-        return Bounded(upper, above.x, B, above.multiples, planes_of, tuple(layers), tuple(rows))
+        return Collapsed(np.where(np.isnan(upper), np.inf, upper), A, B, tuple(reversed(found)))
+
+    def _within_reach(self, upper: Array, layers: list[Relaxed]) -> Array:
+        """Bounds, infinite where products or units without bounds make numbers too large.
+
+        Nor is there a bound where a unit may not be smooth: its slopes are not finite then.
+        """
+        if not self.grows:
+            return upper
+        growth = np.full(len(upper), self._growth)
+        for layer, grows in zip(layers, self._grows, strict=True):
+            parts = [layer.low, layer.high, layer.m, layer.m_reach, layer.d, layer.d_reach]
+            parts += [layer.line[0], layer.line[1]]
+            if layer.change is not None:
+                parts += [layer.change.tilt, layer.change.middle]
+            if grows:
+                largest = np.max([np.abs(part).max(axis=1, initial=0.0) for part in parts], axis=0)
+                growth = growth * (2.0 + largest) ** 2
+            else:
+                finite = np.all([np.isfinite(part).all(axis=1) for part in parts], axis=0)
+                growth = np.where(finite, growth, np.inf)
+        return np.where(growth < MOST_GROWTH, upper, np.inf)
 
     def _by_phases(
         self,
@@ -374,6 +457,21 @@ class Chain:
                 size = np.abs(outer) + np.abs(inner) + span
                 found = with_multiples(found, HalfSpaces(active, a, level, size), reach)
         return found
+
+
+def _at(
+    rows: tuple[Rows, Rows], layer: Relaxed, x: Ball, v: Ball, point: tuple[Array, ...]
+) -> tuple[Array, Array]:
+    """Pre-activations and tangents of a layer at a point, about, within their ranges."""
+    (of_z, of_u), found = rows, []
+    ends = layer.low, np.maximum(layer.low, layer.high)
+    own = layer.m - layer.m_reach, layer.m + layer.m_reach
+    for row, (low, high) in ((of_z, ends), (of_u, own)):
+        value = row.low / 2.0 + row.high / 2.0 + _times(row.x, point[0] - x[0])
+        if row.v is not None:
+            value = value + _times(row.v, point[1] - v[0])
+        found.append(np.minimum(np.maximum(value, low), high))
+    return found[0], found[1]
 
 
 def middles(low: Array, high: Array) -> Ball:

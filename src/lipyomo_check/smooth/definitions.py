@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 from flint import arb, arb_series, fmpq
 
-from lipyomo_check.smooth.kinds import Kind, kind_of, parameters_of, two_slopes
+from lipyomo_check.smooth.derived import parted
+from lipyomo_check.smooth.kind import Kind
+from lipyomo_check.smooth.kinds import kind_of, parameters_of, two_slopes
 from lipyomo_check.statement import Layer
 
 CUBIC = fmpq(44715, 10**6)
@@ -28,14 +31,16 @@ def derivatives_at(name: str, z: arb, right: Sides, count: int) -> list[arb]:
         For each break, whether z is taken to lie right of it.
     count : int
     """
-    x = arb_series([z, 1], prec=count)
     word, numbers = parameters_of(name)
-    series = _FUNCTIONS[word](x, right, *map(arb, numbers))
+    word, order = parted(word)
+    x = arb_series([z, 1], prec=count + order)
+    parameters = numbers if word == "pow" else map(arb, numbers)
+    series = _FUNCTIONS[word](x, right, *parameters)
     found, factorial = [], arb(1)
-    for n in range(count):
+    for n in range(count + order):
         factorial = factorial * max(n, 1)
         found.append(series[n] * factorial)
-    return found
+    return found[order:]
 
 
 class Unit(NamedTuple):
@@ -99,8 +104,16 @@ def _hard_swish(x: arb_series, right: Sides) -> arb_series:
     return x * (x + 3) / 6 if any(right) else x * 0
 
 
-def _swish(x: arb_series, right: Sides, beta: arb) -> arb_series:
-    return x * _sigmoid(x * beta, right)
+def _swish(x: arb_series, right: Sides, beta: arb | None = None) -> arb_series:
+    return x * _sigmoid(x if beta is None else x * beta, right)
+
+
+def _power(x: arb_series, right: Sides, exponent: float) -> arb_series:
+    whole = math.floor(abs(exponent))
+    found = x.sqrt() if abs(exponent) != whole else x * 0 + 1
+    for _ in range(whole):
+        found = found * x
+    return 1 / found if exponent < 0.0 else found
 
 
 _FUNCTIONS: dict[str, Callable[..., arb_series]] = {
@@ -117,6 +130,13 @@ _FUNCTIONS: dict[str, Callable[..., arb_series]] = {
     "cos": lambda x, right: x.cos(),
     "softsign": lambda x, right: x / (1 + x if right[0] else 1 - x),
     "hard_swish": _hard_swish,
+    "pow": _power,
+    "square": lambda x, right: x * x,
+    "sqrt": lambda x, right: x.sqrt(),
+    "rsqrt": lambda x, right: 1 / x.sqrt(),
+    "reciprocal": lambda x, right: 1 / x,
+    "exp": lambda x, right: x.exp(),
+    "log": lambda x, right: x.log(),
     "elu": _elu,
     "celu": _celu,
     "selu": lambda x, right, alpha, gamma: (x if right[0] else (x.exp() - 1) * alpha) * gamma,

@@ -30,7 +30,7 @@ import numpy as np
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, middles
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW
-from lipyomo_check.smooth.kinds import Bools, Kind
+from lipyomo_check.smooth.kind import Bools, Kind
 
 NOISE = 1e-9
 """Share of its terms below which a gradient has no direction: rounding would choose it."""
@@ -81,11 +81,15 @@ def jacobian_at(chain: Chain, rows: Array, boxes: Boxes) -> tuple[Array, Array]:
                 first += units.size
                 at, right = _in_phase(kind, at, boxes.z_low[:, places], boxes.z_high[:, places])
             h[:, units], slope[:, units] = kind.derivatives(at, right)[:2]
+        if level.products is not None:
+            n, left, right_ = level.products.units, level.products.left, level.products.right
+            h = np.concatenate([h[:, :n], z[:, left] * z[:, right_]], axis=1)
+            slope = np.concatenate([slope[:, :n], z[:, level.others]], axis=1)
         slopes.append(slope)
     sizes = np.abs(rows)
     for level, slope in zip(reversed(chain.levels), reversed(slopes), strict=True):
-        rows = (rows * slope[:, None]) @ level.tangents
-        sizes = (sizes * np.abs(slope)[:, None]) @ level.tangent_sizes
+        rows = (level.spread(rows) * slope[:, None]) @ level.branch_tangents
+        sizes = (level.spread(sizes) * np.abs(slope)[:, None]) @ level.branch_sizes
     return rows, sizes
 
 
@@ -254,6 +258,10 @@ def _enclosed(chain: Chain, rows: Array, errors: Array, boxes: Boxes, bounded: B
         centre = z.low + half
         turn = z.x * reach[:, None]
         span = np.abs(turn).sum(axis=2)
+        if level.products is not None:
+            own = level.slope_rows
+            half, centre, span, turn = half[:, own], centre[:, own], span[:, own], turn[:, own]
+            F, errors = level.spread(F), level.spread(errors)
         size = np.abs(centre) + half + span
         p, q = s * centre + line, np.swapaxes(s[:, :, None] * turn, 1, 2)[:, None]
         r = spread + np.abs(s) * np.maximum(half - span, 0.0)
@@ -266,8 +274,8 @@ def _enclosed(chain: Chain, rows: Array, errors: Array, boxes: Boxes, bounded: B
         new[:, :, 1:] += F[:, :, :1] * q
         rest = np.abs(rate) * errors + start * r + rate_reach * (linear + errors)
         sizes = start * (np.abs(p) + np.abs(q).sum(axis=2)) + np.abs(rate) * linear + rest
-        errors = (rest + gamma * sizes) @ level.tangent_sizes * (1.0 + gamma) + UNDERFLOW
-        F = new @ level.tangents
+        errors = (rest + gamma * sizes) @ level.branch_sizes * (1.0 + gamma) + UNDERFLOW
+        F = new @ level.branch_tangents
     return Jacobian(np.swapaxes(F, 1, 2), errors)
 
 

@@ -1,26 +1,14 @@
-"""The units: value, slope, and second and third derivative of each kind, in float64 with bounds.
-
-A kind's function takes pre-activations z and, for each, whether it stands for what is right of each
-of the kind's breaks (where a derivative jumps); on one side of its breaks a kind is smooth.  It
-returns sigma and its first three derivatives.  `Kind.bounds` are bounds of the absolute values of
-the second, third and fourth derivative everywhere (the tests prove them in Arb).
-
-Each number that is returned errs by less than `ERROR` (sigma itself by less than ``ERROR (1 +
-|z|)``), times the kind's scale: all are made of a few of `elementary`'s functions, whose errors are
-below 2^-42, by operations whose terms are bounded by a few units of that scale; the tests compare
-with Arb and leave a factor of 16.
-"""
+"""The units of all kinds, by their names: what `kind.Kind` wants of each, in float64."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.smooth.derived import DERIVED, parted
 from lipyomo_check.smooth.elementary import (
     Array,
     exp_minus,
@@ -28,35 +16,8 @@ from lipyomo_check.smooth.elementary import (
     normal,
     sine_and_cosine,
 )
-
-ERROR = 2.0**-38
-
-Bools = npt.NDArray[np.bool_]
-Four = tuple[Array, Array, Array, Array]
-Derivatives = Callable[[Array, tuple[Bools, ...]], Four]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of units.
-
-    Attributes
-    ----------
-    derivatives : callable
-    bounds : tuple of float
-        Of the second, third and fourth derivative.
-    breaks : tuple of float, optional
-    scale : tuple of float, optional
-        What errors of sigma and of its derivatives are multiples of.
-    slopes : tuple of float, optional
-        The least and the largest slope, or what lies beyond them (the tests prove it in Arb).
-    """
-
-    derivatives: Derivatives
-    bounds: tuple[float, float, float]
-    breaks: tuple[float, ...] = ()
-    scale: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
-    slopes: tuple[float, float] = (0.0, 1.0)
+from lipyomo_check.smooth.kind import Bools, Four, Kind
+from lipyomo_check.smooth.powers import EXPONENTS, UNBOUNDED, power_kind
 
 
 def _tanh(z: Array, right: tuple[Bools, ...]) -> Four:
@@ -214,6 +175,7 @@ PLAIN: dict[str, Kind] = {
     "cos": Kind(_cos, (1.0, 1.0, 1.0), slopes=(-1.0, 1.0)),
     "softsign": Kind(_softsign, (2.0, 6.0, 24.0), (0.0,)),
     "hard_swish": Kind(_hard_swish, (0.34, 0.0, 0.0), (-3.0, 3.0), slopes=(-0.5, 1.5)),
+    **UNBOUNDED,
 }
 """Kinds without parameters."""
 
@@ -236,7 +198,10 @@ def kind_of(name: str) -> Kind:
         If it is none that is known.
     """
     word, numbers = parameters_of(name)
-    return PLAIN[word] if word in PLAIN else _WITH_PARAMETERS[word](*numbers)
+    if word in PLAIN:
+        return PLAIN[word]
+    base, order = parted(word)
+    return DERIVED[base][order - 1] if order else _WITH_PARAMETERS[word](*numbers)
 
 
 def parameters_of(name: str) -> tuple[str, tuple[float, ...]]:
@@ -247,7 +212,8 @@ def parameters_of(name: str) -> tuple[str, tuple[float, ...]]:
     ProofError
         If the name is none that is known.
     """
-    if name in PLAIN:
+    base, order = parted(name)
+    if name in PLAIN or (order and order <= len(DERIVED.get(base, ()))):
         return name, ()
     word, opened, rest = name.partition("(")
     count = PARAMETERS.get(word)
@@ -260,6 +226,8 @@ def parameters_of(name: str) -> tuple[str, tuple[float, ...]]:
     fine = all(
         1.0 / LARGEST <= abs(v) <= LARGEST or (v == 0.0 and word in VANISHING) for v in numbers
     )
+    if word == "pow":
+        fine = set(numbers) <= EXPONENTS
     if len(numbers) != count or not fine or (word == "celu" and numbers[0] < 0.0):  # that grows
         raise ProofError(f"a parameter of the kind {name!r} is too large, too small or no number")
     return word, numbers
@@ -289,7 +257,8 @@ _WITH_PARAMETERS: dict[str, Callable[..., Kind]] = {
     "elu": elu_kind,
     "celu": lambda alpha: _stretched(elu_kind(1.0), 1.0 / alpha),  # alpha (exp(z / alpha) - 1)
     "selu": lambda alpha, gamma: _scaled(elu_kind(alpha), gamma),
+    "pow": power_kind,
 }
 
-PARAMETERS = {"softplus": 1, "swish": 1, "silu": 1, "elu": 1, "celu": 1, "selu": 2}
+PARAMETERS = {"pow": 1, "softplus": 1, "swish": 1, "silu": 1, "elu": 1, "celu": 1, "selu": 2}
 """How many the kinds that have some take."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo_check.smooth.elementary import ULP, Array
-from lipyomo_check.smooth.kinds import ERROR, Bools, Kind
+from lipyomo_check.smooth.kind import ERROR, Bools, Kind
 
 PIECES = 4
 """Of an interval of a kind without breaks."""
@@ -32,9 +32,6 @@ CHORD = 1e-3
 
 TINY = float(np.finfo(np.float64).tiny)
 """Instead of zero, where that would divide."""
-
-ROOM = 16.0 * ULP
-"""Of the bound of a derivative: more than what is lost where enclosures of it are computed with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +83,8 @@ class Samples:
             ends = np.stack([start, end], axis=1).reshape(-1, *low.shape)
             twice = tuple(np.repeat(side, 2, axis=0) for side in right)
         values, slopes = kind.derivatives(ends, twice)[:2]
-        _, one, two, three = kind.derivatives(middle, right)
-        second, third, fourth = kind.bounds
-        width = end - start
-        half = np.maximum(end - middle, middle - start) * (1.0 + ULP)
-        wide = half * np.minimum(np.abs(three) + half * (fourth / 2.0), third)
-        inner = len(middle) // 2
+        second, third, one, two = kind.bends(start, middle, end, right)
+        width, inner = end - start, len(middle) // 2
         sizes = np.abs(values).max(axis=0), np.abs(slopes).max(axis=0)
         return cls(
             kind,
@@ -99,8 +92,8 @@ class Samples:
             values,
             slopes,
             width * width * (0.125 * (1.0 + 8.0 * ULP)),
-            _within(two, wide + ERROR * kind.scale[2], second),
-            _within(three, half * fourth + ERROR * kind.scale[3], third),
+            second,
+            third,
             (one[inner], two[inner]),
             right,
             (np.maximum(np.abs(low), np.abs(high)), *sizes),
@@ -117,7 +110,10 @@ class Samples:
         width = self.ends[-1] - self.ends[0]
         rise = A * (self.values[-1] - self.values[0]) + c * (self.slopes[-1] - self.slopes[0])
         slope = A * self.middle[0] + c * self.middle[1]
-        wide = width > CHORD
+        least = CHORD
+        if self.kind.geometric:
+            least = CHORD * np.minimum(np.abs(self.ends[0]), np.abs(self.ends[-1]))
+        wide = width > least
         return np.where(wide, rise / np.where(wide, width, 1.0), slope)
 
     def extremes(
@@ -125,8 +121,9 @@ class Samples:
     ) -> tuple[Array, Array]:
         """Bounds of ``A sigma(z) + c sigma'(z) - s z`` on the intervals."""
         size_A, size_c = np.abs(A), np.abs(c)
-        scale, (z, value, slope) = self.kind.scale, self.size
-        room = ERROR * (size_A * (scale[0] * (1.0 + z)) + size_c * scale[1])
+        z, value, slope = self.size
+        of_value, of_slope = self.kind.rooms(z, value, slope)
+        room = ERROR * (size_A * of_value + size_c * of_slope)
         room = room + 8.0 * ULP * (size_A * value + size_c * slope + np.abs(s) * z)
         at = _sum((A, self.values), (c, self.slopes), (-s, self.ends))
         step = 2 if self.kind.breaks else 1
@@ -139,6 +136,22 @@ class Samples:
             heights = [_beyond(apart, height) for height in heights]
         below, above = np.minimum(starts, ends) - heights[0], np.maximum(starts, ends) + heights[1]
         return below.min(axis=0) - room, above.max(axis=0) + room
+
+    def outputs(self) -> tuple[Array, Array]:
+        """Bounds of sigma on the intervals: values at the ends where it does not turn."""
+        least, most = self.extremes(1.0, 0.0)
+        z, value, slope = self.size
+        room = ERROR * self.kind.rooms(z, value, slope)[0] + 8.0 * ULP * value
+        low, high = self.extremes(0.0, 1.0)
+        ends = self.values[0], self.values[-1]
+        one_way = (low >= 0.0) | (high <= 0.0)
+        if self.kind.inside is not None:  # on either side of zero it is monotone
+            first, last = self.ends[0], self.ends[-1]
+            one_way |= self.kind.inside(first, last) & ((first >= 0.0) | (last <= 0.0))
+        return (
+            np.where(one_way, np.minimum(*ends) - room, least),
+            np.where(one_way, np.maximum(*ends) + room, most),
+        )
 
 
 def _beyond(apart: Array, height: Array) -> Array:
@@ -160,6 +173,8 @@ def _sum(*terms: tuple[Array | float | np.float64, Array]) -> Array:
 
 def _knots(kind: Kind, low: Array, high: Array) -> Array:
     """Ends of pieces, in order, the first and last being the interval's own."""
+    if kind.geometric:
+        return _by_ratios(low, high)
     if not kind.breaks:
         steps = [low + (high - low) * (k / PIECES) for k in range(1, PIECES)]
         return np.stack([low, *(np.clip(z, low, high) for z in steps), high])
@@ -168,6 +183,20 @@ def _knots(kind: Kind, low: Array, high: Array) -> Array:
     for a, b in itertools.pairwise(fixed):
         knots += [np.clip(a + (b - a) / 2.0, a, b), b]
     return np.stack(knots)
+
+
+def _by_ratios(low: Array, high: Array) -> Array:
+    """The same of intervals on one side of zero, in pieces whose ends have about equal ratios."""
+    sign = np.where(high < 0.0, -1.0, 1.0)
+    roots = np.sqrt(np.abs(low)), np.sqrt(np.abs(high))
+    apart = (low > 0.0) | (high < 0.0)
+    middle = np.where(apart, sign * (roots[0] * roots[1]), low + (high - low) / 2.0)
+    knots = [low]
+    for start, end in ((low, middle), (middle, high)):
+        root = np.sqrt(np.abs(start)) * np.sqrt(np.abs(end))
+        between = np.where(apart, sign * root, start + (end - start) / 2.0)
+        knots += [between, end]
+    return np.stack([low, *(np.clip(knot, low, high) for knot in knots[1:-1]), high])
 
 
 def _sides(kind: Kind, middle: Array, low: Array, high: Array) -> tuple[Bools, ...]:
@@ -185,13 +214,3 @@ def _sides(kind: Kind, middle: Array, low: Array, high: Array) -> tuple[Bools, .
         on_it = np.where(low < high, low >= b, piece)
         sides[which] = np.where(middle == b, on_it, middle > b)
     return tuple(sides)
-
-
-def _within(middle: Array, radius: Array, bound: float) -> tuple[Array, Array]:
-    """Middle and radius of an interval and [-bound, bound] together.
-
-    The radius has room for the rounding of the sums and products that these enter.
-    """
-    low = np.maximum(middle - radius, -bound)
-    high = np.minimum(middle + radius, bound)
-    return 0.5 * (low + high), 0.5 * (high - low) + ROOM * bound

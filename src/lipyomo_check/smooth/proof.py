@@ -93,7 +93,8 @@ class _Strict:
             if code:
                 inner += 1
                 cuts = step.cuts[inner]
-                if self._question.chain.plain and not cuts.any():
+                said = not self._question.chain.plain and isfinite(float(one.least[0]))
+                if not said and not cuts.any():
                     continue
             elif self._outside(self._question.domain, one.boxes):
                 continue

@@ -29,7 +29,7 @@ from lipyomo_check.smooth.definitions import units_of
 from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.tree import Question
-from lipyomo_check.statement import INFINITE, Box, Domain, Layer, Statement
+from lipyomo_check.statement import INFINITE, Box, Domain, Edition, Layer, Statement
 from lipyomo_check.tree import Case, Tree
 
 Ranges = list[tuple[float, float]]
@@ -51,6 +51,8 @@ def between(statement: Statement, strict: bool = False) -> Statement:
         If there are no such ranges, or Arb does not confirm them.
     """
     box, hidden = statement.domain.box, statement.hidden
+    if statement.edition is Edition.PRODUCTS:
+        raise ProofError("slopes alone prove nothing about products")
     ranges = [[unit.kind.slopes for unit in units_of(layer)] for layer in hidden]
     if statement.domain.is_bounded and hidden:
         on_box = _on_box(statement, strict)[-len(hidden) :]

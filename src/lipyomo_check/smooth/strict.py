@@ -34,10 +34,19 @@ from lipyomo_check.smooth.balls import (
     unzipped,
 )
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
-from lipyomo_check.smooth.definitions import Unit, units_of
+from lipyomo_check.smooth.definitions import Unit
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import Multiple
+from lipyomo_check.smooth.levels import Exact, Level, units_alone
 from lipyomo_check.smooth.lines import CHORD, Samples
+from lipyomo_check.smooth.strict_factors import (
+    Form,
+    around,
+    forms_of,
+    left_of,
+    plane_error,
+    times,
+)
 from lipyomo_check.statement import BITS, Layer
 
 
@@ -56,16 +65,21 @@ class Piece(NamedTuple):
 class Known(NamedTuple):
     """A layer over a box: lines of sigma (and, in inner layers, sigma'), ranges of sigma' and u.
 
-    `rows` and `rests` are affine functions of the pre-activations, coefficients and ranges.
+    Slopes, and `d`, are those of branches (`levels`), rests of outputs, but the second ones, which
+    are of branches as well.  `change` holds the outputs' tangents: slopes in z, and what is left.
+    `rows` and `z` are affine functions of the pre-activations, coefficients and ranges; `forms`
+    those of z and of u, in layers with products.
     """
 
     pieces: list[list[Piece]]
     slopes: list[Numbers]
     rests: list[Ranges]
+    change: tuple[Numbers, Ranges] | None
     d: Ranges
     u: Ranges
     rows: arb_mat
     z: Ranges
+    forms: tuple[list[Form], list[Form]] | None
 
 
 class Affine(NamedTuple):
@@ -87,10 +101,18 @@ class StrictChain:
     """
 
     def __init__(self, chain: Chain, hidden: Sequence[Layer]) -> None:
-        self.chain, self.units = chain, list(map(units_of, hidden))
-        self.weights = [matrix_of(level.weight) for level in chain.levels]
-        self.tangents = [matrix_of(level.tangents) for level in chain.levels]
-        self.biases = [list(map(arb, level.bias.tolist())) for level in chain.levels]
+        self.chain, self.units = chain, list(map(units_alone, hidden))
+        self.weights = [_exact(level.weight, level.rest, 0) for level in chain.levels]
+        self.tangents = [_exact(level.tangents, level.rest, 2) for level in chain.levels]
+        self.biases = [_exact(level.bias[None], level.rest, 1).entries() for level in chain.levels]
+        own = [level.branches.tolist() for level in chain.levels]
+        self.branch_weights, self.branch_tangents = (
+            [_taken(rows, which) for rows, which in zip(all_rows, own, strict=True)]
+            for all_rows in (self.weights, self.tangents)
+        )
+        self.branch_biases = [
+            [bias[k] for k in which] for bias, which in zip(self.biases, own, strict=True)
+        ]
         self.head = matrix_of(chain.head)
 
     def bound(self, functional: Array, box: Boxes, known: Bounded) -> tuple[Affine, list[Known]]:
@@ -106,16 +128,29 @@ class StrictChain:
             for i, weight in enumerate(self.weights):
                 natural = affine_range(weight, h, self.biases[i]), affine_range(self.tangents[i], t)
                 if i == 0:
-                    z, u, rows = *natural, weight
+                    (z, u), rows = natural, weight
+                    along: tuple[arb_mat | None, arb_mat | None] = (None, self.tangents[0])
+                    of_u = u
                 else:
-                    rows, own = self._back(layers, i, True, x, v)
-                    z, u = own, meet(natural[1], self._back(layers, i, False, x, v)[1])
+                    rows, _, z = self._back(layers, i, True, x, v)
+                    of_x, of_v, of_u = self._back(layers, i, False, x, v)
+                    along = of_x, of_v
+                    u = meet(natural[1], of_u)
                 outer = z
                 ends = self._in_phase(i, meet(natural[0], _narrowed(rows, z, box, x)), box)
                 if ends is None:
                     return Affine(arb(-math.inf), [], []), []
-                layers.append(self._layer(i, ends, u, rows, outer))
-                h, t = _outputs(layers[-1], ends), _products(layers[-1].d, u)
+                forms = None
+                if self.chain.levels[i].products is not None:
+                    reach = x[1], v[1]
+                    exact = [(arb(low), arb(high)) for low, high in ends]
+                    own = [(m - r, m + r) for m, r in zip(*u, strict=True)]
+                    forms = (
+                        forms_of([(rows, reach[0]), (None, reach[1])], outer, exact),
+                        forms_of(list(zip(along, reach, strict=True)), of_u, own),
+                    )
+                layers.append(self._layer(i, ends, u, rows, outer, forms))
+                h, t = self._outputs(i, layers[-1], ends), self._products(i, layers[-1], ends)
             found = self._objective(functional, layers, known, x, v)
             last = known.multiples[-2:]
             spaces = (*self._of_phases(layers, x, box), *self._of_domain(x, last))
@@ -134,9 +169,16 @@ class StrictChain:
         return None if any(low > high for low, high in ends) else ends
 
     def _layer(
-        self, i: int, ends: list[tuple[float, float]], u: Ranges, rows: arb_mat, z: Ranges
+        self,
+        i: int,
+        ends: list[tuple[float, float]],
+        u: Ranges,
+        rows: arb_mat,
+        z: Ranges,
+        forms: tuple[list[Form], list[Form]] | None,
     ) -> Known:
-        pieces = [_pieces(unit, *end) for unit, end in zip(self.units[i], ends, strict=True)]
+        units = self.units[i]
+        pieces = [_pieces(unit, *end) for unit, end in zip(units, ends, strict=False)]
         one, nothing = arb(1), arb(0)
         slopes, rests = [], []
         inner = i + 1 < len(self.weights) or self.chain.euclidean  # else nothing goes back there
@@ -146,7 +188,51 @@ class StrictChain:
             slopes.append(chosen)
             rests.append(unzipped(found))
         d = unzipped(self._extremes(own, nothing, one, nothing) for own in pieces)
-        return Known(pieces, slopes, rests, d, u, rows, z)
+        change = None
+        if inner:
+            some = zip(u[0], u[1], *d, slopes[1], *rests[1], strict=False)
+            tilts, left = [], []
+            for m, m_reach, rate, rate_reach, s, middle, reach in some:
+                tilts.append(m * s)
+                left.append((m * (middle - rate), abs(m) * reach + rate_reach * m_reach))
+            change = tilts, unzipped(left)
+        layer = Known(pieces, slopes, rests, change, d, u, rows, z, forms)
+        return layer if forms is None else self._with_products(i, layer)
+
+    def _with_products(self, i: int, layer: Known) -> Known:
+        """With lines of products behind those of units."""
+        products = self.chain.levels[i].products
+        assert products is not None
+        assert layer.forms is not None
+        z, u = layer.forms
+        pairs = list(zip(products.left.tolist(), products.right.tolist(), strict=True))
+        m = [around(form.ends) for form in z]
+        slopes = [m[j][0] for _, j in pairs] + [m[i][0] for i, _ in pairs]
+        radii = [m[j][1] for _, j in pairs] + [m[i][1] for i, _ in pairs]
+        n = layer.u[0]
+        values, drifts = [], []
+        for a, b in pairs:
+            (f, _), (g, _) = m[a], m[b]
+            middle, reach = around(left_of(z[a], z[b], f, g))
+            values.append((middle - f * g, reach))
+            one = around(left_of(u[a], z[b], n[a], g))
+            other = around(left_of(z[a], u[b], f, n[b]))
+            drift = one[0] + other[0] - n[a] * g - f * n[b]
+            drifts.append((drift, one[1] + other[1]))
+        given, nothing = layer.slopes, [arb(0)] * len(slopes)
+        found_slopes = [given[0] + slopes, *(s + [arb(1)] * len(slopes) for s in given[1:])]
+        found_rests = [_behind(layer.rests[0], unzipped(values))]
+        found_rests += [_behind(rest, (nothing, nothing)) for rest in layer.rests[1:]]
+        change = None
+        if layer.change is not None:
+            tilts = [n[b] for _, b in pairs] + [n[a] for a, _ in pairs]
+            change = layer.change[0] + tilts, _behind(layer.change[1], unzipped(drifts))
+        return layer._replace(
+            slopes=found_slopes,
+            rests=found_rests,
+            change=change,
+            d=_behind(layer.d, (slopes, radii)),
+        )
 
     def _extremes(self, pieces: list[Piece], A: arb, c: arb, s: arb) -> Range:
         """Middle and radius of what holds ``A sigma(z) + c sigma'(z) - s z`` on all pieces."""
@@ -166,49 +252,38 @@ class StrictChain:
 
     def _back(
         self, layers: list[Known], last: int, values: bool, x: Ranges, v: Ranges
-    ) -> tuple[arb_mat, Ranges]:
-        """A layer's pre-activations (or tangents) by going backwards: coefficients of x, ranges."""
+    ) -> tuple[arb_mat, arb_mat | None, Ranges]:
+        """A layer's pre-activations (or tangents) by going backwards: coefficients, and ranges."""
         weight = self.weights[last]
         A: arb_mat | None = weight if values else None
         B: arb_mat | None = None if values else weight
         middle = list(self.biases[last]) if values else [arb(0)] * weight.nrows()
         radius = [arb(0)] * weight.nrows()
         for j in range(last - 1, -1, -1):
-            layer = layers[j]
+            layer, level = layers[j], self.chain.levels[j]
             P: arb_mat | None = None
             parts: list[tuple[arb_mat, Ranges]] = []
             if A is not None:
-                P = columns_times(A, layer.slopes[0])
+                P = columns_times(spread_out(level, A), layer.slopes[0])
                 parts.append((A, layer.rests[0]))
             if B is not None:
-                m, m_reach = layer.u
-                d, d_reach = layer.d
-                more = columns_times(B, [a * s for a, s in zip(m, layer.slopes[1], strict=True)])
+                assert layer.change is not None
+                parts.append((B, layer.change[1]))
+                B = spread_out(level, B)
+                more = columns_times(B, layer.change[0])
                 P = more if P is None else P + more
-                rest, reach = layer.rests[1]
-                own = zip(m, rest, d, strict=True)
-                spread = zip(m, reach, d_reach, m_reach, strict=True)
-                parts.append(
-                    (
-                        B,
-                        (
-                            [a * (b - c) for a, b, c in own],
-                            [abs(a) * b + c * e for a, b, c, e in spread],
-                        ),
-                    )
-                )
-                B = columns_times(B, d) * self.tangents[j]
+                B = columns_times(B, layer.d[0]) * self.branch_tangents[j]
             for rows, (mids, reaches) in parts:
                 middle = added(middle, product(rows, mids))
                 radius = added(radius, product(absolute(rows), reaches))
             assert P is not None
-            middle = added(middle, product(P, self.biases[j]))
-            A = P * self.weights[j]
+            middle = added(middle, product(P, self.branch_biases[j]))
+            A = P * self.branch_weights[j]
         assert A is not None
         for rows, signal in ((A, x), *(() if B is None else ((B, v),))):
             middle = added(middle, product(rows, signal[0]))
             radius = added(radius, product(absolute(rows), signal[1]))
-        return A, (middle, radius)
+        return A, B, (middle, radius)
 
     def _objective(
         self, functional: Array, layers: list[Known], known: Bounded, x: Ranges, v: Ranges
@@ -218,18 +293,101 @@ class StrictChain:
         A = [arb(0)] * len(B)
         total = arb(0)
         for i in range(len(layers) - 1, -1, -1):
-            layer = layers[i]
-            planes = known.planes[i]
-            slopes, rates = (list(map(arb, side[0].tolist())) for side in (planes.s, planes.r))
+            layer, planes = layers[i], known.planes[i]
+            n = len(layer.pieces)
+            slopes, rates = (list(map(arb, side[0, :n].tolist())) for side in (planes.s, planes.r))
             for k, (pieces, s, rate) in enumerate(zip(layer.pieces, slopes, rates, strict=True)):
                 m, m_reach = layer.u[0][k], layer.u[1][k]
                 ends = B[k] * (m - m_reach), B[k] * (m + m_reach)
                 tops = [sum(self._extremes(pieces, A[k], end, s)) - end * rate for end in ends]
-                total += tops[0].max(tops[1]) + s * self.biases[i][k]
-            B = [b * rate for b, rate in zip(B, rates, strict=True)]
-            A = (arb_mat([slopes]) * self.weights[i]).entries()
-            B = (arb_mat([B]) * self.tangents[i]).entries()
+                total += tops[0].max(tops[1])
+            rates = [b * rate for b, rate in zip(B[:n], rates, strict=True)]
+            if layer.forms is not None:
+                points = planes.points[0].tolist()
+                more, own, others = self._above(i, layer.forms, A[n:], B[n:], points)
+                total, slopes, rates = total + more, slopes + own, rates + others
+            total += _dot(slopes, self.branch_biases[i])
+            A = (arb_mat([slopes]) * self.branch_weights[i]).entries()
+            B = (arb_mat([rates]) * self.branch_tangents[i]).entries()
         return Affine(total + largest_value(A, x) + largest_value(B, v), A, B)
+
+    def _above(
+        self,
+        i: int,
+        forms: tuple[list[Form], list[Form]],
+        A: Numbers,
+        B: Numbers,
+        points: list[list[list[float]]],
+    ) -> tuple[arb, Numbers, Numbers]:
+        """Planes above a layer's products at given points: constants, and branches' factors."""
+        products = self.chain.levels[i].products
+        assert products is not None
+        z, u = forms
+        total = arb(0)
+        slopes: list[Numbers] = [[], []]
+        rates: list[Numbers] = [[], []]
+        pairs = zip(products.left.tolist(), products.right.tolist(), A, B, strict=True)
+        for n, (k, j, a, b) in enumerate(pairs):
+            at = [(arb(f[n]), arb(g[n])) for f, g in points]
+            terms = (a, z[k], z[j]), (b, u[k], z[j]), (b, z[k], u[j])
+            for (c, p, q), (f, g) in zip(terms, at, strict=True):
+                total += plane_error(c, left_of(p, q, f, g)) - c * f * g
+            (f0, g0), (f1, g1), (f2, g2) = at
+            slopes[0].append(a * g0 + b * g2)
+            slopes[1].append(a * f0 + b * f1)
+            rates[0].append(b * g1)
+            rates[1].append(b * f2)
+        return total, slopes[0] + slopes[1], rates[0] + rates[1]
+
+    def _outputs(self, i: int, layer: Known, ends: list[tuple[float, float]]) -> Ranges:
+        """Ranges of the outputs: of units by their lines, of products by corners."""
+        n, some = len(layer.pieces), ends[: len(layer.pieces)]
+        z = ranges_of(np.array([low for low, _ in some]), np.array([high for _, high in some]))
+        slopes, (middle, reach) = layer.slopes[0], layer.rests[0]
+        found = (
+            [s * a + b for s, a, b in zip(slopes, z[0], middle, strict=False)],
+            [abs(s) * a + b for s, a, b in zip(slopes, z[1], reach, strict=False)],
+        )
+        if self.chain.grows:
+            pairs = zip(self.units[i], layer.pieces, strict=True)
+            found = meet(found, unzipped(self._range(unit, pieces) for unit, pieces in pairs))
+        if layer.forms is None:
+            return found
+        forms, _ = layer.forms
+        corners = (times(forms[a].ends, forms[b].ends) for a, b in self._pairs(i))
+        return _behind((found[0][:n], found[1][:n]), unzipped(map(around, corners)))
+
+    def _range(self, unit: Unit, pieces: list[Piece]) -> Range:
+        """The range of sigma, from its ends where it does not turn."""
+        one, nothing = arb(1), arb(0)
+        middle, reach = self._extremes(pieces, nothing, one, nothing)
+        (low, high), kind = (pieces[0].ends[0], pieces[-1].ends[1]), unit.kind
+        one_way = middle - reach >= 0 or middle + reach <= 0
+        if kind.inside is not None and (low >= 0.0 or high <= 0.0):
+            one_way = one_way or bool(kind.inside(np.array(low), np.array(high)))
+        if not one_way:
+            return self._extremes(pieces, one, nothing, nothing)
+        ends = pieces[0].values[0], pieces[-1].values[1]
+        return around((ends[0].min(ends[1]), ends[0].max(ends[1])))
+
+    def _products(self, i: int, layer: Known, ends: list[tuple[float, float]]) -> Ranges:
+        """Ranges of the outputs' tangents."""
+        n = len(layer.pieces)
+        found = _products((layer.d[0][:n], layer.d[1][:n]), (layer.u[0][:n], layer.u[1][:n]))
+        if layer.forms is None:
+            return found
+        z, u = layer.forms
+        sums = []
+        for a, b in self._pairs(i):
+            one, other = times(u[a].ends, z[b].ends), times(z[a].ends, u[b].ends)
+            sums.append(around((one[0] + other[0], one[1] + other[1])))
+        return _behind(found, unzipped(sums))
+
+    def _pairs(self, i: int) -> list[tuple[int, int]]:
+        """Rows of the factors of a layer's products."""
+        products = self.chain.levels[i].products
+        assert products is not None
+        return list(zip(products.left.tolist(), products.right.tolist(), strict=True))
 
     def _of_phases(self, layers: list[Known], x: Ranges, box: Boxes) -> Iterator[Space]:
         """The half-spaces of phases that cut through the box."""
@@ -286,23 +444,47 @@ def _pieces(unit: Unit, low: float, high: float) -> list[Piece]:
     samples = Samples.of(unit.kind, np.array([low]), np.array([high]))
     ends = samples.ends[:, 0].tolist()
     step = 2 if unit.kind.breaks else 1
-    second, third, fourth = map(arb, unit.kind.bounds)
     found = []
     for n, (a, b) in enumerate(zip(ends[:-1:step], ends[1::step], strict=True)):
         sides = tuple(bool(side[n, 0]) for side in samples.right)
         start, end = unit.at(a, sides, 2), unit.at(b, sides, 2)
         centre = a + (b - a) / 2.0
         _, one, two, three = unit.at(centre, sides, 4)
-        half = (arb(b) - arb(centre)).max(arb(centre) - arb(a))
-        reach = half * (abs(three) + half * fourth / 2).min(third)
-        bends = (
-            overlap((two, reach), (arb(0), second)),
-            overlap((three, half * fourth), (arb(0), third)),
-        )
+        if unit.kind.inside is None:
+            bends = _near(unit, (a, centre, b), two, three)
+        else:
+            bends = _between(unit, a, b, sides)
         values, slopes = (start[0], end[0]), (start[1], end[1])
         share = (arb(b) - arb(a)) ** 2 / 8
         found.append(Piece((a, b), values, slopes, (one, two), share, *bends))
     return found
+
+
+def _near(
+    unit: Unit, places: tuple[float, float, float], two: arb, three: arb
+) -> tuple[Range, Range]:
+    """What holds the second and third derivative on a piece, from those in its middle."""
+    a, centre, b = map(arb, places)
+    second, third, fourth = map(arb, unit.kind.bounds)
+    half = (b - centre).max(centre - a)
+    reach = half * (abs(three) + half * fourth / 2).min(third)
+    return overlap((two, reach), (arb(0), second)), overlap((three, half * fourth), (arb(0), third))
+
+
+def _between(unit: Unit, a: float, b: float, sides: tuple[bool, ...]) -> tuple[Range, Range]:
+    """The same of a kind whose derivatives are monotone on either side of zero."""
+    assert unit.kind.inside is not None
+    if not unit.kind.inside(np.array(a), np.array(b)):
+        nowhere = arb(0), arb(math.inf)
+        return nowhere, nowhere
+    ends = unit.at(a, sides, 4), unit.at(b, sides, 4)
+    found = []
+    for n in (2, 3):
+        low, high = ends[0][n].min(ends[1][n]), ends[0][n].max(ends[1][n])
+        if a < 0.0 < b:
+            low, high = low.min(arb(0)), high.max(arb(0))
+        found.append(around((low, high)))
+    return found[0], found[1]
 
 
 def _chord(pieces: list[Piece], A: arb, c: arb) -> arb:
@@ -346,18 +528,40 @@ def _narrowed(rows: arb_mat, z: Ranges, box: Boxes, x: Ranges) -> Ranges:
     return unzipped(found)
 
 
-def _outputs(layer: Known, ends: list[tuple[float, float]]) -> Ranges:
-    """Ranges of sigma(z), by its lines."""
-    z = ranges_of(np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
-    slopes, (middle, reach) = layer.slopes[0], layer.rests[0]
-    return (
-        [s * a + b for s, a, b in zip(slopes, z[0], middle, strict=True)],
-        [abs(s) * a + b for s, a, b in zip(slopes, z[1], reach, strict=True)],
-    )
-
-
 def _products(d: Ranges, u: Ranges) -> Ranges:
     """Ranges of ``sigma'(z) u``."""
     middle = [a * b for a, b in zip(d[0], u[0], strict=True)]
     pairs = zip(*d, *u, strict=True)
     return middle, [abs(a) * s + r * (abs(b) + s) for a, r, b, s in pairs]
+
+
+def _behind(units: Ranges, products: Ranges) -> Ranges:
+    return units[0] + products[0], units[1] + products[1]
+
+
+def spread_out(level: Level, rows: arb_mat) -> arb_mat:
+    """Columns of outputs for each branch."""
+    if level.products is None:
+        return rows
+    which = level.products.output.tolist()
+    return arb_mat([[rows[k, j] for j in which] for k in range(rows.nrows())])
+
+
+def _taken(rows: arb_mat, which: list[int]) -> arb_mat:
+    """Some rows."""
+    if which == list(range(rows.nrows())):
+        return rows
+    return arb_mat([[rows[k, j] for j in range(rows.ncols())] for k in which])
+
+
+def _exact(floats: Array, rest: Exact | None, part: int) -> arb_mat:
+    """Rows without rounding."""
+    found = matrix_of(floats)
+    if rest is None:
+        return found
+    more = rest[part]
+    return found + matrix_of(more if more.ndim == 2 else more[None])
+
+
+def _dot(one: Numbers, other: Numbers) -> arb:
+    return sum((a * b for a, b in zip(one, other, strict=True)), arb(0))

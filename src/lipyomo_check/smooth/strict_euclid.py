@@ -12,7 +12,7 @@ from lipyomo_check.smooth.balls import Numbers, absolute, columns_times
 from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.euclid import Frame
-from lipyomo_check.smooth.strict import Known, StrictChain
+from lipyomo_check.smooth.strict import Known, StrictChain, spread_out
 from lipyomo_check.statement import BITS
 
 Rows = list[Numbers]
@@ -133,26 +133,27 @@ def _enclosed(
     F = [rows, *(arb_mat(rows.nrows(), rows.ncols()) for _ in reach)]
     errors = arb_mat(rows.nrows(), rows.ncols())
     for i in range(len(layers) - 1, -1, -1):
-        layer = layers[i]
+        layer, level = layers[i], chain.chain.levels[i]
+        own = level.slope_rows.tolist()
         s, (line, spread) = layer.slopes[1], layer.rests[1]
         n = range(len(s))
-        turn = [[layer.rows[k, j] * r for j, r in enumerate(reach)] for k in n]
-        span = [sum(map(abs, row), arb(0)) for row in turn]
-        p = [s[k] * layer.z[0][k] + line[k] for k in n]
-        r = [spread[k] + abs(s[k]) * (layer.z[1][k] - span[k]).max(arb(0)) for k in n]
+        turns = [[layer.rows[k, j] * r for j, r in enumerate(reach)] for k in own]
+        span = [sum(map(abs, row), arb(0)) for row in turns]
+        p = [s[k] * layer.z[0][own[k]] + line[k] for k in n]
+        r = [spread[k] + abs(s[k]) * (layer.z[1][own[k]] - span[k]).max(arb(0)) for k in n]
         rate, rate_reach = layer.d
+        F, old = [spread_out(level, part) for part in F], spread_out(level, errors)
         linear = arb_mat(rows.nrows(), len(s))
         for part in F[1:]:
             linear += absolute(part)
-        old = errors
         errors = columns_times(old, list(map(abs, rate))) + columns_times(absolute(F[0]), r)
         errors += columns_times(linear + old, rate_reach)
-        q = [[s[k] * turn[k][j] for k in n] for j in range(len(reach))]
+        q = [[s[k] * turns[k][j] for k in n] for j in range(len(reach))]
         others = [
             columns_times(F[0], q[j]) + columns_times(F[j + 1], rate) for j in range(len(reach))
         ]
-        F = [part * chain.tangents[i] for part in (columns_times(F[0], p), *others)]
-        errors = errors * absolute(chain.tangents[i])
+        F = [part * chain.branch_tangents[i] for part in (columns_times(F[0], p), *others)]
+        errors = errors * absolute(chain.branch_tangents[i])
     return [part.tolist() for part in F], errors.tolist()
 
 

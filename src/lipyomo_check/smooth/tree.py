@@ -26,7 +26,7 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
-from lipyomo_check.smooth.kinds import ERROR
+from lipyomo_check.smooth.kind import ERROR
 from lipyomo_check.smooth.levels import levels_of
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step
 from lipyomo_check.statement import Domain, Edition, Statement, rational
@@ -168,10 +168,10 @@ class Question:
         if euclidean and edition is Edition.BOXES:
             raise ProofError("there is no proof of this format for Euclidean norms")
         largest = max(map(abs, [*domain.box.lower, *domain.box.upper]))
-        levels = levels_of(statement)
+        levels, head = levels_of(statement)
         confining = None if edition is Edition.BOXES else domain
-        head = np.array(statement.layers[-1].rows)
-        chain = Chain(levels, head, largest, confining, euclidean, edition is not Edition.PLANES)
+        plain = edition is not None and edition.plain
+        chain = Chain(levels, head, largest, confining, euclidean, plain)
         functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
         moving, first = _first(statement, len(chain.broken))
         breaks = [

@@ -66,7 +66,7 @@ def stages_of(
         to each entry, as another operation would be.
     """
     pairs_of = [
-        _pairs(layer, after.dense_weight) if native else ()
+        square_pairs(layer, after.dense_weight) if native else ()
         for layer, after in zip(network.hidden, network.layers[1:], strict=True)
     ]
     stages: list[Stage] = []
@@ -103,7 +103,7 @@ def stages_of(
     return tuple(stages), head if chosen is None else chosen.of(head)
 
 
-def _pairs(layer: Layer, after: FloatArray) -> Sequence[tuple[int, int]]:
+def square_pairs(layer: Layer, after: FloatArray) -> Sequence[tuple[int, int]]:
     """Units (p, q) that are the two squares of a product, with opposite columns in `after`."""
     sides: list[list[int]] = [[], []]
     for curve in layer.curves:

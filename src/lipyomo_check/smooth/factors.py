@@ -1,0 +1,204 @@
+"""Products of two signals over boxes: what is left of them beside planes, and planes above them.
+
+For any numbers f and g
+
+    p q = g p + f q - f g + (p - f)(q - g).
+
+With f and g in the middle of the ranges of p and q the last product is within the product of their
+radii.  Where p and q are affine functions of (x, v) with errors, ``4 a b = (a + b)^2 - (a - b)^2``
+says more: with a = t (p - f), b = (q - g) / t, and R+ and R- not below |a + b| and |a - b| on the
+box, it lies in [-R-^2 / 4, R+^2 / 4].  Any t would do; ``t^2`` is the ratio of the radii.
+
+The tangent of z_i z_j is a sum of two such: ``u_i z_j + z_i u_j``.  So what a product's value and
+tangent are multiplied by, a and b, leaves three terms,
+
+    a z_i z_j + b u_i z_j + b z_i u_j,
+
+each of which lies below a plane: by what is above, or with f and g at corners of both ranges where
+(p - f)(q - g) has the sign that makes it so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lipyomo_check.smooth.elementary import ULP, Array
+from lipyomo_check.smooth.levels import Indices, Products
+
+if TYPE_CHECKING:
+    from lipyomo_check.smooth.bound import Rows
+
+Ball = tuple[Array, Array]
+Ends = tuple[Array, Array]
+
+
+class Scope(NamedTuple):
+    """Radii of boxes (N, d) and of their directions (N, k), and the share that rounding takes."""
+
+    x: Array
+    v: Array
+    gamma: float
+
+
+class Form(NamedTuple):
+    """Signals ``middle + offset + turn . delta +- away`` within ``middle +- radius``, (N, P).
+
+    Delta is in [-1, 1]^(d + k), `turn` has the shape (N, P, d + k).  Rounding of sums of these
+    adds the scope's share of `size`.
+    """
+
+    turn: Array
+    offset: Array
+    away: Array
+    size: Array
+    middle: Array
+    radius: Array
+
+    @classmethod
+    def of(cls, rows: Rows, which: Indices, ball: Ball, scope: Scope) -> Form:
+        """Some rows, which are known to lie in these ranges as well."""
+        middle, radius = ball[0][:, which], ball[1][:, which]
+        turn = rows.x[:, which] * scope.x[:, None]
+        if rows.v is None:
+            more = np.zeros((*turn.shape[:2], scope.v.shape[1]))
+        else:
+            more = rows.v[:, which] * scope.v[:, None]
+        turn = np.concatenate([turn, more], axis=2)
+        half = rows.high[:, which] / 2.0 - rows.low[:, which] / 2.0
+        centre = rows.low[:, which] + half
+        span = np.abs(turn).sum(axis=2)
+        size = np.abs(centre) + half + span + np.abs(middle)
+        return cls(turn, centre - middle, np.maximum(half - span, 0.0), size, middle, radius)
+
+
+class Left(NamedTuple):
+    """Ends (N, P) of (p - f)(q - g), f and g being the middles, for three products.
+
+    The products are z_i z_j, u_i z_j and z_i u_j; both arrays have the shape (3, N, P).
+    """
+
+    low: Array
+    high: Array
+
+
+def left_of(products: Products, z: tuple[Rows, Ball], u: tuple[Rows, Ball], scope: Scope) -> Left:
+    """What is left of a layer's products beside the planes through their middles."""
+    z_i, z_j = (Form.of(z[0], rows, z[1], scope) for rows in (products.left, products.right))
+    u_i, u_j = (Form.of(u[0], rows, u[1], scope) for rows in (products.left, products.right))
+    found = [_left(p, q, scope.gamma) for p, q in ((z_i, z_j), (u_i, z_j), (z_i, u_j))]
+    return Left(np.stack([low for low, _ in found]), np.stack([high for _, high in found]))
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what overflows says nothing
+def _left(p: Form, q: Form, gamma: float) -> Ends:
+    most = p.radius * q.radius * (1.0 + 4.0 * ULP)
+    t = np.sqrt(q.radius / p.radius)
+    t = np.where(np.isfinite(t) & (t > 0.0), t, 1.0)
+    ends = []
+    for sign in (-1.0, 1.0):
+        span = np.abs(p.turn * t[:, :, None] + sign * q.turn / t[:, :, None]).sum(axis=2)
+        size = span + np.abs(t * p.offset + sign * q.offset / t) + t * p.away + q.away / t
+        size = size + gamma * (t * p.size + q.size / t)
+        ends.append(np.fmin(most, 0.25 * size * size * (1.0 + 8.0 * ULP)))
+    return -ends[0], ends[1]
+
+
+class Above(NamedTuple):
+    """Planes above ``a h + b t`` of a layer's products.
+
+    Attributes
+    ----------
+    slopes, rates : ndarray, shape (N, 2 P)
+        Coefficients of the z and u of both factors.
+    most, size : ndarray, shape (N, P)
+        What is to be added, and the sum of absolute values of all terms but those of `rates`.
+    gaps, tangent_gaps : ndarray, shape (N, 2 P)
+        What each factor adds for want of knowledge, in all and by its tangent.
+    points : ndarray, shape (N, 3, 2, P)
+        f and g of each of the three terms.
+    """
+
+    slopes: Array
+    rates: Array
+    most: Array
+    size: Array
+    gaps: Array
+    tangent_gaps: Array
+    points: Array
+
+
+class Factors(NamedTuple):
+    """Ranges of both factors and of their tangents, middles and radii (N, P), and their sizes."""
+
+    z: tuple[Ball, Ball]
+    u: tuple[Ball, Ball]
+    ends: tuple[tuple[Ends, Ends], tuple[Ends, Ends]]
+    sizes: tuple[Array, Array]
+    tangent_sizes: tuple[Array, Array]
+
+
+Point = tuple[Array, Array, Array, Array]
+"""z of both factors and u of both (N, P), where a plane is to be low."""
+
+
+def above(factors: Factors, left: Left, a: Array, b: Array, point: Point | None) -> Above:
+    """Planes through the middles, or those that are lowest at one point of each box."""
+    (z, u), (z_ends, u_ends) = (factors.z, factors.u), factors.ends
+    pairs = (
+        (0, z[0], z[1], z_ends),
+        (1, u[0], z[1], (u_ends[0], z_ends[1])),
+        (2, z[0], u[1], (z_ends[0], u_ends[1])),
+    )
+    there: list[Ball | None] = [None] * 3
+    if point is not None:
+        there = [(point[0], point[1]), (point[2], point[1]), (point[0], point[3])]
+    found = [
+        _plane(c, (p[0], q[0]), ends, (left.low[k], left.high[k]), at)
+        for c, (k, p, q, ends), at in zip((a, b, b), pairs, there, strict=True)
+    ]
+    (f0, g0, e0), (f1, g1, e1), (f2, g2, e2) = found
+    slopes = np.concatenate([a * g0 + b * g2, a * f0 + b * f1], axis=1)
+    rates = np.concatenate([b * g1, b * f2], axis=1)
+    most = a * (e0 - f0 * g0) + b * (e1 - f1 * g1) + b * (e2 - f2 * g2)
+    s_i, s_j = factors.sizes
+    t_i, t_j = factors.tangent_sizes
+    size = np.abs(a) * (np.abs(e0) + np.abs(f0 * g0) + np.abs(g0) * s_i + np.abs(f0) * s_j)
+    size = size + np.abs(b) * (np.abs(e1) + np.abs(f1 * g1) + np.abs(g1) * t_i + np.abs(f1) * s_j)
+    size = size + np.abs(b) * (np.abs(e2) + np.abs(f2 * g2) + np.abs(g2) * s_i + np.abs(f2) * t_j)
+    wide = [np.abs(c) * (left.high[k] - left.low[k]) for k, c in enumerate((a, b, b))]
+    of_u = np.concatenate([wide[1], wide[2]], axis=1)
+    of_z = np.concatenate([wide[0] + wide[2], wide[0] + wide[1]], axis=1)
+    points = np.stack([np.stack([f, g], axis=1) for f, g, _ in found], axis=1)
+    return Above(slopes, rates, most, size, of_z / 2.0, of_u / 2.0, points)
+
+
+def _plane(
+    c: Array,
+    middles: tuple[Array, Array],
+    ends: tuple[Ends, Ends],
+    left: Ends,
+    at: tuple[Array, Array] | None,
+) -> tuple[Array, Array, Array]:
+    """f, g and e with ``c p q <= c (g p + f q - f g + e)`` on both ranges."""
+    rises = c >= 0.0
+    (f, g), e = middles, np.where(rises, left[1], left[0])
+    if at is None:
+        return f, g, e
+    p, q = at
+    (p_low, p_high), (q_low, q_high) = ends
+    best = c * (g * p + f * q - f * g + e)
+    corners = (p_low, np.where(rises, q_high, q_low)), (p_high, np.where(rises, q_low, q_high))
+    for one, other in corners:  # there (p - f)(q - g) is not positive, or not negative
+        value = c * (other * p + one * q - one * other)
+        less = value < best
+        best, e = np.where(less, value, best), np.where(less, 0.0, e)
+        f, g = np.where(less, one, f), np.where(less, other, g)
+    return f, g, e
+
+
+def times(one: Ends, other: Ends) -> Ends:
+    """The range of a product of ranges, but for rounding."""
+    corners = np.stack([a * b for a in one for b in other])
+    return corners.min(axis=0), corners.max(axis=0)
