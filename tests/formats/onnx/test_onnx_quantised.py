@@ -242,7 +242,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "lipyomo difference" in capsys.readouterr().err
     assert main(["range", str(quantised), *domain]) == 2
     ranges = json.loads(capsys.readouterr().out)["ranges"]
-    assert [one["status"] for one in ranges] == ["bounds"] * 2
+    assert all(one["high"][0] <= one["high"][1] < 10.0 for one in ranges)
     assert main(["difference", str(whole), str(quantised), *domain]) == 2
     found = json.loads(capsys.readouterr().out)
     largest = found["largest_value"]

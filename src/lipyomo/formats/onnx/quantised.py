@@ -28,7 +28,7 @@ from lipyomo.formats.onnx.check import (
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.lower.quantised import Quantiser, Quantisers
 from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
-from lipyomo.formats.onnx.runtime import largest_of, open_runtime
+from lipyomo.formats.onnx.runtime import open_runtime
 from lipyomo.formats.onnx.select import select_graph
 from lipyomo.networks.building.budget import budget, limits, spending
 from lipyomo.networks.network import Network
@@ -155,7 +155,7 @@ def check_quantised(
         asked.append(np.append(x, (whole - zero) * quantised.step))
         signals = _flat(tensors[one.signal] for one in noted.met)
         expected.append(np.append(_flat([next(iter(tensors.values()))]), signals))
-        largest.append(largest_of(list(tensors.values())))
+        largest.append(runtime.largest(list(tensors.values())))
     answers = Answers(np.array(asked), np.array(expected), np.array(largest)[:, None])
     found = judged(quantised.held, runtime, answers, separate)
     signals = answers.expected[:, quantised.output_dim :]

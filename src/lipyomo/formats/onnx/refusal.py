@@ -11,7 +11,7 @@ from lipyomo.formats.onnx.graph import Node
 NONLINEAR = {
     "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan", "Sinh", "Cosh",
     "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
-    "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "Attention", "LinearClassifier",
+    "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "LinearClassifier",
     "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp", "ReduceLogSum", "ReduceProd",
     "MeanVarianceNormalization",
 }  # fmt: skip
@@ -135,7 +135,7 @@ _BETTER = {
         "replace it by BatchNormalization, which is affine once it is trained,",
     ),
     **dict.fromkeys(
-        ("LSTM", "GRU", "Attention"),
+        ("LSTM", "GRU"),
         "replace it by layers without products of signals (Gemm, Conv, Relu, Tanh)",
     ),
     "RNN": "write its steps out as layers (Gemm, Tanh), for a sequence of fixed length,",

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.formats.onnx.arrange import Fixed, Output
 from lipyomo.formats.onnx.choose import input_shape
@@ -114,6 +114,7 @@ class Runner:
         self.eps = _precision(cut.graph)
         self._names = [value.name for value in cut.graph.output]
         self._run = opened(cut)
+        self._masked = [~_finite(value) for value in self._run(self._feed(np.zeros(self.size)))]
 
     def tensors(self, x: FloatArray) -> dict[str, Any]:
         """All tensors that depend on the input, and the input, by name; the output comes first."""
@@ -126,14 +127,25 @@ class Runner:
     def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
         """The flattened output at one point, and the largest number that was met on the way."""
         values = self._run(self._feed(x))
-        return np.asarray(values[0], dtype=np.float64).reshape(-1), largest_of(values)
+        return np.asarray(values[0], dtype=np.float64).reshape(-1), self.largest(values)
+
+    def largest(self, values: Sequence[object]) -> float:
+        """The largest absolute value among real arrays; infinite if one is not finite.
+
+        What is not finite at zero is a mask.
+        """
+        sizes = []
+        for value, masked in zip(values, self._masked, strict=False):
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+                sizes.append(float(np.where(masked, 0.0, np.abs(value)).max()))
+        return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
 
 
-def largest_of(values: Sequence[object]) -> float:
-    """The largest absolute value among real arrays; infinite if one is not finite."""
-    met = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.size]
-    sizes = [float(np.abs(v).max()) for v in met]
-    return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
+def _finite(value: object) -> BoolArray:
+    """Where the entries of an array are finite or overflow; all that are no real numbers are."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return np.ones((), dtype=bool)
+    return np.asarray(np.isfinite(value) | (value == np.inf))
 
 
 def open_runtime(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> Runner:

@@ -12,7 +12,16 @@ import onnx
 from lipyomo.base.errors import ImportRefused, NetworkError
 from lipyomo.formats.onnx.arrange import Fixed, Output, arranged
 from lipyomo.formats.onnx.choose import choose_input, free_inputs, input_shape
-from lipyomo.formats.onnx.graph import Graph, ordered, plain_node, producers, reads, tensor_array
+from lipyomo.formats.onnx.graph import (
+    Array,
+    Graph,
+    ordered,
+    plain_node,
+    producers,
+    reads,
+    tensor_array,
+)
+from lipyomo.formats.onnx.sequences import without_sequences
 from lipyomo.networks.naming import read_names
 
 
@@ -48,8 +57,19 @@ def select_graph(model: onnx.ModelProto, output: Output, fixed: Fixed | None) ->
         "" if opset.domain == "ai.onnx" else opset.domain: opset.version
         for opset in model.opset_import
     }
-    nodes = [plain_node(proto, versions) for proto in protos]
     made_by = producers(graph)
+
+    def constant(name: str) -> Array | None:
+        """What is stored under a name, or made by a Constant."""
+        node = made_by.get(name)
+        if node is not None and node.op_type == "Constant":
+            values = [a.t for a in node.attribute if a.name == "value"]
+            return tensor_array(values[0], name) if values else None
+        return tensor_array(stored[name], name) if name in stored and node is None else None
+
+    if versions.get("", 0) >= 13:
+        protos = without_sequences(protos, constant, output_name)
+    nodes = [plain_node(proto, versions) for proto in protos]
     for name in sorted(wanted):
         if name not in stored and name not in made_by and name != value.name:
             reader = next((node for node in nodes if name in reads(node.proto)), None)

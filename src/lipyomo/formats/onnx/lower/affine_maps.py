@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.forecast import entries
+from lipyomo.formats.onnx.lower.masks import absent, masked, unmasked
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.networks.building.affine import Affine, joined
 from lipyomo.networks.building.budget import NUMBER, budget
@@ -34,10 +35,16 @@ def _operands(call: Call) -> list[Value]:
 @lowers("Add", "Sum")
 def add(call: Call) -> Value:
     """``a + b + ...``."""
-    total, *rest = _operands(call)
+    values = _operands(call)
+    missing = [absent(value) for value in values]
+    total, *rest = map(unmasked, values)
     for value in rest:
         total = plus(total, value)
-    return total
+    if not any(mask.any() for mask in missing):
+        return total
+    shape = np.broadcast_shapes(*(mask.shape for mask in missing))
+    gone = np.logical_or.reduce([np.broadcast_to(mask, shape) for mask in missing])
+    return masked(total if isinstance(total, Affine) else Affine.constant(total), gone)
 
 
 @lowers("Sub")

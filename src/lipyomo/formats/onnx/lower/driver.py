@@ -27,8 +27,10 @@ from lipyomo.formats.onnx.graph import (
 )
 from lipyomo.formats.onnx.lower import (
     affine_maps,
+    attention,
     conv,
     einsum,
+    masks,
     moves,
     normalisation,
     products,
@@ -36,8 +38,10 @@ from lipyomo.formats.onnx.lower import (
     reductions,
     resize,
     smooth,
+    softmax,
     units,
 )
+from lipyomo.formats.onnx.lower.masks import check_finite, check_masks
 from lipyomo.formats.onnx.lower.quantised import (
     Quantisers,
     Rounded,
@@ -64,24 +68,10 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 
 MODULES = (
-    affine_maps, conv, einsum, moves, normalisation,
-    products, recurrent, reductions, resize, smooth, units,
+    affine_maps, attention, conv, einsum, masks, moves, normalisation,
+    products, recurrent, reductions, resize, smooth, softmax, units,
 )  # fmt: skip
 """The modules that register operators when they are imported."""
-
-
-def _check_finite(node: Node, arguments: list[Value | None]) -> None:
-    """Refuse infinite constants where a tensor is computed (limits of Clip may be infinite)."""
-    if node.op_type == "Clip":
-        return
-    for name, value in zip(node.inputs, arguments, strict=True):
-        if value is None or isinstance(value, Affine) or value.dtype.kind != "f":
-            continue
-        if not np.isfinite(value).all():
-            raise node.refuse(
-                f"the weights '{name}' hold infinite entries or NaN",
-                "train or export the network again",
-            )
 
 
 def _rounding(node: Node, found: list[Any], scope: Scope, trace: Trace) -> Lowered | Rounded:
@@ -110,6 +100,7 @@ def _lower_node(
     elif rounded is not None:
         raise refusal(node, [found.index(rounded)], (), graph.input_name, rounded=True)
     arguments = [value for value in found if not isinstance(value, Pending | Rounded)]
+    check_masks(node, found)
     pending = [value.refused for value in found if isinstance(value, Pending)]
     # a factor of an activation belongs to it: x Clip(x + 3, 0, 6) / 6 has none then
     factor = node.op_type in ("Mul", "Div") and not scope.written_out.isdisjoint(node.inputs)
@@ -184,7 +175,7 @@ def _lowered_by(
     """The outputs of the node at `position`, from a function that lowers its operator."""
     node = graph.nodes[position]
     if any(isinstance(argument, Affine) for argument in arguments):
-        _check_finite(node, arguments)
+        check_finite(node, arguments)
     _, made = expect(node, arguments)
     if graph.output_name in node.outputs:
         budget().charge(UNIT_BYTES * made, f"{made:,.0f} outputs")
@@ -230,6 +221,13 @@ def _made(value: Value | Pending | Rounded | None) -> Value | None:
     return value
 
 
+def _carried(value: Value) -> Value:
+    """A tensor in variables of its own; constants, and what is masked, as they are."""
+    if isinstance(value, np.ndarray) or not np.isfinite(value.offset).all():
+        return value
+    return value.carried()
+
+
 def _lower_nodes(graph: Graph, scope: Scope, trace: Trace) -> None:
     """Lower all nodes of a graph into its scope."""
     for position, node in enumerate(graph.nodes):
@@ -239,7 +237,7 @@ def _lower_nodes(graph: Graph, scope: Scope, trace: Trace) -> None:
             lowered = _lower_node(graph, position, scope, trace)
             if trace.separate and not isinstance(lowered, Pending | Rounded):
                 values = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
-                lowered = [v.carried() if isinstance(v, Affine) else v for v in values]
+                lowered = [_carried(v) for v in values]
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise ImportRefused(
                 f"the shapes do not fit ({first_line(error)})",
@@ -320,7 +318,12 @@ def _unbatched(shape: tuple[int, ...]) -> tuple[int, ...] | None:
 def _output(value: Value | None, name: str) -> Affine:
     """The tensor that the network returns."""
     if isinstance(value, Affine):
-        return value
+        if np.isfinite(value.offset).all():
+            return value
+        raise ImportRefused(
+            f"entries of the output '{name}' are masked (minus infinity)",
+            remedy="choose another one with --output-node",
+        )
     if value is None or value.dtype.kind not in "fiub" or not value.size:
         raise ImportRefused(
             f"the output '{name}' is not a tensor of numbers",

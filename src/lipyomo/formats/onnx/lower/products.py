@@ -19,9 +19,8 @@ from lipyomo.base.errors import NetworkError
 from lipyomo.formats.onnx.lower.affine_maps import constant_times, plus, times_constant
 from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
-from lipyomo.formats.onnx.lower.units import tree
-from lipyomo.networks.activations import Activation, Exp, Log, Power, Sigmoid, Softplus
-from lipyomo.networks.building.affine import Affine, joined
+from lipyomo.networks.activations import Activation, Exp, Log, Power
+from lipyomo.networks.building.affine import Affine
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 
@@ -101,23 +100,35 @@ def matrix_product(trace: Trace, a: Value, b: Value) -> Affine:
         left[..., :, None, :], np.swapaxes(right, -1, -2)[..., None, :, :]
     )
     shape, inner = first.shape[:-1], first.shape[-1]
-    if inner > 1 and _sums_to_one(trace, a):  # a mean is the last value plus differences
-        rest = b.take(second[..., :-1]) - b.take(second[..., -1:])
-        terms = times(trace, a.take(first[..., :-1]), rest)
+    last = _last_weights(trace, a) if inner > 1 else None
+    if last is not None:  # a mean is one value plus differences from it
+        where = np.broadcast_to(last.reshape(left.shape[:-1])[..., None], shape)[..., None]
+        others = np.where(np.arange(inner - 1) < where, 0, 1) + np.arange(inner - 1)
+        origin = b.take(np.take_along_axis(second, where, -1))
+        rest = b.take(np.take_along_axis(second, others, -1)) - origin
+        terms = times(trace, a.take(np.take_along_axis(first, others, -1)), rest)
         total = sum_of(terms.reshaped((int(np.prod(shape)), inner - 1)), shape)
-        return _without(total + b.take(second[..., -1]), a, b)
+        return _without(total + origin.reshaped(shape), a, b)
     terms = times(trace, a.take(first), b.take(second))
     return _without(sum_of(terms.reshaped((int(np.prod(shape)), inner)), shape), a, b)
 
 
-def _sums_to_one(trace: Trace, a: Affine) -> bool:
-    """Whether the last axis holds weights, as a softmax gives them."""
+def _last_weights(trace: Trace, a: Affine) -> IntArray | None:
+    """The last place of each row that is not zero, if rows are weights as a softmax gives them."""
     rows = a.reshaped((a.size // a.shape[-1], a.shape[-1]))
-    if a.plain.all():
-        columns = a.matrix.indices.reshape(rows.shape).tolist()
-        return all(tuple(sorted(row)) in trace.simplices for row in columns)
-    total = sum_of(rows, (len(rows.index),))
-    return not total.matrix.nnz and bool((total.offset == 1.0).all())
+    constant = (np.diff(a.matrix.indptr) == 0).reshape(rows.shape)
+    there = ~(constant & (a.offset.reshape(rows.shape) == 0.0))
+    if not there.any(axis=1).all():
+        return None
+    columns = np.full(a.size, -1)
+    columns[a.plain] = a.matrix.indices[a.matrix.indptr[:-1][a.plain]]
+    of_rows = columns.reshape(rows.shape)
+    total = sum_of(rows, (len(of_rows),))
+    one = (np.diff(total.matrix.indptr) == 0) & (total.offset == 1.0)
+    for k in np.flatnonzero(~one).tolist():
+        if tuple(sorted(of_rows[k, there[k]].tolist())) not in trace.simplices:
+            return None
+    return np.asarray(a.shape[-1] - 1 - there[:, ::-1].argmax(axis=1))
 
 
 def _without(product: Affine, a: Affine, b: Affine) -> Affine:
@@ -160,83 +171,3 @@ def reduce_squares(call: Call) -> Value:
     x, shape = grouped(call)
     total = sum_of(call.trace.smooth(x, SQUARE), shape)
     return total if call.node.op_type == "ReduceSumSquare" else call.trace.smooth(total, ROOT)
-
-
-def log_sum_exp(trace: Trace, parts: list[Affine]) -> Affine:
-    """``log(sum_k exp(x_k))`` entry by entry: a tree of ``b + softplus(a - b)``."""
-    return tree(parts, lambda a, b: b + trace.smooth(a - b, Softplus()))
-
-
-def _columns(x: Affine) -> list[Affine]:
-    return [x.take(column) for column in x.index.T]
-
-
-@multiplies("ReduceLogSumExp")
-def reduce_log_sum_exp(call: Call) -> Value:
-    """``log(sum exp(x))``: a smooth function with slopes between zero and one."""
-    x, shape = grouped(call)
-    return log_sum_exp(call.trace, _columns(x)).reshaped(shape)
-
-
-def _others(trace: Trace, parts: list[Affine], outside: Affine | None = None) -> list[Affine]:
-    """For each part, `log_sum_exp` of all the others."""
-    if len(parts) == 1:
-        assert outside is not None, "there are no others"
-        return [outside]
-    middle = len(parts) // 2
-    sides = parts[:middle], parts[middle:]
-    found: list[Affine] = []
-    for own, other in (sides, sides[::-1]):
-        beside = log_sum_exp(trace, other)
-        found += _others(
-            trace, own, beside if outside is None else log_sum_exp(trace, [outside, beside])
-        )
-    return found
-
-
-def _along(x: Affine, axis: int) -> tuple[Affine, IntArray]:
-    """Rows along an axis, and where their entries belong in the tensor."""
-    index = np.moveaxis(x.index, axis, -1)
-    rows = x.take(index.reshape(-1, index.shape[-1]))
-    back = np.moveaxis(np.arange(x.size).reshape(index.shape), -1, axis)
-    return rows, back
-
-
-def _probabilities(call: Call, finish: Callable[[Trace, list[Affine]], list[Affine]]) -> Affine:
-    """A softmax from what each score has over the log-sum-exp of the others."""
-    x = call.tensor(0)
-    flat = call.node.version < 13
-    axis = call.node.integer("axis", 1 if flat else -1)
-    shape = x.shape
-    if flat:  # all axes from this one on are one
-        axis %= len(shape)
-        x = x.reshaped((int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))))
-        axis = 1
-    rows, back = _along(x, axis)
-    if rows.shape[1] == 1:
-        return Affine.constant(np.full(shape, 1.0 if call.node.op_type == "Softmax" else 0.0))
-    parts = _columns(rows)
-    over = [a - b for a, b in zip(parts, _others(call.trace, parts), strict=True)]
-    found = [part.reshaped((part.size, 1)) for part in finish(call.trace, over)]
-    return joined(found, 1).take(back).reshaped(shape)
-
-
-@multiplies("Softmax")
-def softmax(call: Call) -> Value:
-    """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others: in [0, 1] and never steep."""
-
-    def finish(trace: Trace, over: list[Affine]) -> list[Affine]:
-        found = [trace.smooth(part, Sigmoid()) for part in over[: 1 if len(over) == 2 else None]]
-        if len(over) == 2:  # the other one is what is left
-            return [*found, (-found[0]).shift(1.0)]
-        for row in np.stack([part.matrix.indices for part in found], axis=1).tolist():
-            trace.simplices.add(tuple(sorted(row)))
-        return found
-
-    return _probabilities(call, finish)
-
-
-@multiplies("LogSoftmax")
-def log_softmax(call: Call) -> Value:
-    """The logarithm of that, ``-softplus(log(sum exp(s_l)) - s_i)``."""
-    return _probabilities(call, lambda trace, over: [-trace.smooth(-x, Softplus()) for x in over])

@@ -1,0 +1,102 @@
+"""Scores that a mask takes out of a softmax: entries that are minus infinity.
+
+They are constants, which a softmax gives the weight zero.  Only what moves entries, adds to them or
+asks for them may read a tensor with such entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.base.arrays import BoolArray
+from lipyomo.formats.onnx.graph import Array, Node
+from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
+from lipyomo.networks.building.affine import Affine
+
+MASKED = {
+    "Add", "Where", "Softmax", "IsNaN", "IsInf", "Identity", "Reshape", "Flatten", "Squeeze",
+    "Unsqueeze", "Transpose", "Expand", "Slice", "Gather", "Concat", "Split", "Tile", "Cast",
+    "Attention",
+}  # fmt: skip
+"""Operators that may read tensors with such entries."""
+
+
+def absent(x: Value) -> BoolArray:
+    """Which entries are minus infinity, in the shape of the tensor."""
+    values = x.offset.reshape(x.shape) if isinstance(x, Affine) else np.asarray(x)
+    return np.isneginf(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+
+
+def masked(x: Affine, missing: BoolArray) -> Affine:
+    """The tensor with minus infinity at some entries (broadcast to it)."""
+    out = np.broadcast_to(missing, x.shape).reshape(-1)
+    kept = sp.csr_array(sp.diags_array((~out).astype(np.float64)) @ x.matrix)
+    kept.eliminate_zeros()
+    return Affine(kept, np.where(out, -np.inf, x.offset), x.shape, x.carrier)
+
+
+def unmasked(x: Value) -> Value:
+    """The same with zeros for entries that are minus infinity."""
+    missing = absent(x)
+    if not missing.any():
+        return x
+    if isinstance(x, Affine):
+        flat = missing.reshape(-1)
+        return Affine(x.matrix, np.where(flat, 0.0, x.offset), x.shape, x.carrier)
+    return np.where(missing, 0.0, x)
+
+
+def check_masks(node: Node, arguments: Sequence[object]) -> None:
+    """Refuse masked signals where they are computed with: sums and a softmax take them."""
+    for name, value in zip(node.inputs, arguments, strict=True):
+        if isinstance(value, Affine) and not _takes(node, value.offset):
+            raise node.refuse(
+                f"entries of '{name}' are masked (minus infinity), or have only such scores",
+                "let masks be read by a softmax alone, which leaves a score in each row",
+            )
+
+
+def check_finite(node: Node, arguments: Sequence[Value | None]) -> None:
+    """Refuse constants that are not finite where a tensor is computed, but for masks.
+
+    Limits of Clip may be infinite.
+    """
+    if node.op_type == "Clip":
+        return
+    for name, value in zip(node.inputs, arguments, strict=True):
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not _takes(node, value):
+            raise node.refuse(
+                f"the weights '{name}' hold infinite entries or NaN",
+                "train or export the network again",
+            )
+
+
+def _takes(node: Node, numbers: Array) -> bool:
+    """Whether a node may read numbers: finite ones, or those of a mask."""
+    if np.isfinite(numbers).all():
+        return True
+    asks = node.op_type in ("Where", "IsNaN")
+    known = np.isfinite(numbers) | np.isneginf(numbers) | asks
+    return node.op_type in MASKED and bool(known.all())
+
+
+def _asked(x: Affine, found: Array) -> Array:
+    return np.asarray(found).reshape(x.shape)
+
+
+@lowers("IsNaN")
+def is_nan(call: Call) -> Value:
+    """Nowhere, but for rows of a softmax that have no score."""
+    x = call.tensor(0)
+    return _asked(x, np.isnan(x.offset))
+
+
+@lowers("IsInf")
+def is_inf(call: Call) -> Value:
+    """Where scores are masked."""
+    x = call.tensor(0)
+    wanted = call.node.integer("detect_negative", 1)
+    return _asked(x, np.isneginf(x.offset) & bool(wanted))

@@ -1,0 +1,134 @@
+"""Softmax and log-sum-exp: smooth functions that are bounded and never steep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lipyomo.base.arrays import IntArray
+from lipyomo.formats.onnx.lower.masks import absent
+from lipyomo.formats.onnx.lower.reductions import grouped
+from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
+from lipyomo.formats.onnx.lower.units import tree
+from lipyomo.networks.activations import Sigmoid, Softplus
+from lipyomo.networks.building.affine import Affine, joined, stack
+from lipyomo.networks.building.trace import Trace
+
+
+def log_sum_exp(trace: Trace, parts: list[Affine]) -> Affine:
+    """``log(sum_k exp(x_k))`` entry by entry: a tree of ``b + softplus(a - b)``."""
+    return tree(parts, lambda a, b: b + trace.smooth(a - b, Softplus()))
+
+
+def _columns(x: Affine) -> list[Affine]:
+    return [x.take(column) for column in x.index.T]
+
+
+@multiplies("ReduceLogSumExp")
+def reduce_log_sum_exp(call: Call) -> Value:
+    """``log(sum exp(x))``: a smooth function with slopes between zero and one."""
+    x, shape = grouped(call)
+    return log_sum_exp(call.trace, _columns(x)).reshaped(shape)
+
+
+def _others(trace: Trace, parts: list[Affine], outside: Affine | None = None) -> list[Affine]:
+    """For each part, `log_sum_exp` of all the others."""
+    if len(parts) == 1:
+        assert outside is not None, "there are no others"
+        return [outside]
+    middle = len(parts) // 2
+    sides = parts[:middle], parts[middle:]
+    found: list[Affine] = []
+    for own, other in (sides, sides[::-1]):
+        beside = log_sum_exp(trace, other)
+        found += _others(
+            trace, own, beside if outside is None else log_sum_exp(trace, [outside, beside])
+        )
+    return found
+
+
+def _along(x: Affine, axis: int) -> tuple[Affine, IntArray]:
+    """Rows along an axis, and where their entries belong in the tensor."""
+    index = np.moveaxis(x.index, axis, -1)
+    rows = x.take(index.reshape(-1, index.shape[-1]))
+    back = np.moveaxis(np.arange(x.size).reshape(index.shape), -1, axis)
+    return rows, back
+
+
+Finish = Callable[[Trace, list[Affine]], list[Affine]]
+"""From what each score has over the log-sum-exp of the others to what is made of it."""
+
+
+def _sigmoids(trace: Trace, over: list[Affine]) -> list[Affine]:
+    """Probabilities: all of them sigmoids, or one of two and what is left."""
+    found = [trace.smooth(part, Sigmoid()) for part in over[: 1 if len(over) == 2 else None]]
+    if len(over) == 2:
+        return [*found, (-found[0]).shift(1.0)]
+    for row in np.stack([part.matrix.indices for part in found], axis=1).tolist():
+        trace.simplices.add(tuple(sorted(row)))
+    return found
+
+
+def _logarithms(trace: Trace, over: list[Affine]) -> list[Affine]:
+    return [-trace.smooth(-part, Softplus()) for part in over]
+
+
+def _all_there(trace: Trace, rows: Affine, finish: Finish) -> Affine:
+    """What a function makes of rows, none of whose scores is minus infinity."""
+    if rows.shape[1] == 1:
+        return Affine.constant(np.full(rows.shape, 1.0 if finish is _sigmoids else 0.0))
+    parts = _columns(rows)
+    over = [a - b for a, b in zip(parts, _others(trace, parts), strict=True)]
+    return joined([part.reshaped((part.size, 1)) for part in finish(trace, over)], 1)
+
+
+def softmax_of(trace: Trace, rows: Affine) -> Affine:
+    """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others, of each row (n, k).
+
+    Scores that are minus infinity have the weight zero; where all of a row are, it is NaN.
+    """
+    missing = absent(rows)
+    if not missing.any():
+        return _all_there(trace, rows, _sigmoids)
+    patterns, which = np.unique(missing, axis=0, return_inverse=True)
+    parts = [Affine.constant([0.0, np.nan])]
+    places = np.zeros(rows.shape, dtype=np.intp)
+    start = 2
+    for k, pattern in enumerate(patterns):
+        own = np.flatnonzero(which.reshape(-1) == k)
+        if pattern.all():
+            places[own] = 1
+            continue
+        at = np.ix_(own, np.flatnonzero(~pattern))
+        part = _all_there(trace, rows.take(rows.index[at]), _sigmoids)
+        parts.append(part.reshaped((part.size,)))
+        places[at] = start + part.index
+        start += part.size
+    return stack(parts).take(places)
+
+
+def _of_rows(call: Call, function: Callable[[Trace, Affine], Affine]) -> Affine:
+    """What a function of rows makes of a tensor along an axis, or along all from it on."""
+    x = call.tensor(0)
+    flat = call.node.version < 13
+    axis = call.node.integer("axis", 1 if flat else -1)
+    shape = x.shape
+    if flat:  # all axes from this one on are one
+        axis %= len(shape)
+        x = x.reshaped((int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))))
+        axis = 1
+    rows, back = _along(x, axis)
+    return function(call.trace, rows).take(back).reshaped(shape)
+
+
+@multiplies("Softmax")
+def softmax(call: Call) -> Value:
+    """Weights in [0, 1] that sum to one."""
+    return _of_rows(call, softmax_of)
+
+
+@multiplies("LogSoftmax")
+def log_softmax(call: Call) -> Value:
+    """The logarithm of that, ``-softplus(log(sum exp(s_l)) - s_i)``."""
+    return _of_rows(call, lambda trace, rows: _all_there(trace, rows, _logarithms))
