@@ -16,7 +16,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.network import compare_network
+from lipyomo_check.network import compare_network, compare_shell
 from lipyomo_check.reading import after_first_line, entry, lines, read
 from lipyomo_check.smooth.proof import check_tree
 from lipyomo_check.smooth.slopes import check_slopes
@@ -52,6 +52,8 @@ class Verdict:
     nodes : int
     network : str
         How the network of the proof was compared with that of the user.
+    shell : str
+        The same of the function whose values make a shell; empty without one.
     """
 
     statement: Statement
@@ -59,10 +61,12 @@ class Verdict:
     basis: str
     nodes: int
     network: str
+    shell: str = ""
 
     def words(self) -> list[str]:
         """What was proved, in words."""
-        said = [*self.statement.words(), self.network, "proved       the lower end is attained"]
+        compared = [self.network, *([self.shell] if self.shell else [])]
+        said = [*self.statement.words(), *compared, "proved       the lower end is attained"]
         if self.upper_proved:
             cases = f"{self.nodes} case{'s' * (self.nodes != 1)}"
             return [*said, f"proved       the upper end, by {cases}"]
@@ -77,6 +81,7 @@ def check_proof(
     workers: int = 1,
     executor: Executor | None = None,
     strict: bool = False,
+    shell: str | None = None,
 ) -> Verdict:
     """Check a proof file.
 
@@ -97,6 +102,8 @@ def check_proof(
     strict : bool, optional
         Compute all bounds of smooth networks' boxes once more in Arb, a hundred times slower.  The
         proofs of other networks are checked in whole numbers in any case.
+    shell : str, optional
+        Digest of the network whose values make the shell on which points count.
 
     Returns
     -------
@@ -109,7 +116,7 @@ def check_proof(
     """
     network = None if network is None else Path(network)
     with threadpool_limits(limits=1, user_api="blas"):  # for matrices as small as these
-        return _checked(Path(path), network, digest, progress, workers, executor, strict)
+        return _checked(Path(path), network, digest, progress, workers, executor, strict, shell)
 
 
 def _checked(
@@ -120,6 +127,7 @@ def _checked(
     workers: int,
     executor: Executor | None,
     strict: bool,
+    shell: str | None,
 ) -> Verdict:
     data = read(path)  # once: the file may be another one a moment later
     found = lines(data)
@@ -127,7 +135,7 @@ def _checked(
     if first is None:
         raise ProofError("the file is empty")
     statement = read_statement(first)
-    about = compare_network(statement, network, digest)
+    about, level = compare_network(statement, network, digest), compare_shell(statement, shell)
     basis = entry(first, "basis")
     if basis is not None and not isinstance(basis, str):
         raise ProofError("what the upper end rests on is not said in words")
@@ -144,7 +152,7 @@ def _checked(
         found = iter(())  # that was the whole file
     for _ in found:
         raise ProofError("the file goes on after its last case")
-    return Verdict(statement, basis is None, basis or "", nodes, about)
+    return Verdict(statement, basis is None, basis or "", nodes, about, level)
 
 
 def _check_cases(

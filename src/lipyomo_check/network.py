@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.statement import Layer, Statement
+from lipyomo_check.statement import Layer, Statement, digest_of
 
 MOST_BYTES = 1 << 30
 
@@ -48,6 +48,23 @@ def compare_network(statement: Statement, path: Path | None, digest: str | None)
     if digest is None and chain is None and statement.onnx == file:
         return "trusted      that the proof reads the ONNX file, which is no plain chain, rightly"
     raise ProofError(f"the proof is about another network than {path.name}")
+
+
+def compare_shell(statement: Statement, digest: str | None) -> str:
+    """Compare the function whose values make a shell; a sentence says how far.
+
+    Raises
+    ------
+    ProofError
+        If it is another one.
+    """
+    if statement.shell is None:
+        return ""
+    if digest is None:
+        return "trusted      that V, whose values make the shell, is yours"
+    if digest != digest_of(statement.shell.layers):
+        raise ProofError("the shell of the proof is that of another function")
+    return "trusted      that lipyomo reads the file of V rightly: it gives that of the shell"
 
 
 def _same(layers: list[Layer], chain: list[Made]) -> bool:

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import Any
 
@@ -27,6 +27,7 @@ from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 from lipyomo_check.errors import ProofError
 from lipyomo_check.products import Pairs, check_opposite, have_no_slopes, read_pairs
 from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, wholes
+from lipyomo_check.shell import Shell, read_shell
 
 FORMAT = "lipyomo-proof-4"
 DIRECTED_FORMAT = "lipyomo-proof-5"
@@ -175,7 +176,8 @@ class Statement:
     those of all outputs) as integers.  `hidden` are all layers but the last.  `directions` are the
     rows of T, or None for all inputs that move, and `columns` the numbers of single directions: of
     these inputs, or of the columns of T.  `edition` is None where no unit is smooth; `by_slopes`
-    says that ranges of slopes prove the upper end, and no boxes.
+    says that ranges of slopes prove the upper end, and no boxes.  With `values` the claim is about
+    the largest value of the one vertex, perhaps on a `shell`.
     """
 
     layers: list[Layer]
@@ -189,6 +191,8 @@ class Statement:
     edition: Edition | None = None
     directions: list[list[float]] | None = None
     by_slopes: bool = False
+    values: bool = False
+    shell: Shell | None = None
 
     @property
     def smooth(self) -> bool:
@@ -228,13 +232,21 @@ class Statement:
             where = f"on the {domain.ball[0]} ball of radius {domain.ball[2]!r}, in the box"
         where += "" if len(set(lower)) == len(set(upper)) == 1 else " (sides differ) within"
         frozen = self.inputs - len(domain.moving)
+        if self.values:
+            row = [] if self.vertices is None else self.vertices[0]
+            claim = [f"largest value of c . f, c = {row}, in [{self.lower!r}, {self.upper!r}]"]
+            claim += [] if self.shell is None else [self.shell.words()]
+        else:
+            claim = [
+                f"norms {self.input_norm} -> {self.output_norm}"
+                + ("" if self.directions is None else f", along {len(self.columns)} directions"),
+                f"Lipschitz constant in [{self.lower!r}, {self.upper!r}]",
+            ]
         return [
             f"{sizes} network, weights with SHA-256 {self.digest[:16]}...",
             f"{where} [{min(lower)!r}, {max(upper)!r}]^{self.inputs}"
             + (f", {frozen} inputs frozen" if frozen else ""),
-            f"norms {self.input_norm} -> {self.output_norm}"
-            + ("" if self.directions is None else f", along {len(self.columns)} directions"),
-            f"Lipschitz constant in [{self.lower!r}, {self.upper!r}]",
+            *claim,
         ]
 
 
@@ -245,8 +257,37 @@ def read_statement(record: Any) -> Statement:
     if not isinstance(given, str) or given not in (FORMAT, DIRECTED_FORMAT, *editions):
         raise ProofError(f"the first line is not that of the format '{FORMAT}'")
     edition = editions.get(given)
-    items = listed(entry(record, "network"), "the network")
-    layers = [_layer(item, edition) for item in items]
+    layers = _network(entry(record, "network"), edition)
+    domain = _domain(entry(record, "domain"), layers[0].inputs)
+    input_norm = entry(record, "input_norm")
+    if input_norm not in ("l1", "l2", "linf"):
+        raise ProofError("the input norm is none of l1, l2, linf")
+    name, vertices = _output_norm(entry(record, "output_norm"), layers[-1].units)
+    lower, upper = (real(entry(record, end), end) for end in ("lower", "upper"))
+    values = edition is Edition.PRODUCTS and record.get("question") == "values"
+    if record.get("question") is not None and not values:
+        raise ProofError("a proof of this format is about constants")
+    if not lower <= upper or (lower < 0.0 and not values):
+        raise ProofError("the interval is empty")
+    onnx = record.get("onnx")
+    if onnx is not None and not isinstance(onnx, str):
+        raise ProofError("the digest of the ONNX file is not a string")
+    directions = _directions(record, domain, layers[0].inputs)
+    newest = edition is not None and not edition.plain
+    by_slopes = newest and record.get("slopes") is True
+    shell = None
+    if values:
+        if vertices is None or len(vertices) > 1 or directions is not None or by_slopes:
+            raise ProofError("values are those of one functional, proved by boxes")
+        read = partial(_network, edition=edition)
+        shell = read_shell(record.get("shell"), layers[0].inputs, read)
+    ends = lower, upper, onnx, edition, directions, by_slopes, values, shell
+    return Statement(layers, domain, input_norm, name, vertices, *ends)
+
+
+def _network(record: Any, edition: Edition | None) -> list[Layer]:
+    """The layers of a network."""
+    layers = [_layer(item, edition) for item in listed(record, "the network")]
     if not layers:
         raise ProofError("the network has no layers")
     for first, second in itertools.pairwise(layers):
@@ -255,22 +296,7 @@ def read_statement(record: Any) -> Statement:
         check_opposite(first.products, second.rows)
     if layers[-1].curves or any(v != 1.0 for v in layers[-1].left + layers[-1].right):
         raise ProofError("the last layer has units")
-    domain = _domain(entry(record, "domain"), layers[0].inputs)
-    input_norm = entry(record, "input_norm")
-    if input_norm not in ("l1", "l2", "linf"):
-        raise ProofError("the input norm is none of l1, l2, linf")
-    name, vertices = _output_norm(entry(record, "output_norm"), layers[-1].units)
-    lower, upper = (real(entry(record, end), end) for end in ("lower", "upper"))
-    if not 0.0 <= lower <= upper:
-        raise ProofError("the interval is empty")
-    onnx = record.get("onnx")
-    if onnx is not None and not isinstance(onnx, str):
-        raise ProofError("the digest of the ONNX file is not a string")
-    directions = _directions(record, domain, layers[0].inputs)
-    newest = edition is not None and not edition.plain
-    by_slopes = newest and record.get("slopes") is True
-    ends = lower, upper, onnx, edition, directions, by_slopes
-    return Statement(layers, domain, input_norm, name, vertices, *ends)
+    return layers
 
 
 def _directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None:

@@ -96,6 +96,12 @@ def test_lyapunov_of_a_well(cli: Cli, tmp_path: Path) -> None:
     shown = cli(*words, "--shell", "-1.8,-1.5")
     assert "falls" in shown.out
     assert cli(*words, "--shell", "5").code == 1
+    proof = tmp_path / "falls.proof"
+    assert cli(*words, "--shell", "-1.8,-1.5", "--proof", proof).code == 0
+    checked = cli("verify", proof, well, "--along", plant)
+    assert checked.code == 0
+    assert "where V is in [-1.8, -1.5]" in checked.out
+    assert cli("verify", proof, well).code == 1
     empty = cli(*words, "--shell", "5,6")
     assert empty.code == 1
     assert "no point of the domain was found" in empty.err

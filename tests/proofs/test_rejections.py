@@ -262,6 +262,19 @@ PRODUCT: dict[str, Any] = SMOOTH | {
 """f(x) = 2 (1.5 x + 0.5) (0.5 x + 0.5) on [-1, 1]."""
 
 
+VALUES: dict[str, Any] = PRODUCT | {
+    "question": "values",
+    "output_norm": {"vertices": [[1.0]]},
+    "lower": 3.9,
+    "upper": 4.0001,
+    "shell": {"network": PRODUCT["network"], "low": 0.0, "high": None},
+}
+"""The largest value of the same where it is not negative."""
+
+
+PAIR: dict[str, Any] = {"bias": [0.0] * 2, "left": [1.0] * 2, "right": [1.0] * 2}
+
+
 def boxes_of(first: dict[str, Any]) -> bytes:
     """The bytes of the boxes of a true statement."""
     parts: list[bytes] = []
@@ -289,6 +302,11 @@ def smooth_lies() -> dict[str, bytes]:
 
     product = PRODUCT["network"][0]
     unequal = PRODUCT["network"][1] | {"weight": [[2.0, -2.5]]}
+
+    def of_values(**entries: Any) -> bytes:
+        return gzip.compress(json.dumps(VALUES | entries).encode() + b"\n" + boxes_of(VALUES))
+
+    level = VALUES["shell"]
     whole = packed()
     row = SMOOTH["domain"] | {"A": [[1.0]], "b": [0.9]}
     weights = SMOOTH["network"][0] | {"weight": [[1e70], [1.0]]}
@@ -326,6 +344,14 @@ def smooth_lies() -> dict[str, bytes]:
         "products: unequal columns": packed(**PRODUCT | {"network": [product, unequal]}),
         "products: another format": packed(**PRODUCT | {"format": "lipyomo-proof-7"}),
         "products: slopes alone": packed(b'[["end"]]\n', **PRODUCT | {"slopes": True}),
+        "values: another format": packed(question="values"),
+        "values: two functionals": of_values(output_norm={"vertices": [[1.0], [2.0]]}),
+        "values: not attained": of_values(lower=4.00005),
+        "values: several outputs of the shell": of_values(
+            shell=level | {"network": [unequal | {"weight": [[1.0], [2.0]], "inputs": 1, **PAIR}]}
+        ),
+        "values: empty shell": of_values(shell=level | {"high": -1.0}),
+        "values: outside of the shell": of_values(shell=level | {"low": 5.0}),
         "smooth: cut too far": packed(b"\x01\x80\xff\x00" + payload),
     }
 
@@ -356,7 +382,7 @@ def sites() -> set[tuple[str, int]]:
     return found
 
 
-@pytest.mark.parametrize("first", [SMOOTH, PRODUCT], ids=["smooth", "product"])
+@pytest.mark.parametrize("first", [SMOOTH, PRODUCT, VALUES], ids=["smooth", "product", "values"])
 def test_the_smooth_proof_is_one_without_a_lie(first: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "p"
     path.write_bytes(gzip.compress(json.dumps(first).encode() + b"\n" + boxes_of(first)))
@@ -398,6 +424,8 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         except BaseException as error:
             raise AssertionError(name) from error
     found.add(rejected(lambda: check_proof(tmp_path / "none")))
+    path.write_bytes(gzip.compress(json.dumps(VALUES).encode() + b"\n" + boxes_of(VALUES)))
+    found.add(rejected(lambda: check_proof(path, shell="0" * 64)))
     path.write_bytes(LIES["goes on"])
     found.add(rejected(lambda: check_proof(path, workers=2)))
     path.write_bytes(LIES["not closed"])  # in the other process's share

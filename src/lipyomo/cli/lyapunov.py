@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 
@@ -34,7 +35,8 @@ exit codes:
   1  the input was wrong
 
 example:
-  lipyomo lyapunov V.onnx plant.onnx --box -2,2 --shell 0.1,1
+  lipyomo lyapunov V.onnx plant.onnx --box -2,2 --shell 0.1,1 --proof falls.proof
+  lipyomo verify falls.proof V.onnx --along plant.onnx
 """
 
 
@@ -49,20 +51,34 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("--shell", metavar="LOW,HIGH", type=_shell, help=text)
     add_domain(parser, everywhere=False)
     add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
-    add(parser, "--json", "--quiet", "--debug")
+    add(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     arguments.everywhere = arguments.output = arguments.fix = None
     network, domain = read_case(arguments, began)
     plant = load(arguments.plant)
     check_against_runtime(plant, arguments.plant, domain=domain)
+    along = None
+    if arguments.proof is not None:
+        from lipyomo.proofs.values import lie_network, write_value_proof
+
+        along = lie_network(network, plant)
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         heard = interruption.requested, tracker.update
         settings = search_settings(arguments, *heard, arguments.time_limit, began)
         found = lie_derivative(network, plant, domain, None, settings, shell=arguments.shell)
+    if along is not None:
+        shell = None if arguments.shell is None else (network, arguments.shell)
+        limit = arguments.time_limit
+        proof = write_value_proof(
+            arguments.proof, along, domain, found, shell=shell, time_limit=limit
+        )
+        if not arguments.quiet:
+            said = f"proof of the largest derivative, {proof.cases} cases"
+            print(f"{said}: {arguments.proof}", file=sys.stderr)
     if arguments.json:
         head = {"network": str(arguments.network), "plant": str(arguments.plant)}
-        shell = {"shell": arguments.shell, "falls": _falls(found)}
-        print(json.dumps({**head, **shell, "derivative": found.to_dict()}, allow_nan=False))
+        where = {"shell": arguments.shell, "falls": _falls(found)}
+        print(json.dumps({**head, **where, "derivative": found.to_dict()}, allow_nan=False))
     else:
         word = {True: "falls", False: "rises somewhere", None: "open"}[_falls(found)]
         row = interval(*found.low), interval(*found.high), word, str(found.status)

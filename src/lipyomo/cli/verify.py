@@ -20,6 +20,7 @@ from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
 from lipyomo.cli.words import UsageError, file_path
+from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.networks.digest import network_digest
 from lipyomo_check import ProofError, Verdict, check_proof
 
@@ -43,17 +44,25 @@ def run(words: Sequence[str]) -> int:
                 raise UsageError(message) from error
             raise
         given.check()
+        about = given.network
+        if arguments.along is not None:
+            from lipyomo.proofs.values import lie_network
+
+            field = load(arguments.along)
+            check_against_runtime(field, arguments.along)
+            about = lie_network(given.network, field)
     several = arguments.workers > 1
     try:
         with Workers[Any, Any](arguments.workers, helping=True) as pool:
             verdict = check_proof(
                 arguments.proof,
-                given.only,
-                network_digest(given.network),
+                None if arguments.along is not None else given.only,
+                network_digest(about),
                 _progress(arguments.quiet),
                 arguments.workers,
                 pool.executor if several else None,
                 arguments.strict,
+                network_digest(given.network),
             )
     except ProofError as error:
         raise LipyomoError(f"the proof does not hold: {error}") from None
@@ -75,6 +84,8 @@ def _parser() -> Parser:
     add(parser, "--output-node", "--fix")
     text = "of a proof of a difference: the other ONNX file"
     add(parser, "--minus", **value("FILE", text, file_path))
+    text = "of a proof of 'lipyomo lyapunov': the ONNX file of the field"
+    add(parser, "--along", **value("FILE", text, file_path))
     add(parser, "--workers", default=1, help="processes that check cases (1)")
     text = "check bounds of smooth networks in ball arithmetic too, a hundred times slower"
     add(parser, "--strict", **flag(text))

@@ -5,6 +5,15 @@ The checker of proof files is a package of its own, `lipyomo_check`, and imports
 
 from lipyomo.networks.digest import network_digest
 from lipyomo.proofs.replay import ExactReplay, replay
+from lipyomo.proofs.values import lie_network, write_value_proof
 from lipyomo.proofs.writing import Written, write_proof
 
-__all__ = ["ExactReplay", "Written", "network_digest", "replay", "write_proof"]
+__all__ = [
+    "ExactReplay",
+    "Written",
+    "lie_network",
+    "network_digest",
+    "replay",
+    "write_proof",
+    "write_value_proof",
+]

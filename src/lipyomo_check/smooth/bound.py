@@ -173,6 +173,8 @@ class Chain:
         Whether Jacobians are to be enclosed (`euclid`).
     plain : bool, optional
         Whether bounds are those of earlier formats.
+    offset : ndarray, shape (m,), optional
+        Bias of the last layer, if values are to be bounded, and no derivatives.
 
     Attributes
     ----------
@@ -200,8 +202,9 @@ class Chain:
         domain: Domain | None = None,
         euclidean: bool = False,
         plain: bool = False,
+        offset: Array | None = None,
     ) -> None:
-        self.levels, self.head = tuple(levels), head
+        self.levels, self.head, self.offset = tuple(levels), head, offset
         self.domain, self.euclidean, self.plain = domain, euclidean, plain
         self.broken = tuple(
             (i, int(k))
@@ -232,6 +235,7 @@ class Chain:
             size = float(np.maximum(*sums).max(initial=0.0))
             growth *= steepest * (1.0 + size + float(np.abs(level.bias).max(initial=0.0)))
         growth *= 1.0 + float(np.abs(head).sum())
+        growth += 0.0 if offset is None else float(np.abs(offset).sum())
         if not growth < MOST_GROWTH:
             raise ProofError("the network's numbers are too large for a proof in float64")
         self._growth = growth
@@ -243,8 +247,11 @@ class Chain:
     @np.errstate(
         over="ignore", invalid="ignore", divide="ignore"
     )  # such boxes have no finite bound
-    def bound(self, functionals: Array, boxes: Boxes) -> Bounded:
-        """Bound ``w . J(x) v`` on boxes, w being the row of `functionals`, (N, m), of each."""
+    def bound(self, functionals: Array, boxes: Boxes, spaces: Sequence[HalfSpaces] = ()) -> Bounded:
+        """Bound ``w . J(x) v`` on boxes, w being the row of `functionals`, (N, m), of each.
+
+        Only points of further half-spaces count, if some are given.
+        """
         x, v = middles(boxes.low, boxes.high), middles(boxes.v_low, boxes.v_high)
         space = inherited(boxes.rise, boxes.least, *x)
         layers: list[Relaxed] = []
@@ -267,7 +274,7 @@ class Chain:
             rows.append((of_z, of_u))
             if inner:
                 h, t = layers[-1].outputs(level), layers[-1].tangents(level)
-        return self._objective(functionals, layers, rows, x, v, boxes)
+        return self._objective(functionals, layers, rows, x, v, boxes, spaces)
 
     def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
         """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""
@@ -344,6 +351,7 @@ class Chain:
         x: Ball,
         v: Ball,
         boxes: Boxes,
+        spaces: Sequence[HalfSpaces],
     ) -> Bounded:
         """Go backwards with ``w . W_last`` as a whole."""
         found = self._collapsed(functionals, layers, x, v, None)
@@ -360,6 +368,8 @@ class Chain:
         above = self._by_phases(Above(upper, found.x), rows, x[1], boxes)
         if self.domain is not None:
             above = confined(self.domain, above, *x)
+        for further in spaces:
+            above = with_multiples(above, further, x[1])
         upper = above.upper
         for layer in layers:
             upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
@@ -381,15 +391,21 @@ class Chain:
         Where `there` are z and u of each layer, planes above products are low at that point.
         """
         count = len(x[0])
-        B = functionals @ self.head
-        A = np.zeros_like(B)
+        A, B = np.zeros((2, count, self.head.shape[1]))
         constant, mass = np.zeros(count), np.zeros(count)
-        if layers:  # the first product rounds
-            level, top = self.levels[-1], layers[-1]
-            outer = (np.abs(top.d) + top.d_reach) * level.own(top.tangent_size)
-            outer = level.outputs_of(outer)
+        if self.offset is not None:
+            A = functionals @ self.head
+            constant, mass = functionals @ self.offset, np.abs(functionals) @ np.abs(self.offset)
+            middle, reach = layers[-1].outputs(self.levels[-1]) if layers else x
+            outer = np.abs(middle) + reach
         else:
+            B = functionals @ self.head
             outer = np.abs(v[0]) + v[1]
+            if layers:
+                level, top = self.levels[-1], layers[-1]
+                outer = (np.abs(top.d) + top.d_reach) * level.own(top.tangent_size)
+                outer = level.outputs_of(outer)
+        # the first product rounds
         mass = mass + (np.abs(functionals) @ np.abs(self.head) * outer).sum(axis=1)
         found: list[Planes] = []
         for i in range(len(layers) - 1, -1, -1):

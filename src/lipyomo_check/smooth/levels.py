@@ -159,20 +159,27 @@ def hidden_of(statement: Statement) -> list[Layer]:
 
 def levels_of(statement: Statement) -> tuple[list[Level], Array]:
     """The layers of `hidden_of` in arrays, and the last weight, of the last level's outputs."""
-    hidden, levels = hidden_of(statement), []
+    hidden, passed = hidden_of(statement), None
+    if statement.directions is not None:
+        whole = len(hidden) > len(statement.hidden)
+        passed = np.array(statement.directions if whole else _in_floats(statement))
+    return in_arrays([*hidden, statement.layers[-1]], passed)
+
+
+def in_arrays(layers: Sequence[Layer], passed: Array | None = None) -> tuple[list[Level], Array]:
+    """Layers in arrays, the last one's weight apart; the first tangents' weight may be given."""
+    levels: list[Level] = []
     columns: Indices | None = None
-    for i, layer in enumerate(hidden):
+    for i, layer in enumerate(layers[:-1]):
         weight = _columns(np.array(layer.rows), columns)
         level = _level(layer, weight)
-        if i == 0 and statement.directions is not None:
-            whole = len(hidden) > len(statement.hidden)
-            passed = np.array(statement.directions if whole else _in_floats(statement))
+        if i == 0 and passed is not None:
             level = replace(level, tangents=passed, tangent_sizes=np.abs(passed))
         columns = None
         if layer.products:
             level, columns = _with_products(level, layer)
         levels.append(level)
-    return levels, _columns(np.array(statement.layers[-1].rows), columns)
+    return levels, _columns(np.array(layers[-1].rows), columns)
 
 
 def units_alone(layer: Layer) -> list[Unit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import isfinite
 
 import numpy as np
@@ -13,7 +14,7 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
-from lipyomo_check.smooth.strict import Affine, Known, StrictChain
+from lipyomo_check.smooth.strict import Affine, Known, Space, StrictChain, at_least
 from lipyomo_check.smooth.strict_euclid import across
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Domain, Statement
@@ -77,6 +78,10 @@ class _Strict:
 
     def __init__(self, statement: Statement, question: Question) -> None:
         self._chain, self._question = StrictChain(question.chain, hidden_of(statement)), question
+        self._level: StrictChain | None = None
+        if question.between is not None:
+            assert statement.shell is not None
+            self._level = StrictChain(question.between.chain, statement.shell.layers[:-1])
 
     def check(self, taken: Taken, step: Step) -> None:
         """Check cases that end and cuts of the others.
@@ -98,7 +103,10 @@ class _Strict:
                     continue
             elif self._outside(self._question.domain, one.boxes):
                 continue
-            found, layers = self._chain.bound(one.functionals[0], one.boxes, one.bounded)
+            spaces, off = self._of_shell(one.cases.boxes)
+            if off:
+                continue
+            found, layers = self._chain.bound(one.functionals[0], one.boxes, one.bounded, spaces)
             if not found.x:  # no point
                 continue
             left = list(_left(found, one, cuts, self._question.chain.plain))
@@ -113,6 +121,19 @@ class _Strict:
         functional = one.functionals[0]
         found = across(self._chain, functional, one.boxes, one.frame, layers, moving)
         return all(found.hold(bound, upper) for bound in left)
+
+    def _of_shell(self, box: Boxes) -> tuple[list[Space], bool]:
+        """Half-spaces of the shell's ends, and whether a box surely has no point of it."""
+        between, level = self._question.between, self._level
+        if between is None or level is None:
+            return [], False
+        own, spaces, off = between.without_phases(box), list[Space](), False
+        for sign, least in between.ends:
+            row = np.array([sign])
+            found, _ = level.bound(row, own, between.chain.bound(row[None], own))
+            off = off or bool(found.upper < arb(least))
+            spaces.append(partial(at_least, found, arb(least), own))
+        return spaces, off
 
     def _outside(self, domain: Domain, box: Boxes) -> bool:
         """Whether a box surely has no point of the domain."""

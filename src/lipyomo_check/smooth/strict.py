@@ -115,7 +115,9 @@ class StrictChain:
         ]
         self.head = matrix_of(chain.head)
 
-    def bound(self, functional: Array, box: Boxes, known: Bounded) -> tuple[Affine, list[Known]]:
+    def bound(
+        self, functional: Array, box: Boxes, known: Bounded, shell: Sequence[Space] = ()
+    ) -> tuple[Affine, list[Known]]:
         """Bound ``w . J(x) v`` on one box; minus infinity if it has no point in its phases.
 
         Slopes of the objective's planes and multiples of half-spaces are those that float64 found.
@@ -152,8 +154,8 @@ class StrictChain:
                 layers.append(self._layer(i, ends, u, rows, outer, forms))
                 h, t = self._outputs(i, layers[-1], ends), self._products(i, layers[-1], ends)
             found = self._objective(functional, layers, known, x, v)
-            last = known.multiples[-2:]
-            spaces = (*self._of_phases(layers, x, box), *self._of_domain(x, last))
+            last = known.multiples[: len(known.multiples) - len(shell)][-2:]
+            spaces = (*self._of_phases(layers, x, box), *self._of_domain(x, last), *shell)
             for one, space in zip(known.multiples, spaces, strict=True):
                 if one.mu is not None and one.mu[0] > 0.0:
                     found = _with_multiple(found, arb(float(one.mu[0])), *space(), x[1])
@@ -289,9 +291,13 @@ class StrictChain:
         self, functional: Array, layers: list[Known], known: Bounded, x: Ranges, v: Ranges
     ) -> Affine:
         """Go backwards with ``w . W_last`` as a whole."""
-        B = (arb_mat([functional.tolist()]) * self.head).entries()
-        A = [arb(0)] * len(B)
+        first = (arb_mat([functional.tolist()]) * self.head).entries()
+        A, B = [arb(0)] * len(first), first
         total = arb(0)
+        if self.chain.offset is not None:
+            A, B = first, [arb(0)] * len(first)
+            pairs = zip(functional.tolist(), self.chain.offset.tolist(), strict=True)
+            total = sum((arb(c) * arb(b) for c, b in pairs), arb(0))
         for i in range(len(layers) - 1, -1, -1):
             layer, planes = layers[i], known.planes[i]
             n = len(layer.pieces)
@@ -409,6 +415,12 @@ class StrictChain:
 
 Space = Callable[[], tuple[Numbers, arb]]
 """Makes the coefficients of a half-space, ``level + a . (x - centre) >= 0``, and its level."""
+
+
+def at_least(found: Affine, least: arb, box: Boxes) -> tuple[Numbers, arb]:
+    """Where an affine function that is above another one is not below `least`."""
+    _, reach = ranges_of(box.low[0], box.high[0])
+    return found.x, found.upper - least - spread(found.x, reach)
 
 
 def _of_phase(layer: Known, k: int, side: float, sign: int, x: Ranges) -> tuple[Numbers, arb]:

@@ -26,8 +26,10 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
+from lipyomo_check.smooth.halfspaces import HalfSpaces
 from lipyomo_check.smooth.kind import ERROR
 from lipyomo_check.smooth.levels import levels_of
+from lipyomo_check.smooth.shells import Between
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step
 from lipyomo_check.statement import Domain, Edition, Statement, rational
 
@@ -138,6 +140,8 @@ class Question:
         The whole domain, once for each target.
     domain : Domain
     upper : float
+    between : Between or None
+        The shell on which points have to be.
     """
 
     chain: Chain
@@ -149,6 +153,7 @@ class Question:
     first: Cases
     domain: Domain
     upper: float
+    between: Between | None = None
 
     @classmethod
     def of(cls, statement: Statement) -> Question:
@@ -171,7 +176,9 @@ class Question:
         levels, head = levels_of(statement)
         confining = None if edition is Edition.BOXES else domain
         plain = edition is not None and edition.plain
-        chain = Chain(levels, head, largest, confining, euclidean, plain)
+        offset = np.array(statement.layers[-1].offset) if statement.values else None
+        euclidean = euclidean and not statement.values
+        chain = Chain(levels, head, largest, confining, euclidean, plain, offset)
         functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
         moving, first = _first(statement, len(chain.broken))
         breaks = [
@@ -182,9 +189,11 @@ class Question:
             for b in group.kind.breaks
         ]
         twins = _twins(chain, breaks) if confining is not None else [[] for _ in breaks]
-        return cls(
-            chain, breaks, twins, functionals, moving, single, first, domain, statement.upper
-        )
+        between = None
+        if statement.shell is not None:
+            between = Between(statement.shell, domain, largest)
+        rest = domain, statement.upper, between
+        return cls(chain, breaks, twins, functionals, moving, single, first, *rest)
 
     @property
     def axes(self) -> int:
@@ -221,14 +230,23 @@ class Question:
         """Cases with their bounds, and with what these may be."""
         chain, boxes, frame = self.chain, cases.boxes, None
         functionals = None if self.functionals is None else self.functionals[cases.target]
-        if chain.euclidean or functionals is None:
+        if chain.offset is not None:
+            assert functionals is not None
+            still = np.zeros(boxes.low.shape)  # values have no directions
+            boxes = boxes._replace(v_low=still, v_high=still)
+        elif chain.euclidean or functionals is None:
             functionals, boxes, frame = framed(chain, functionals, boxes, self.moving, self.single)
-        bounded = chain.bound(functionals, boxes)
+        outside = _outside(self.domain, cases.boxes)
+        spaces: list[HalfSpaces] = []
+        if self.between is not None:
+            spaces, off = self.between.spaces(cases.boxes)
+            outside = outside | off
+        bounded = chain.bound(functionals, boxes, spaces)
         count = len(cases.target)
         allowed = Goals(np.full(count, self.upper), np.zeros((count, self.sides)), np.zeros(count))
         if frame is not None:
             allowed = goals(chain, functionals, boxes, frame, bounded, self.moving, self.upper)
-        may_end = (bounded.upper <= allowed.most) | _outside(self.domain, cases.boxes)
+        may_end = (bounded.upper <= allowed.most) | outside
         return Taken(cases, functionals, boxes, frame, bounded, allowed, may_end)
 
     def _take(self, stack: list[Cases]) -> tuple[Cases, list[Cases]]:
@@ -288,7 +306,7 @@ def _first(statement: Statement, phases: int) -> tuple[Array, Cases]:
     if statement.directions is not None:
         directions = np.eye(len(statement.columns))
     moving = directions.sum(axis=0)
-    if statement.input_norm == "l2":
+    if statement.input_norm == "l2" or statement.values:
         directions = np.zeros((1, 0))
     elif statement.input_norm == "linf":
         directions = moving[None]

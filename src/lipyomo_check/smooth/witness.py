@@ -14,6 +14,7 @@ from flint import arb, arb_mat, ctx, fmpq
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import entry, reals
 from lipyomo_check.smooth.definitions import derivatives_at, units_of
+from lipyomo_check.smooth.kind import Kind
 from lipyomo_check.smooth.kinds import kind_of
 from lipyomo_check.statement import BITS, Layer, Statement, rational
 from lipyomo_check.witness import rooms, size_squared
@@ -34,6 +35,9 @@ def check_smooth_witness(statement: Statement, record: Any) -> None:
     x = [rational(v) for v in reals(entry(record, "x"), "the point", d)]
     if any(room < 0 for room, _ in rooms(domain, x)):
         raise ProofError("the witness lies outside the domain")
+    if statement.values:
+        _check_value(statement, x)
+        return
     if domain.A or domain.ball is not None:
         inside = [rational(v) for v in reals(entry(record, "inside"), "the inner point", d)]
         if any(room < 0 or (strict and room == 0) for room, strict in rooms(domain, inside)):
@@ -48,6 +52,53 @@ def check_smooth_witness(statement: Statement, record: Any) -> None:
         shown = norm * norm >= arb(rational(statement.lower) ** 2 * square)
         if not (shown and norm > 0):
             raise ProofError("the witness does not attain the lower end")
+
+
+def _check_value(statement: Statement, x: list[fmpq]) -> None:
+    """Check that the functional attains the lower end at x, in the shell."""
+    assert statement.vertices is not None
+    with ctx.workprec(BITS):
+        shell = statement.shell
+        if shell is not None:
+            (level,) = values_at(shell.layers, x)
+            if not (level >= arb(shell.low) and level <= arb(shell.high)):
+                raise ProofError("the witness is not shown to be in the shell")
+        pairs = zip(statement.vertices[0], values_at(statement.layers, x), strict=True)
+        if not sum((arb(c) * value for c, value in pairs), arb(0)) >= arb(statement.lower):
+            raise ProofError("the witness does not attain the lower end")
+
+
+def values_at(layers: list[Layer], x: list[fmpq]) -> list[arb]:
+    """What a network gives at x; slopes do not matter."""
+    signal = [arb(v) for v in x]
+    for layer in layers:
+        z = (arb_mat(layer.exact_weight) * arb_mat([[v] for v in signal])).entries()
+        z = [v + arb(rational(b)) for v, b in zip(z, layer.offset, strict=True)]
+        signal = [_value(*unit, t) for unit, t in zip(units_of(layer), z, strict=True)]
+    return signal
+
+
+def _value(kind: Kind, name: str | None, left: float, right: float, t: arb) -> arb:
+    """What a unit gives, on both sides of a break that t may be at."""
+    if name is not None:
+        sides = [()] if not kind.breaks else _sides_of(kind.breaks, t)
+        found = [derivatives_at(name, t, side, 2)[0] for side in sides]
+    else:
+        slopes = [left] if left == right or t < 0 else [right] if t > 0 else [left, right]
+        found = [arb(slope) * t for slope in slopes]
+    value = found[0]
+    for other in found[1:]:
+        value = value.union(other)
+    return value
+
+
+def _sides_of(breaks: tuple[float, ...], t: arb) -> list[tuple[bool, ...]]:
+    """The sides of breaks on which t may be."""
+    sides: list[tuple[bool, ...]] = [()]
+    for b in breaks:
+        known = (False, True) if t.contains(arb(b)) else (bool(t > arb(b)),)
+        sides = [(*before, side) for before in sides for side in known]
+    return sides
 
 
 def gradient_at(statement: Statement, x: list[fmpq], y: list[fmpq]) -> list[arb]:

@@ -1,0 +1,211 @@
+"""Proofs of largest values, on domains and on shells."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lipyomo
+from fuzz.fuzz_proofs import damaged
+from lipyomo import Box, Network, Polytope, ball
+from lipyomo.base.clock import Clock
+from lipyomo.base.errors import ProofError as RefusedError
+from lipyomo.networks import product, square
+from lipyomo.networks.activations import activation
+from lipyomo.networks.network import Curve, Layer
+from lipyomo.proofs import lie_network, network_digest, write_value_proof
+from lipyomo.proofs.boxes import write_boxes
+from lipyomo_check import ProofError, check_proof
+from lipyomo_check.smooth.bound import Boxes
+from lipyomo_check.smooth.tree import Cases, Question
+from lipyomo_check.statement import read_statement
+
+
+def network(inputs: int, outputs: int, seed: int, kind: str = "tanh") -> Network:
+    """One hidden layer of four units."""
+    rng = np.random.default_rng(seed)
+    weight, head = rng.standard_normal((4, inputs)), rng.standard_normal((outputs, 4))
+    first = Layer(weight, rng.standard_normal(4), curves=[Curve(activation(kind), range(4))])
+    return Network([first, Layer(head, rng.standard_normal(outputs))])
+
+
+F, G = network(2, 1, 0), network(2, 1, 1)
+V, FIELD = square(network(2, 1, 2)), network(2, 2, 3)
+BOX = Box(-1, 1, 2)
+
+
+def parts(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The first line of a proof, and its bytes."""
+    line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
+    return json.loads(line), payload
+
+
+def write(path: Path, first: dict[str, Any], payload: bytes) -> None:
+    path.write_bytes(gzip.compress(json.dumps(first).encode() + b"\n" + payload))
+
+
+@pytest.mark.parametrize("least", [False, True])
+@pytest.mark.parametrize("name", ["smooth", "kinks", "product", "affine"])
+def test_both_ends_are_proved(name: str, least: bool, tmp_path: Path) -> None:
+    kinks = Network.from_arrays([[[1.0, -1.0], [0.3, 0.7]], [[2.0, -1.0]]], [[0.1, 0.0], [0.5]])
+    own = {
+        "smooth": F,
+        "kinks": product(F, kinks),
+        "product": product(F, G),
+        "affine": Network([Layer(np.eye(2), [0.0, 0.0]), Layer([[1.0, -2.0]], [0.5])]),
+    }[name]
+    path = tmp_path / "a.proof"
+    for domain in (BOX, ball([0.1, 0.2], 0.5, "l2")) if name == "smooth" else (BOX,):
+        found = lipyomo.value_range(own, domain)
+        written = write_value_proof(path, own, domain, found, least=least)
+        verdict = check_proof(path, digest=network_digest(own), strict=name != "product")
+        assert verdict.upper_proved
+        assert verdict.nodes == written.cases
+        ends = verdict.statement.lower, verdict.statement.upper
+        truth = [-end for end in found.low[::-1]] if least else list(found.high)
+        assert ends[0] <= truth[0] <= truth[1] <= ends[1]
+        assert ends[1] - ends[0] <= found.tolerance * 1.1 + 1e-8 * max(map(abs, ends))
+
+
+def test_a_lie_derivative_on_a_shell(tmp_path: Path) -> None:
+    """The shell matters: the largest value lies on its edge."""
+    path = tmp_path / "a.proof"
+    levels = V.forward(BOX.sample(np.random.default_rng(0), 500))[:, 0]
+    low, high = (float(v) for v in np.quantile(levels, [0.05, 0.2]))
+    whole = lipyomo.lie_derivative(V, FIELD, BOX, time_limit=1.5)
+    found = lipyomo.lie_derivative(V, FIELD, BOX, shell=(low, high), time_limit=1.5)
+    assert max(found.high[1] - whole.high[0], whole.low[1] - found.low[0]) < -0.1
+    some = replace(
+        found,
+        low=(found.low[0] - 0.05, found.low[1]),
+        high=(found.high[0], found.high[1] + 0.05),
+    )
+    along = lie_network(V, FIELD)
+    for least in (False, True):
+        write_value_proof(path, along, BOX, some, shell=(V, (low, high)), least=least)
+        digests = network_digest(along), network_digest(V)
+        verdict = check_proof(path, digest=digests[0], shell=digests[1], strict=not least)
+        assert verdict.upper_proved
+        assert any("trusted      that lipyomo reads" in line for line in verdict.words())
+        with pytest.raises(ProofError, match="another function"):
+            check_proof(path, shell=digests[0])
+        first, payload = parts(path)
+        write(path, first | {"shell": None}, payload)
+        with pytest.raises(ProofError):
+            check_proof(path)
+        path.unlink()
+
+
+def test_bounds_hold_at_sampled_points_of_shells() -> None:
+    rng = np.random.default_rng(3)
+    along, low, high = lie_network(V, FIELD), 0.1, 0.3
+    question = Question.of(read_statement(_first(along, low, high)))
+    inside = 0
+    for width in (1.0, 0.3, 0.05, 1e-4):
+        centre = rng.uniform(-1, 1, (40, 2))
+        ends = np.maximum(centre - width, -1.0), np.minimum(centre + width, 1.0)
+        none = np.zeros((40, 0))
+        boxes = Boxes.whole(*ends, none, none, none, none)
+        taken = question.bounded(Cases(boxes, np.zeros(40, dtype=np.int64)))
+        for _ in range(40):
+            x = ends[0] + rng.random((40, 2)) * (ends[1] - ends[0])
+            level, value = V.forward(x)[:, 0], along.forward(x)[:, 0]
+            on = (low <= level) & (level <= high)
+            inside += int(on.sum())
+            assert (value <= taken.bounded.upper + 1e-9)[on].all()
+            assert (value <= question.upper + 1e-9)[on & taken.may_end].all()
+    assert inside > 300
+
+
+def _first(along: Network, low: float, high: float) -> dict[str, Any]:
+    from lipyomo.proofs.records import domain_record, network_record
+
+    return {
+        "format": "lipyomo-proof-8",
+        "question": "values",
+        "network": network_record(along),
+        "domain": domain_record(BOX),
+        "input_norm": "linf",
+        "output_norm": {"vertices": [[1.0]]},
+        "lower": -9.0,
+        "upper": 0.2,
+        "onnx": None,
+        "witness": {"x": [0.0, 0.0]},
+        "basis": None,
+        "shell": {"network": network_record(V), "low": low, "high": high},
+    }
+
+
+def test_false_claims_are_rejected(tmp_path: Path) -> None:
+    rng, path = np.random.default_rng(0), tmp_path / "a.proof"
+    own = product(F, G)
+    found = lipyomo.value_range(own, BOX)
+    write_value_proof(path, own, BOX, found)
+    first, payload = parts(path)
+    for _ in range(25):
+        share = float(rng.choice([1e-6, 1e-3, 0.1])) * max(1.0, abs(found.high[0]))
+        false = first | {"upper": found.high[0] - share, "lower": -9.0}
+        if rng.random() < 0.2:
+            false = first | {"lower": found.high[1] + share, "upper": 9.0}
+        write(path, false, damaged(payload, rng))
+        with pytest.raises(ProofError):
+            check_proof(path)
+    for wrong in (
+        {"output_norm": "linf", "question": "value"},
+        {"question": "values", "format": "lipyomo-proof-7"},
+        {"output_norm": {"vertices": [[1.0], [2.0]]}},
+        {"output_norm": "l2", "directions": {"columns": 1, "rows": [[1.0], [0.0]]}},
+        {"slopes": True},
+        {"shell": {"network": first["network"][:1], "low": 0.0, "high": 1.0}},
+        {"shell": {"network": first["network"], "low": 1.0, "high": 0.0}},
+        {"shell": {"network": first["network"], "low": 50.0, "high": None}},
+        {"witness": {"x": [2.0, 0.0]}},
+        {"upper": first["lower"] - 1.0},
+    ):
+        write(path, first | wrong, payload)
+        with pytest.raises(ProofError):
+            check_proof(path)
+
+
+def test_polytopes_and_least_values_below_zero(tmp_path: Path) -> None:
+    path, domain = tmp_path / "a.proof", Polytope([[1.0, 1.0]], [0.5], -1, 1)
+    own = Network([*G.hidden, Layer(G.head.weight, G.head.bias - 7.0)])
+    write_value_proof(path, own, domain, lipyomo.value_range(own, domain))
+    assert check_proof(path, strict=True).statement.upper < 0.0
+
+
+def test_ranges_without_a_witness_are_refused(tmp_path: Path) -> None:
+    found = lipyomo.problems.ranges.Range((0.0, 1.0), (1.0, 2.0))
+    with pytest.raises(RefusedError, match="witness"):
+        write_value_proof(tmp_path / "a.proof", F, BOX, found)
+    with pytest.raises(RefusedError, match="time"):
+        write_value_proof(tmp_path / "a.proof", F, BOX, lipyomo.value_range(F, BOX), time_limit=0.0)
+    assert not (tmp_path / "a.proof").exists()
+
+
+def test_kinks_beyond_both_sides_of_an_edge_do_not_hide_points(tmp_path: Path) -> None:
+    """A piecewise-linear V: its kinks are no phases of the derivative's boxes."""
+    level = Network.from_arrays([[[1.0, 0.0], [-1.0, 0.0]], [[1.0, 1.0]]])  # |x_0|
+    own = Network([Layer([[1.0, 0.5]], [0.0], curves=[Curve(activation("tanh"), [0])]), ONE])
+    first = _first(own, 0.25, 0.5) | {"upper": float(np.tanh(1.0) + 1e-6)}
+    from lipyomo.proofs.records import network_record
+
+    first["shell"]["network"] = network_record(level)
+    parts_: list[bytes] = []
+    first |= {"lower": float(np.tanh(0.99)), "witness": {"x": [0.5, 1.0]}}
+    write_boxes(read_statement(first), Clock(), parts_.append, lambda done: None)
+    path = tmp_path / "a.proof"
+    write(path, first, b"".join(parts_))
+    assert check_proof(path, strict=True).upper_proved
+    write(path, first | {"witness": {"x": [0.6, 1.0]}}, b"".join(parts_))
+    with pytest.raises(ProofError, match="shell"):
+        check_proof(path)
+
+
+ONE = Layer([[1.0]], [0.0])
