@@ -12,9 +12,9 @@ from lipyomo.base.arrays import Matrix, dense
 from lipyomo.base.errors import ProofError
 from lipyomo.networks.activations import Activation, Unbounded
 from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.search.spaces.boxes.stages import square_pairs
 
 
 def line_of(value: Any) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from lipyomo.base.system.outputs import MODEL, written
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.read import PathLike
 from lipyomo.formats.onnx.select import NAMES
+from lipyomo.formats.onnx.spelt import spelt
 from lipyomo.networks.activations import (
     Activation,
     Celu,
@@ -36,6 +38,7 @@ from lipyomo.networks.activations import (
     Tanh,
 )
 from lipyomo.networks.network import Layer, Network, check_network
+from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.version import __version__
 
 OPSET = 17
@@ -108,25 +111,47 @@ class _Writer:
         bias = self.store(f"{label}.bias", layer.bias)
         return self.node("Gemm", [source, weight, bias], output, alpha=1.0, beta=1.0, transB=1)
 
-    def layer(self, layer: Layer, source: str, label: str) -> tuple[str, IntArray]:
-        """The units of a layer, and which is where.
+    def layer(
+        self, layer: Layer, source: str, label: str, after: FloatArray
+    ) -> tuple[str, IntArray]:
+        """The units of a layer, and which is where; of the two squares of a product only one.
 
-        Units of one kind stand together: each kind is a Gemm and its operators.
+        Units of one kind stand together: each kind is a Gemm and its operators.  Where columns of
+        the next weight, `after`, are opposite, two squares are the product that they came from.
         """
-        kinds = [(curve.activation, curve.units) for curve in layer.curves]
+        sums, differences = np.array(square_pairs(layer, after), dtype=np.intp).reshape(-1, 2).T
+        both = np.concatenate([sums, differences])
+        kinds = [(c.activation, np.setdiff1d(c.units, both)) for c in layer.curves]
+        kinds = [(kind, units) for kind, units in kinds if units.size]
         plain = np.flatnonzero(~layer.curved)
-        parts = [*kinds, *([(None, plain)] if plain.size or not kinds else [])]
+        some = plain.size or not (kinds or sums.size)
+        parts = [*kinds, *([(None, plain)] if some else [])]
         written = []
+        if sums.size:
+            written.append(self.products(layer, (sums, differences), source, f"{label}.products"))
+        alone = len(parts) == 1 and not sums.size
         for position, (kind, units) in enumerate(parts):
-            own = label if len(parts) == 1 else f"{label}.part{position}"
+            own = label if alone else f"{label}.part{position}"
             part = layer.selected(units)
             z = self.affine(part, source, own, f"{own}.z")
             units_of = self.units(part, z, own) if kind is None else self.smooth(kind, z, own)
             written.append(units_of)
-        order = np.concatenate([units for _, units in parts])
+        order = np.concatenate([sums, *(units for _, units in parts)])
         if len(written) == 1:
             return written[0], order
         return self.node("Concat", written, f"{label}.joined", axis=1), order
+
+    def products(
+        self, layer: Layer, pairs: tuple[IntArray, IntArray], source: str, label: str
+    ) -> str:
+        """``p**2 - q**2 = (p + q) (p - q)`` of units p and q."""
+        p, q = (
+            self.affine(layer.selected(units), source, f"{label}.{name}", f"{label}.{name}.z")
+            for units, name in zip(pairs, "pq", strict=True)
+        )
+        left = self.node("Add", [p, q], f"{label}.left")
+        right = self.node("Sub", [p, q], f"{label}.right")
+        return self.node("Mul", [left, right], f"{label}.units")
 
     def smooth(self, kind: Activation, source: str, label: str) -> str:
         """Units of an activation.
@@ -150,6 +175,8 @@ class _Writer:
             bent = self.node("Softplus", [scaled], f"{label}.bent")
             return self.node("Div", [bent, beta], output)
         if type(kind) not in _OPERATORS:
+            if spelt(self, kind.true, source, label):
+                return output
             raise NetworkError(f"the activation {kind.name} has no operator in ONNX")
         if isinstance(kind, Celu) and self.dtype is np.float64:
             if kind.alpha != 1.0:
@@ -173,6 +200,8 @@ class _Writer:
         """The two-slope units of a layer, by the plainest operator that has their slopes."""
         left, right = layer.left, layer.right
         if (right == 1.0).all():
+            if (left == 1.0).all():
+                return source
             if (left == 0.0).all():
                 return self.node("Relu", [source], f"{label}.relu")
             if (left == -1.0).all():
@@ -220,7 +249,7 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
         Input ``x`` of shape (batch, d), output ``y`` of shape (batch, m).  Numbers are float32
         if every one of them is a float32 number, and float64 otherwise, so that nothing is rounded.
         Units become Relu, Abs, LeakyRelu or PRelu, other slopes a pair of Relu; smooth ones their
-        operators.
+        operators.  Products are Mul; derivatives of tanh, sigmoid and SiLU are polynomials.
 
     Raises
     ------
@@ -234,9 +263,9 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     kind = onnx.TensorProto.FLOAT if dtype is np.float32 else onnx.TensorProto.DOUBLE
     writer = _Writer(dtype)
     tensor, order = "x", np.arange(network.input_dim)
-    for position, layer in enumerate(network.hidden):
+    for position, (layer, after) in enumerate(pairwise(network.layers)):
         ordered = layer.with_map(layer.weight[:, order], layer.bias)
-        tensor, order = writer.layer(ordered, tensor, f"layer{position}")
+        tensor, order = writer.layer(ordered, tensor, f"layer{position}", after.dense_weight)
     head = network.head.with_map(network.head.weight[:, order], network.head.bias)
     writer.affine(head, tensor, "head", "y")
     graph = onnx.helper.make_graph(

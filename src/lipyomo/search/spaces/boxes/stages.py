@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.networks.activations import Half
 from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.relaxations.linear.kinds import kinds_of
 from lipyomo.search.spaces.boxes.passed import Passed, with_passed
 from lipyomo.search.spaces.boxes.stage import Copies, Products, Stage
@@ -101,28 +101,6 @@ def stages_of(
         place += broken.size
     head = network.head.dense_weight
     return tuple(stages), head if chosen is None else chosen.of(head)
-
-
-def square_pairs(layer: Layer, after: FloatArray) -> Sequence[tuple[int, int]]:
-    """Units (p, q) that are the two squares of a product, with opposite columns in `after`."""
-    sides: list[list[int]] = [[], []]
-    for curve in layer.curves:
-        kind = curve.activation.true
-        if isinstance(kind, Half):
-            sides[kind.difference] += curve.units.tolist()
-    sums, differences = (sorted(side) for side in sides)
-    partners: dict[bytes, list[int]] = {}
-    for q in differences:
-        partners.setdefault((0.0 - after[:, q]).tobytes(), []).append(q)
-    rank = {q: k for k, q in enumerate(differences)}
-    found = []
-    for k, p in enumerate(sums):
-        own = partners.get((0.0 + after[:, p]).tobytes())
-        if own:  # mostly there are as many, in the same order
-            q = min(own, key=lambda unit: abs(rank[unit] - k))
-            own.remove(q)
-            found.append((p, q))
-    return found
 
 
 def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) -> _Made:

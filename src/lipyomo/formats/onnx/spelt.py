@@ -1,0 +1,90 @@
+"""Activations that ONNX has no operator for, as expressions of operators that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.activations import Activation, Exp, Log, Power
+from lipyomo.networks.activations.derived import Derivative, derivative_of, times
+from lipyomo.networks.activations.hyperbolic import TanhFamily, polynomial
+from lipyomo.networks.activations.silu_derivatives import SiluFamily
+
+
+class Nodes(Protocol):
+    """The graph that is being written."""
+
+    def store(self, name: str, values: FloatArray) -> str:
+        """Add an initializer."""
+
+    def node(self, op_type: str, inputs: list[str], output: str) -> str:
+        """Add a node with one output."""
+
+
+def spelt(nodes: Nodes, kind: Activation, z: str, label: str) -> bool:
+    """Write ``kind(z)`` as the tensor ``label.units``, if that takes whole numbers only.
+
+    Parameters
+    ----------
+    nodes : Nodes
+    kind : Activation
+        A power, exp, log, or a derivative of tanh or SiLU: polynomials of these, and of the
+        logistic function.  Derivatives of erf and GELU have constants that would be rounded.
+    z : str
+        Tensor of pre-activations.
+    label : str
+    """
+    output = f"{label}.units"
+    if isinstance(kind, Power):
+        _power(nodes, kind.exponent, z, label)
+    elif isinstance(kind, Exp | Log):
+        nodes.node("Exp" if isinstance(kind, Exp) else "Log", [z], output)
+    elif isinstance(kind, Derivative) and isinstance(kind.family, TanhFamily):
+        t = nodes.node("Tanh", [z], f"{label}.tanh")
+        coefficients = times((1, 0, -1), polynomial(kind.order))
+        _polynomial(nodes, coefficients, t, label, output)
+    elif isinstance(kind, Derivative) and isinstance(kind.family, SiluFamily):
+        s = nodes.node("Sigmoid", [z], f"{label}.sigmoid")
+        before, own = _logistic(kind.order - 1), _logistic(kind.order)
+        many = [kind.order * one for one in before]
+        first = _polynomial(nodes, many, s, f"{label}.first", f"{label}.first")
+        second = _polynomial(nodes, own, s, f"{label}.second", f"{label}.second")
+        moved = nodes.node("Mul", [z, second], f"{label}.moved")
+        nodes.node("Add", [first, moved], output)
+    else:
+        return False
+    return True
+
+
+def _power(nodes: Nodes, exponent: float, z: str, label: str) -> None:
+    output = f"{label}.units"
+    if exponent == 2.0:
+        nodes.node("Mul", [z, z], output)
+    elif exponent in (0.5, -1.0):
+        nodes.node("Sqrt" if exponent == 0.5 else "Reciprocal", [z], output)
+    else:
+        nodes.node("Pow", [z, nodes.store(f"{label}.exponent", np.array(exponent))], output)
+
+
+def _logistic(order: int) -> Sequence[int]:
+    """A derivative of the logistic function l as a polynomial of it: ``l' = l - l**2``."""
+    found: Sequence[int] = (0, 1)
+    for _ in range(order):
+        found = times((0, 1, -1), derivative_of(found))
+    return found
+
+
+def _polynomial(nodes: Nodes, coefficients: Sequence[int], x: str, label: str, output: str) -> str:
+    """Write a polynomial by Horner's rule, the constant term first."""
+    *rest, last = coefficients
+    found = nodes.store(f"{label}.c{len(rest)}", np.array(float(last)))
+    for k in range(len(rest) - 1, -1, -1):
+        done = k == 0 and not rest[0]
+        found = nodes.node("Mul", [found, x], output if done else f"{label}.times{k}")
+        if rest[k]:
+            term = nodes.store(f"{label}.c{k}", np.array(float(rest[k])))
+            found = nodes.node("Add", [found, term], output if k == 0 else f"{label}.plus{k}")
+    return found
