@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         check_monotone,
     )
     from lipyomo.analyses.maps import CellMap, map_cells, refine_cells
+    from lipyomo.analyses.questions.contraction import contraction
     from lipyomo.analyses.questions.curvature import Curvature, curvature, smoothness
     from lipyomo.analyses.questions.derivatives import (
         JacobianRanges,
@@ -65,6 +66,7 @@ _NAMES = {
     "problems.ranges": ("Range",),
     "analyses.questions.values": ("value_range",),
     "analyses.questions.lie": ("lie_derivative",),
+    "analyses.questions.contraction": ("contraction",),
     "analyses.questions.curvature": ("Curvature", "curvature", "smoothness"),
     "analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
     "analyses.questions.largest": ("LargestValue", "largest_value"),
@@ -123,6 +125,7 @@ __all__ = [
     "certify_robustness",
     "check_monotone",
     "check_property",
+    "contraction",
     "curvature",
     "derivative_range",
     "from_sklearn",

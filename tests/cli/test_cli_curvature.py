@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_ran import Ran
 
@@ -124,3 +125,21 @@ def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:
     ran = cli("smoothness", relu, "--box", "0,1")
     assert ran.code == 1
     assert "kinks" in ran.err
+
+
+def test_contraction_of_a_plant(cli: Cli, tmp_path: Path) -> None:
+    plant, metric = tmp_path / "plant.onnx", tmp_path / "P.npy"
+    write(Network.from_arrays([[[-2.0, 1.0], [1.0, -2.0]]]), plant)
+    np.save(metric, np.eye(2))
+    words = ("jacobian", plant, "--box", "-1,1", "--quiet")
+    ran = cli(*words, "--contraction", "--metric", metric, "--time-limit", "30", "--json")
+    assert ran.json["eigenvalues"]["low"][0] == pytest.approx(-3.0, abs=1e-5)
+    assert ran.json["eigenvalues"]["high"][1] == pytest.approx(-1.0, abs=1e-5)
+    assert "contracts" in cli(*words, "--contraction").out
+    for more, message in (
+        (("--metric", metric), "needs --contraction"),
+        (("--contraction", "--wrt", "0"), "whole Jacobian"),
+    ):
+        wrong = cli(*words, *more)
+        assert wrong.code == 1
+        assert message in wrong.err

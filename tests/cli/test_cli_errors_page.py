@@ -12,6 +12,9 @@ import pytest
 from cli_ran import Ran
 from onnx import TensorProto, helper, numpy_helper
 
+from lipyomo import Network
+from lipyomo.formats.onnx import write
+
 Cli = Callable[..., Ran]
 BOX = ("--box", "0,1")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
@@ -123,6 +126,33 @@ CASES: dict[str, tuple[str, ...]] = {
         *("--checkpoint", "state", "--resume"),
     ),
     "the proof does not hold": ("verify", "proof.json", "other.onnx"),
+    "the network has units with kinks": ("smoothness", "net.onnx", *BOX),
+    "derivatives of ... beyond order ... are not supported": (
+        *("residual", "smooth.onnx", *BOX),
+        *("--pde", "deep.py"),
+    ),
+    "... needs arguments in ..., but all that is proved of them over the domain is the range ...": (
+        *("residual", "smooth.onnx", "--box=-1,1"),
+        *("--pde", "inverse.py"),
+    ),
+    "... is no derivative of the network": ("residual", "smooth.onnx", *BOX, "--pde", "names.py"),
+    "numpy's ... of an expression is not supported": (
+        *("residual", "smooth.onnx", *BOX),
+        *("--pde", "arctan.py"),
+    ),
+    "--pde: ... has no function 'residual'": ("residual", "smooth.onnx", *BOX, "--pde", "none.py"),
+    "ask for different things: give one": (
+        *("map", "smooth.onnx", *BOX, "--cells", "2x2"),
+        *("--values", "--curvature"),
+    ),
+    "no point of the domain was found at which V is between ...": (
+        *("lyapunov", "smooth.onnx", "plant.onnx", *BOX),
+        *("--shell", "5,6"),
+    ),
+    "the metric is not positive definite": (
+        *("jacobian", "plant.onnx", *BOX),
+        *("--contraction", "--metric", "flat.npy"),
+    ),
     "--config: cannot read ...": ("net.onnx", *BOX, "--config", "none.toml"),
     "--config: ... is not TOML": ("net.onnx", *BOX, "--config", "data.csv"),
     "--config: ... there is no option ...": ("net.onnx", *BOX, "--config", "unknown.toml"),
@@ -191,6 +221,16 @@ def folder(net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("wide.csv").write_text("1,2,3,4,5,6\n")
     Path("comma.csv").write_text("1,5;2;3;4\n2,5;3;4;5\n")
     np.savez("labels.npz", inputs=np.ones((3, 4)), labels=np.zeros(2))
+    write(Network.from_arrays([[[1.0, 1.0]], [[1.0]]], activation="tanh"), "smooth.onnx")
+    write(Network.from_arrays([-np.eye(2)]), "plant.onnx")
+    np.save("flat.npy", np.diag([1.0, 0.0]))
+    for name, expression in (
+        ("deep", "u.d(0, 0, 0, 0)"), ("inverse", "1 / u"), ("names", "u.dt"),
+        ("arctan", "np.arctan(u)"),
+    ):  # fmt: skip
+        text = f"import numpy as np\n\n\ndef residual(u, x):\n    return {expression}\n"
+        Path(f"{name}.py").write_text(text)
+    Path("none.py").write_text("x = 1\n")
     Path("unknown.toml").write_text("magic = 1\n")
     Path("mine.toml").write_text('[solver.mine]\nbackend = "cbc"\nexecutable = "no-such"\n')
     return tmp_path

@@ -6,11 +6,13 @@ import csv
 import io
 import json
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from lipyomo.analyses.questions.contraction import contraction
 from lipyomo.analyses.questions.derivatives import JacobianRanges, ranges_along
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.pictures import entitle, new_figure, plain, save_figure
@@ -19,11 +21,13 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import add_entries, read_case, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add, value
+from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import answer_only, wrote
 from lipyomo.cli.tables import print_table
-from lipyomo.cli.words import new_file
+from lipyomo.cli.words import UsageError, new_file, reader
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Status
 
@@ -36,6 +40,7 @@ exit codes:
 examples:
   lipyomo jacobian net.onnx --box 0,1
   lipyomo jacobian net.onnx --box -1,1 --wrt 0,3 --entries 2 --plot slopes.png
+  lipyomo jacobian field.onnx --box -1,1 --contraction --metric P.npy
 """
 
 COLUMNS = ("row", "input", "low_proved", "low", "high", "high_proved", "status")
@@ -47,6 +52,10 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     arguments = _parser().parse_args(words)
     network, domain = read_case(arguments, began)
+    if arguments.contraction:
+        return _contraction(arguments, network, domain, began)
+    if arguments.metric is not None:
+        raise UsageError("--metric needs --contraction")
     problem = LipschitzProblem(network, domain, "l1", "linf", wrt=arguments.wrt)
     names, functionals = read_rows(arguments, network.output_dim)
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
@@ -76,8 +85,36 @@ def _parser() -> Parser:
         **value("FILE", "write the table", new_file("--csv", "DERIVATIVES", ".csv")),
     )
     add(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
+    field = parser.add_argument_group("fields (as many outputs as inputs)")
+    text = "eigenvalues of the symmetric part: below zero, solutions of x' = f(x) contract"
+    add(field, "--contraction", **flag(text))
+    text = "a .npy file of P, positive definite: in the norm (v . P v)^1/2 (l2)"
+    add(field, "--metric", **value("FILE", text, reader("arrays.read_array", "--metric")))
     add(parser, "--json", "--quiet", "--debug")
     return parser
+
+
+def _contraction(arguments: Namespace, network: Network, domain: Domain, began: float) -> int:
+    """The least and the largest eigenvalue of the symmetric part of the Jacobian."""
+    others = ("wrt", "csv", "plot", "functional", "entries")
+    if any(getattr(arguments, name, None) is not None for name in others):
+        raise UsageError("--contraction is about the whole Jacobian, and has no table or picture")
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        heard = interruption.requested, tracker.update
+        settings = search_settings(arguments, *heard, arguments.time_limit, began)
+        found = contraction(network, domain, arguments.metric, settings)
+    if arguments.json:
+        record = {"network": str(arguments.network), "eigenvalues": found.to_dict()}
+        print(json.dumps(record, allow_nan=False))
+    else:
+        ends = interval(*found.low), interval(*found.high)
+        low, high = found.high
+        says = "contracts" if high < 0.0 else "expands somewhere" if low > 0.0 else "undecided"
+        print_table(
+            ("least eigenvalue", "largest eigenvalue", "", "status", "nodes", "time"),
+            [(*ends, says, str(found.status), str(found.nodes), seconds(found.seconds))],
+        )
+    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
 
 
 def _lines(found: JacobianRanges, names: Sequence[str]) -> list[Line]:
