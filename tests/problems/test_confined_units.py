@@ -8,7 +8,7 @@ import pytest
 import lipyomo
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, NormBall
 from lipyomo.base.errors import LipyomoError, ProblemError
-from lipyomo.networks.activations import Confined, Exp, Log, Power, Tanh
+from lipyomo.networks.activations import HALVES, Confined, Exp, Log, Power, Sigmoid, Tanh
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.reductions.confine import confined
@@ -141,6 +141,33 @@ def test_other_questions_know_them_or_refuse_them_by_name() -> None:
     check_units(LipschitzProblem(network, box).network)
     with pytest.raises(LipyomoError, match="square"):
         lipyomo.solve(LipschitzProblem(network, box), "mip")
+
+
+def test_states_of_gates_stay_between_what_they_are_means_of() -> None:
+    rng, n, steps = np.random.default_rng(0), 3, 12
+    eye, none = np.eye(n), np.zeros((n, n))
+    slopes = np.repeat([0.0, 0.0, 1.0], n)
+    curves = [Curve(Sigmoid(), range(n)), Curve(Tanh(), range(n, 2 * n))]
+    halves = [Curve(HALVES[0], range(n)), Curve(HALVES[1], range(n, 2 * n))]
+    gate, change = np.hstack([eye, none, none]), 0.5 * np.hstack([none, eye, -eye])
+    rows = np.vstack([0.5 * gate + change, 0.5 * gate - change, np.hstack([none, none, eye])])
+    layers, state = [], eye
+    for _ in range(steps):
+        weight = np.vstack([2.0 * rng.normal(size=(2 * n, n)), eye]) @ state
+        bias = np.append(rng.normal(size=2 * n), np.zeros(n))
+        layers += [Layer(weight, bias, slopes, slopes, curves)]
+        layers += [Layer(rows, np.zeros(3 * n), slopes, slopes, halves)]
+        state = np.hstack([eye, -eye, eye])
+    net = Network([*layers, Layer(state, np.zeros(n))])
+    points = rng.uniform(-1, 1, (4000, n))
+    for layer in confined(net, Box(-1, 1, n)).hidden:
+        z = points @ layer.dense_weight.T + layer.bias
+        for curve in layer.curves:
+            if isinstance(curve.activation, Confined):
+                own = z[:, curve.units]
+                assert curve.activation.low <= own.min() <= own.max() <= curve.activation.high
+                assert -2.1 <= curve.activation.low <= curve.activation.high <= 2.1
+        points = layer.activate(z)
 
 
 def test_networks_without_them_are_left_as_they_are() -> None:

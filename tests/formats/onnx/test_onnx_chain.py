@@ -12,7 +12,7 @@ from onnx_builder import DOUBLE, agrees, model, run
 
 from lipyomo.formats.onnx import from_model, to_onnx
 from lipyomo.networks.building.affine import Affine
-from lipyomo.networks.building.cover import distinct_rows, smallest_cover
+from lipyomo.networks.building.cover import distinct_rows, parallel_columns, smallest_cover
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.network import Network
@@ -50,6 +50,44 @@ def residual(width: int, inner: int) -> Network:
         "w3": draw(width, 2),
     }
     return agrees(model(nodes, ["N", 4], weights), ["N", 4])
+
+
+def test_a_state_that_many_layers_read_is_carried_as_one_sum() -> None:
+    nodes = [
+        *linear("x", "w0", "a"),
+        *relu("a", "h"),
+        *linear("h", "w1", "b"),
+        *relu("b", "r"),
+        helper.make_node("Sub", ["h", "r"], ["s"]),
+        *linear("s", "w2", "c"),
+        *relu("c", "t"),
+        *linear("t", "w3", "d"),
+        *relu("d", "u"),
+        *linear("u", "w4", "e"),
+        *linear("s", "w5", "f"),
+        helper.make_node("Add", ["e", "f"], ["y"]),
+    ]
+    shapes = {"w0": (4, 5), "w1": (5, 5), "w2": (5, 7), "w3": (7, 6), "w4": (6, 9), "w5": (5, 9)}
+    weights = {name: draw(*shape) for name, shape in shapes.items()}
+    network = agrees(model(nodes, ["N", 4], weights), ["N", 4])
+    assert network.sizes == (4, 5, 5 + 5, 7 + 5, 6 + 5, 9)  # not 7 + 9 and 6 + 9
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6))
+def test_parallel_columns_give_all_columns_back(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    own = rng.normal(size=(4, 3)) * (rng.random((4, 3)) < 0.7)
+    reach = int(rng.choice([20, 600]))
+    factors = rng.choice([-1.0, 1.0], 8) * 2.0 ** rng.integers(-reach, reach, 8)
+    odd = np.where(rng.random(8) < 0.2, 3.0, 1.0)
+    matrix = own[:, rng.integers(0, 3, 8)] * factors * odd
+    sparse = sp.csr_array(matrix)
+    chosen, shares = parallel_columns(sparse)
+    assert ((sparse[:, chosen] @ shares).toarray() == matrix).all()
+    filled = {column.tobytes() for column in (matrix / factors / odd).T if column.any()}
+    near = np.abs(np.log2(np.abs(factors))).max() < 300 and (odd == 1.0).all()
+    assert not near or chosen.size == len(filled)
 
 
 def test_residual_block_carries_its_width() -> None:

@@ -3,6 +3,8 @@
 Units are placed at their depth.  What a later layer reads from further back is carried past the
 layers in between by identity units.  Going backwards from the outputs, each layer asks for the
 fewest of them (`cover.smallest_cover`): either the values themselves or partial sums of them.
+Values that are only ever read together, in the same proportions, are one value: a state that is a
+sum of its former state and of a change is carried as that sum.
 """
 
 from __future__ import annotations
@@ -13,15 +15,9 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray, IntArray, settled
 from lipyomo.networks.activations import Activation
 from lipyomo.networks.building.budget import budget
-from lipyomo.networks.building.cover import distinct_rows, smallest_cover
+from lipyomo.networks.building.cover import distinct_rows, parallel_columns, smallest_cover
 from lipyomo.networks.building.system import Kinds, System
 from lipyomo.networks.network import Curve, Layer, Network
-
-
-def _selection(columns: np.ndarray, width: int) -> sp.csr_array:
-    """Unit rows: one for each of `columns`."""
-    count = columns.size
-    return sp.csr_array((np.ones(count), (np.arange(count), columns)), shape=(count, width))
 
 
 def _range(places: IntArray) -> slice | IntArray:
@@ -44,17 +40,19 @@ def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
     carried : csr_array, shape (k, width)
         ``reads @ carried == lower``.
     """
-    width = lower.shape[1]
     filled = np.flatnonzero(np.diff(lower.indptr))
     first, which = distinct_rows(sp.csr_array(lower[filled]))
-    unique = sp.csr_array(lower[filled[first]])
+    every = sp.csr_array(lower[filled[first]])
+    representatives, shares = parallel_columns(every)
+    unique = sp.csr_array(every[:, representatives])
     rows, columns = smallest_cover(unique)
 
-    alone = np.zeros(width, dtype=bool)
+    alone = np.zeros(representatives.size, dtype=bool)
     alone[columns] = True
     rest = sp.csr_array(unique[rows])
     rest.data = np.where(alone[rest.indices], 0.0, rest.data)
     rest.eliminate_zeros()
+    rest = sp.csr_array(rest @ shares)
 
     of_row = np.full(unique.shape[0], -1)
     of_row[rows] = columns.size + np.arange(rows.size)
@@ -70,7 +68,7 @@ def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
     spread = sp.csr_array(
         (np.ones(filled.size), (filled, which)), shape=(lower.shape[0], unique.shape[0])
     )
-    carried = sp.vstack([_selection(columns, width), rest], format="csr")
+    carried = sp.vstack([shares[columns], rest], format="csr")
     return sp.csr_array(spread @ reads_unique), sp.csr_array(carried)
 
 

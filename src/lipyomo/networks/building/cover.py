@@ -9,6 +9,9 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import IntArray
 
+_FAR = 400.0
+"""Largest exponent of two by which columns are multiplied."""
+
 
 def smallest_cover(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
     """The fewest rows and columns that together hold every non-zero of `matrix`.
@@ -72,6 +75,43 @@ def distinct_rows(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:
         if which[row] == len(first):
             first.append(row)
     return np.asarray(first, dtype=np.intp), which
+
+
+def parallel_columns(matrix: sp.csr_array) -> tuple[IntArray, sp.csr_array]:
+    """Columns that are no multiples of others by powers of two, and all columns from these.
+
+    Parameters
+    ----------
+    matrix : csr_array, shape (rows, columns)
+        Without explicit zeros.
+
+    Returns
+    -------
+    representatives : ndarray of int, shape (k,)
+        Of each group of parallel columns that are not zero, the first.
+    shares : csr_array, shape (k, columns)
+        ``matrix[:, representatives] @ shares == matrix``.
+    """
+    columns = sp.csr_array(matrix.T)
+    columns.sort_indices()
+    counts = np.diff(columns.indptr)
+    filled = np.flatnonzero(counts)
+    leading = columns.data[columns.indptr[filled]]
+    sizes = np.clip(np.frexp(np.abs(leading))[1] - 1.0, -_FAR, _FAR)
+    scales = np.exp2(sizes) * np.sign(leading)
+    each = np.repeat(scales, counts[filled])
+    with np.errstate(all="ignore"):
+        scaled = columns.data / each
+        exact = np.isfinite(scaled) & (scaled * each == columns.data)
+    inexact = np.zeros(columns.shape[0], dtype=bool)
+    inexact[np.repeat(np.arange(columns.shape[0]), counts)[~exact]] = True
+    scales[inexact[filled]] = 1.0
+    columns.data = np.where(np.repeat(inexact, counts), columns.data, scaled)
+    first, which = distinct_rows(sp.csr_array(columns[filled]))
+    places = which, filled
+    factors = scales / scales[first][which]
+    shares = sp.csr_array((factors, places), shape=(first.size, matrix.shape[1]))
+    return filled[first], shares
 
 
 def digest(matrix: sp.csr_array, row: int) -> bytes:

@@ -20,10 +20,13 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.errors import NetworkError, ProblemError
+from lipyomo.base.numerics.ranges import mean, size
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
+from lipyomo.networks.gates import Rows, gated_sums
 from lipyomo.networks.network import Curve, Layer, Network
+from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.problems.domains import Domain
 
 SOME_NUMBERS = 2e5
@@ -117,10 +120,13 @@ def _start(boxes: FloatArray) -> _Signal:
 def _confined_on(network: Network, boxes: FloatArray) -> tuple[Sequence[Layer], str | None]:
     """Layers with confined units, or why there are none."""
     signal, layers, operations = _start(boxes), [], network.input_dim
+    earlier: _Signal | None = None
     with np.errstate(all="ignore"):
         for position, layer in enumerate(network.hidden):
             operations += layer.inputs + 16
             z = _affine(layer, signal, gamma(operations))
+            if earlier is not None:
+                z = _between(network.layers[position - 1], layer, earlier, z, gamma(operations))
             try:
                 curves = [_curve(curve, z) for curve in layer.curves]
             except NetworkError as refused:
@@ -128,6 +134,7 @@ def _confined_on(network: Network, boxes: FloatArray) -> tuple[Sequence[Layer], 
             flat = [part for parts in curves for part in parts]
             bounded = Layer(layer.weight, layer.bias, layer.left, layer.right, flat)
             layers.append(bounded)
+            earlier = signal
             signal = _activated(bounded, z, gamma(operations))
     return (*layers, network.head), None
 
@@ -145,6 +152,44 @@ def _affine(layer: Layer, h: _Signal, unit: float) -> _Signal:
     radius = np.abs(map_).sum(axis=-1) * (1.0 + unit) + error
     low, high = np.fmax(low, middle - radius), np.fmin(high, middle + radius)
     return _Signal(map_, middle, error, low, high)
+
+
+def _between(before: Layer, layer: Layer, h: _Signal, z: _Signal, unit: float) -> _Signal:
+    """Pre-activations of which gated sums are within the hull of what they are between.
+
+    `h` are the outputs of the layer before `before`.
+    """
+    pairs = square_pairs(before, layer.dense_weight)
+    if not pairs:
+        return z
+    sums, differences = np.array(pairs, dtype=np.intp).T
+    singles = np.setdiff1d(np.arange(before.units), np.concatenate([sums, differences]))
+    rows, bias = before.dense_weight, before.bias
+    first, second = (
+        Rows(rows[sums] + sign * rows[differences], bias[sums] + sign * bias[differences])
+        for sign in (1.0, -1.0)
+    )
+    after = Rows(layer.dense_weight[:, np.concatenate([singles, sums])], layer.bias)
+    passed = ~before.curved & (before.left == 1.0) & (before.right == 1.0)
+    gates = gated_sums(after, Rows(rows[singles], bias[singles]), passed[singles], first, second)
+    if gates is None:
+        return z
+    second_is = gates.second[:, None]
+    weight = np.where(second_is, second.weight[gates.products], first.weight[gates.products])
+    own = np.where(gates.second, second.bias[gates.products], first.bias[gates.products])
+    parts = (weight * gates.scale[:, None], own * gates.scale)
+    values = []
+    for each in (parts, *zip(gates.weights, gates.biases, strict=True)):
+        found = _affine(Layer(*each), h, unit)
+        values.append((found.low, found.high))
+    low, high = mean(*values)
+    room = 8.0 * unit * sum(size(each) for each in values[1:])
+    for sizes, shift in zip(gates.sizes, gates.biases, strict=True):  # what their weights round
+        room = room + unit * (_times(size((h.low, h.high)), sizes) + np.abs(shift))
+    low_z, high_z = z.low.copy(), z.high.copy()
+    low_z[:, gates.rows] = np.fmax(low_z[:, gates.rows], low - room)
+    high_z[:, gates.rows] = np.fmin(high_z[:, gates.rows], high + room)
+    return z._replace(low=low_z, high=high_z)
 
 
 def _times(values: FloatArray, sizes: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -67,6 +68,31 @@ def network(seed: int, depth: int = 2) -> Network:
     return Network([*layers, Layer(head, np.zeros(1))])
 
 
+def gated(seed: int) -> Network:
+    """Sums ``a + g (b - a)`` that go on as they are, times numbers of either sign."""
+    rng = np.random.default_rng(seed)
+    n, eye, none = HALF, np.eye(HALF), np.zeros((HALF, HALF))
+    ones = np.ones(3 * n)
+    identity = [np.where(np.arange(3 * n) < 2 * n, 0.0, 1.0)] * 2
+    layers, before = [], np.eye(INPUTS)
+    for _ in range(2):
+        weight = np.vstack([2.0 * rng.normal(size=(2 * n, n)), eye]) @ before
+        bias = np.append(rng.normal(size=2 * n), np.zeros(n))
+        curves = [Curve(activation("sigmoid"), range(n)), Curve(TANH, range(n, 2 * n))]
+        layers.append(Layer(weight, bias, identity[0], identity[1], curves))
+        g, change = np.hstack([eye, none, none]), np.hstack([none, eye, -eye])
+        if rng.random() < 0.5:
+            g, change = change, g
+        t, sign = 2.0 ** rng.integers(-2, 3, size=(n, 1)), rng.choice([-1.0, 1.0])
+        passed = np.hstack([none, none, eye])
+        rows = np.vstack([halved(g, sign * change, t), passed])
+        kinds = [Curve(HALVES[0], range(n)), Curve(HALVES[1], range(n, 2 * n))]
+        layers.append(Layer(rows, 0.0 * ones, identity[0], identity[1], kinds))
+        before = np.hstack([sign * eye, -sign * eye, eye])
+    layers.append(Layer(before, np.zeros(n), curves=[Curve(TANH, range(n))]))
+    return Network([*layers, Layer(rng.normal(size=(1, n)), np.zeros(1))])
+
+
 def context_of(net: Network, native: bool = True) -> Context:
     problem = LipschitzProblem(net, Box(-2, 2, INPUTS)).reduced.problem
     return Context.of(Question(problem), native=native)
@@ -124,8 +150,9 @@ def test_the_affine_function_is_above_the_objective(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_ranges_hold_what_points_have(seed: int) -> None:
-    context = context_of(network(seed))
+@pytest.mark.parametrize("made", [network, gated])
+def test_ranges_hold_what_points_have(seed: int, made: Callable[[int], Network]) -> None:
+    context = context_of(made(seed))
     boxes = some_boxes(context, seed)
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
     rng = np.random.default_rng(seed)
@@ -141,6 +168,18 @@ def test_ranges_hold_what_points_have(seed: int) -> None:
             away = np.abs(slopes - layer.rate) - layer.rate_radius
             assert (away <= 1e-11 * (1.0 + np.abs(slopes)))[inside].all()
             h, t = stage.outputs(z), stage.sums(slopes * stage.own(u))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gated_sums_are_between_what_their_gates_are_between(seed: int) -> None:
+    context = context_of(gated(seed))
+    states = [stage.gates for stage in context.stages if stage.gates is not None]
+    assert [gates.rows.size for gates in states] == [HALF, HALF]
+    one = np.ones((1, INPUTS))
+    known = relaxed(context, Boxes.over(context, -2.0 * one, 2.0 * one), (-one, one))
+    for layer, gates in ((known.layers[2], states[0]), (known.layers[4], states[1])):
+        assert np.abs(layer.low[:, gates.rows]).max() <= 2.0 + 1e-9  # of a, b is in [-1, 1]
+        assert np.abs(layer.high[:, gates.rows]).max() <= 2.0 + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))

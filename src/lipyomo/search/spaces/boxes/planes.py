@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import product
 from lipyomo.search.spaces.boxes.errors import Form, Planes, errors_of
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal
 from lipyomo.search.spaces.boxes.relaxation import Lines, Relaxed
@@ -97,10 +97,10 @@ def with_products(
     z_i, z_j, u_i, u_j = (
         (ends[0][:, rows], ends[1][:, rows]) for ends, rows in ((z, i), (z, j), (u, i), (u, j))
     )
-    one, other = _times(u_i, z_j), _times(z_i, u_j)
+    one, other = product(u_i, z_j), product(z_i, u_j)
     found = []
     for (low, high), signal in zip(
-        (_times(z_i, z_j), (one[0] + other[0], one[1] + other[1])), units, strict=True
+        (product(z_i, z_j), (one[0] + other[0], one[1] + other[1])), units, strict=True
     ):
         middle = 0.5 * (low + high)
         radius = np.maximum(high - middle, middle - low)
@@ -110,12 +110,3 @@ def with_products(
         parts = zip((signal.middle, signal.radius, signal.size), more, strict=True)
         found.append(Signal(*(np.concatenate(both, axis=1) for both in parts)))
     return found[0], found[1]
-
-
-Ends = tuple[FloatArray, FloatArray]
-
-
-def _times(one: Ends, other: Ends) -> Ends:
-    """The range of a product of ranges."""
-    corners = np.stack([a * b for a in one for b in other])
-    return corners.min(axis=0), corners.max(axis=0)

@@ -28,11 +28,13 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
+from lipyomo.search.spaces.boxes.means import means
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines, with_products
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -58,11 +60,17 @@ def relaxed(
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
-    h, t = inputs.x, inputs.v
+    h, t = earlier = inputs.x, inputs.v
     still = not (t.middle.any() or t.radius.any())
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        layer = _layer(context, stage, found, boxes, inputs, (h, t), (still, forwards))
+        layer = _layer(context, stage, found, inputs, (h, t), (still, forwards))
+        if stage.gates is not None:
+            before = context.stages[number - 1]
+            ends = means(stage.gates, before, found[-1], earlier, unit)
+            layer = _between(stage, layer, ends, unit)
+        layer = _sloped(stage, layer, boxes, unit)
+        earlier = h, t
         found.append(_with_lines(context, stage, layer, inputs, last))
         if not last:
             h, t = _values(stage, found[-1]), _tangents(stage, found[-1], unit)
@@ -75,12 +83,14 @@ def _layer(
     context: Context,
     stage: Stage,
     before: Sequence[Relaxed],
-    boxes: Boxes,
     inputs: Inputs,
     signals: tuple[Signal, Signal],
     course: tuple[bool, bool],
 ) -> Relaxed:
-    """Ranges of z and u: from what is known of the layer before, and as functions of the inputs."""
+    """Ranges of z and u: from what is known of the layer before, and as functions of the inputs.
+
+    Slopes are not known yet.
+    """
     unit, (h, t), (still, forwards) = context.unit, signals, course
     reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
     pace = t.size @ stage.along_sizes.T
@@ -113,6 +123,27 @@ def _layer(
             u_low = np.maximum(u - u_radius, other - other_radius)
             u_high = np.minimum(u + u_radius, other + other_radius)
             u, u_radius = centred(u_low, u_high, unit)
+    none = np.zeros(0)  # slopes are known when the ends of z are
+    lines = none, none, none
+    return Relaxed(low, high, u, u_radius, none, none, reach, pace, pre, pre_tangent, lines)
+
+
+def _between(stage: Stage, layer: Relaxed, ends: tuple[Ends, Ends], unit: float) -> Relaxed:
+    """The same with other ends of z and u of the gated rows."""
+    assert stage.gates is not None
+    rows, (z, along) = stage.gates.rows, ends
+    low, high = layer.low.copy(), layer.high.copy()
+    low[:, rows] = np.fmax(low[:, rows], z[0])
+    high[:, rows] = np.fmin(high[:, rows], z[1])
+    u, away = layer.tangent.copy(), layer.tangent_radius.copy()
+    down, up = u[:, rows] - away[:, rows], u[:, rows] + away[:, rows]
+    u[:, rows], away[:, rows] = centred(np.fmax(down, along[0]), np.fmin(up, along[1]), unit)
+    return replace(layer, low=low, high=high, tangent=u, tangent_radius=away)
+
+
+def _sloped(stage: Stage, layer: Relaxed, boxes: Boxes, unit: float) -> Relaxed:
+    """The same within the phases of the boxes, and with ranges of slopes."""
+    low, high = layer.low, layer.high
     if stage.broken.size:
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
@@ -124,7 +155,8 @@ def _layer(
         least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
     rate, rate_radius = centred(least, largest, unit)
     lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
-    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
+    layer = replace(layer, low=low, high=high, bend=lines)
+    return replace(layer, rate=rate, rate_radius=rate_radius)
 
 
 def _with_lines(

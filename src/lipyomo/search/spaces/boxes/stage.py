@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.networks.gates import Gates
 from lipyomo.relaxations.linear.kinds import Kind, each_kind
 
 
@@ -106,6 +107,8 @@ class Stage:
     products : Products, optional
     copies : Copies, optional
         Where rows are known from others, in networks with products.
+    gates : Gates, optional
+        Rows that are between two others.
     """
 
     weight: FloatArray
@@ -119,6 +122,7 @@ class Stage:
     phases: slice
     products: Products | None = None
     copies: Copies | None = None
+    gates: Gates | None = None
 
     def with_inputs(self, weight: FloatArray, bias: FloatArray, off: FloatArray) -> Stage:
         """The same units of other inputs; tangents are as before."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.networks.gates import Gates, Rows, gated_sums
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.relaxations.linear.kinds import kinds_of
@@ -97,7 +98,12 @@ def stages_of(
         both = found.weight, abs(found.weight), found.along, abs(found.along)
         none = np.zeros(found.bias.size)
         copies = _copies(found, stages[-1]) if stages and any(pairs_of) else None
-        stages.append(Stage(*both, found.bias, none, kinds, broken, phases, products, copies))
+        gates = None
+        if len(stages) > 1 and any(pairs_of):
+            gates = _gates(found, stages[-1])
+        stages.append(
+            Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates)
+        )
         place += broken.size
     head = network.head.dense_weight
     return tuple(stages), head if chosen is None else chosen.of(head)
@@ -142,13 +148,34 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
     return _Made(products, chosen, _Rows(*found))
 
 
+def _gates(rows: _Rows, before: Stage) -> Gates | None:
+    """Which rows are gated sums."""
+    products = before.products
+    if products is None:
+        return None
+    first, second = (
+        Rows(before.weight[k], before.bias[k]) for k in (products.left, products.right)
+    )
+    units = Rows(before.weight[: products.units], before.bias[: products.units])
+    after = Rows(rows.weight, rows.bias)
+    return gated_sums(
+        after, units, _passed(before, rows.weight.shape[1])[: products.units], first, second
+    )
+
+
+def _passed(stage: Stage, outputs: int) -> BoolArray:
+    """Which of a stage's outputs are the rows of their units."""
+    found = np.zeros(outputs, dtype=bool)
+    units = stage.units_of(found)
+    for kind, which in stage.kinds:
+        if isinstance(kind, Passed):
+            units[which] = True
+    return found
+
+
 def _copies(rows: _Rows, before: Stage) -> Copies | None:
     """Which rows pass a row of the layer before on, or are multiples of others of their own."""
-    passed = np.zeros(rows.weight.shape[1], dtype=bool)  # outputs of units, and the rows of them
-    first = before.units_of(passed)
-    for kind, units in before.kinds:
-        if isinstance(kind, Passed):
-            first[units] = True
+    passed = _passed(before, rows.weight.shape[1])
     count = len(rows.bias)
     source, scale = np.zeros(count, dtype=np.intp), np.ones(count)
     fresh: list[int] = []

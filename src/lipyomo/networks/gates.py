@@ -1,0 +1,102 @@
+"""Gated sums: rows ``a + g (b - a)``, which are between a and b where g is between zero and one.
+
+A state of a gated unit (GRU) is such a row: a product of a gate with a difference, plus one term
+of that difference.  As a sum of three ranges it grows from step to step; as a mean of two it does
+not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Gates:
+    """Some rows of a layer, as means of functions of the outputs of the last layer but one.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (g,)
+    products : ndarray of int, shape (g,)
+        Of the layer before, of a gate and a difference.
+    second : ndarray of bool, shape (g,)
+        Whether the gate is the second factor.
+    scale, share : ndarray, shape (g,)
+        What gate and difference are multiplied by, powers of two the former.
+    weights, sizes : (ndarray, ndarray), shape (g, h) each
+        Of a and b, and the absolute values of what they are made of.
+    biases : (ndarray, ndarray), shape (g,) each
+    """
+
+    rows: IntArray
+    products: IntArray
+    second: BoolArray
+    scale: FloatArray
+    share: FloatArray
+    weights: tuple[FloatArray, FloatArray]
+    sizes: tuple[FloatArray, FloatArray]
+    biases: tuple[FloatArray, FloatArray]
+
+
+class Rows(NamedTuple):
+    """Affine functions of the outputs of a layer: weights (n, h) and biases (n,)."""
+
+    weight: FloatArray
+    bias: FloatArray
+
+
+def gated_sums(
+    after: Rows, units: Rows, passed: BoolArray, first: Rows, second: Rows
+) -> Gates | None:
+    """The gated sums among the rows of a layer; None if there are none.
+
+    Parameters
+    ----------
+    after : Rows
+        Of m units and then k products of the layer before.
+    units : Rows
+        Their m arguments, functions of the outputs of the layer before that.
+    passed : ndarray of bool, shape (m,)
+        Units that are their argument.
+    first, second : Rows
+        The k products' factors, likewise.
+    """
+    count = len(units.bias)
+    found: list[tuple[int, int, bool, float, float, FloatArray, FloatArray, FloatArray]] = []
+    for row, values in enumerate(after.weight):
+        filled = np.flatnonzero(values)
+        ahead, behind = filled[filled < count], filled[filled >= count] - count
+        if behind.size != 1 or not ahead.size or not passed[ahead].all():
+            continue
+        k, share = int(behind[0]), float(values[count + behind[0]])
+        start = values[ahead] @ units.weight[ahead]
+        size = np.abs(values[ahead]) @ np.abs(units.weight[ahead])
+        for place, rest in ((False, second), (True, first)):
+            change = rest.weight[k]
+            both = np.flatnonzero((start != 0.0) & (change != 0.0))
+            if not both.size:
+                continue
+            factor = -share * float(change[both[0]] / start[both[0]])
+            if abs(np.frexp(factor)[0]) == 0.5:
+                share /= factor
+                more = size + abs(share) * np.abs(change)
+                found.append((row, k, place, factor, share, start, size, more))
+                break
+    if not found:
+        return None
+    rows, products = (np.array([each[k] for each in found], dtype=np.intp) for k in range(2))
+    side = np.array([each[2] for each in found])
+    scales, shares, starts, sizes, larger = (
+        np.array([each[k] for each in found]) for k in range(3, 8)
+    )
+    other = np.where(side[:, None], first.weight[products], second.weight[products])
+    bias = np.where(side, first.bias[products], second.bias[products])
+    ends = starts + shares[:, None] * other
+    own = after.bias[rows] + after.weight[rows, :count] @ units.bias
+    biases = own, own + shares * bias
+    return Gates(rows, products, side, scales, shares, (starts, ends), (sizes, larger), biases)
