@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 import lipyomo
 from lipyomo import Layer, LipyomoError, Network, PropertyAnswer, Verdict, check_property
 from lipyomo.analyses.questions.pairs import rises
+from lipyomo.analyses.questions.values import least_value
+from lipyomo.problems.result import Point
+from lipyomo.problems.settings import Settings
 from networks import random_network
 
 ONE = "(declare-network f (declare-input X real [2]) (declare-output Y real [2]))"
@@ -105,6 +109,25 @@ def test_monotone_pairs(tmp_path: Path) -> None:
     assert asked(tmp_path, {"f": rising}, text + "(assert (<= Y[0] V[0]))").verdict is not (
         Verdict.HOLDS  # where both points are one
     )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_searches_bound_the_least_value(seed: int) -> None:
+    network = random_network(seed, (2, 5, 4, 1))
+    box = lipyomo.Box(-1, 1, 2)
+    truth = lipyomo.value_range(network, box, workers=1).low
+    for boxes in (False, True):
+        heard: list[float] = []
+
+        def sample(at: Point, heard: list[float] = heard) -> None:
+            heard.append(float(network.forward(at.x)[0]))
+
+        found, _ = least_value(network, box, Settings(workers=1), math.inf, sample, boxes)
+        assert found <= truth[1]
+        assert found == pytest.approx(truth[0], abs=1e-5)
+        assert heard[-1] == pytest.approx(truth[1], abs=1e-5)
+        enough, _ = least_value(network, box, Settings(workers=1), truth[0] - 0.1, None, boxes)
+        assert truth[0] - 0.1 <= enough <= truth[1]
 
 
 def test_points_count_exactly(tmp_path: Path) -> None:

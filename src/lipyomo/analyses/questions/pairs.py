@@ -17,6 +17,7 @@ from lipyomo.analyses.certification.monotone import least_slope
 from lipyomo.analyses.questions.conjunction import Conjunction
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.base.clock import Clock
+from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain
@@ -90,7 +91,10 @@ def _not_negative(
         if rises(network, signs[k] * c, k):
             continue
         share = max(clock.left / (2 * (moving.size - left)), LEAST)
-        slope = least_slope(network, box, signs[k] * c, k, time_limit=share, tolerance=0.0)
+        try:
+            slope = least_slope(network, box, signs[k] * c, k, time_limit=share, tolerance=0.0)
+        except LipyomoError:  # no bound, or an input that cannot move: a search decides
+            return False
         if not slope.lower >= 0:
             return False
     return True

@@ -9,7 +9,7 @@ networks under an order of their inputs are decided by slopes first (`pairs`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -18,22 +18,21 @@ import numpy as np
 
 from lipyomo.analyses.api import chosen_settings
 from lipyomo.analyses.questions.conjunction import Conjunction
-from lipyomo.analyses.questions.pairs import excluded
+from lipyomo.analyses.questions.conjunction_search import Confirm, ConjunctionSearch
 from lipyomo.analyses.questions.several import shared
-from lipyomo.analyses.questions.values import least_value
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Network, check_network
-from lipyomo.problems.domains.query import Clause, Query, read_query
+from lipyomo.problems.domains.query import Query, read_query
 from lipyomo.problems.ranges import why_open
-from lipyomo.problems.result import Point, Status
+from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings
 
-TINY = 5e-324
-"""The least positive float64 number."""
+GLANCES = 64
+"""Conjunctions of which some points are looked at before any of them is searched."""
 
 
 class Verdict(StrEnum):
@@ -89,9 +88,6 @@ class PropertyAnswer:
         }
 
 
-Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
-
-
 @with_one_blas_thread
 def check_property(
     networks: Network | Mapping[str, Network],
@@ -143,114 +139,34 @@ def check_property(
     parts = _matched(networks, given)
     chosen = chosen_settings(settings, changes)
     clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
+    searches = [
+        ConjunctionSearch(Conjunction.of(given, parts, clause), k, clause, confirm, chosen.seed)
+        for k, clause in enumerate(given.clauses)
+    ]
+    for search in searches[:GLANCES]:  # before the first one takes its time
+        search.glance()
+        if search.done or clock.expired:
+            break
+    found = next((search for search in searches if search.done), None)
     ends: list[float] = []
-    found: PropertyAnswer | None = None
     nodes = 0
-    for k, clause in enumerate(given.clauses):
-        own = replace(chosen, **shared(clock, len(given.clauses) - k))
-        search = _Search(Conjunction.of(given, parts, clause), clause, confirm)
-        end, count = search.run(k, own)
+    for k, search in enumerate(searches if found is None else ()):
+        end, count = search.run(replace(chosen, **shared(clock, len(searches) - k)))
         ends.append(end)
         nodes += count
-        if search.point is not None:
-            answer = PropertyAnswer(
-                Verdict.VIOLATED,
-                search.conjunction.assignment(search.point),
-                search.confirmed,
-                Status.EXACT,
-                tuple(ends),
-                clock.seconds,
-                nodes,
-            )
-            if search.confirmed in (None, True):
-                return answer
-            found = found or answer
-    if found is not None:
-        return replace(found, parts=tuple(ends), seconds=clock.seconds, nodes=nodes)
-    done = all(end == np.inf for end in ends)
-    return PropertyAnswer(
-        Verdict.HOLDS if done else Verdict.UNKNOWN,
-        None,
-        None,
-        Status.EXACT if done else why_open(clock),
-        tuple(ends),
-        clock.seconds,
-        nodes,
-    )
-
-
-class _Search:
-    """The search of one conjunction; keeps the best point so far.
-
-    Parameters
-    ----------
-    conjunction : Conjunction
-    clause : Clause
-        What it was made of.
-    confirm : callable, optional
-
-    Attributes
-    ----------
-    point : ndarray or None
-        Values of the variables that satisfy all rows.
-    confirmed : bool or None
-    """
-
-    def __init__(self, conjunction: Conjunction, clause: Clause, confirm: Confirm | None) -> None:
-        self.conjunction, self._clause, self._confirm = conjunction, clause, confirm
-        self.point: FloatArray | None = None
-        self.confirmed: bool | None = None
-
-    def run(self, part: int, settings: Settings) -> tuple[float, int]:
-        """What the largest excess is not below, infinite if that excludes all points; and nodes."""
-        conjunction = self.conjunction
-        if conjunction.contradictory:
-            return np.inf, 0
-        domain = conjunction.domain(part)
-        if not domain.is_bounded:
-            raise ProblemError(
-                f"{conjunction.query.name}: part {part + 1} of the conditions leaves an input "
-                "without a bound.  Remedy: give each input a lower and an upper bound"
-            )
-        if not conjunction.mixed:
-            for x in (domain.center, *domain.sample(np.random.default_rng(settings.seed), 8)):
-                self.sample(Point(x))
-            return -np.inf, 0
-        clock = Clock(settings.time_limit, settings.should_stop, settings.started)
-        self.sample(Point(domain.center))
-        if not self._done and excluded(conjunction, domain, clock):
-            return np.inf, 0
-        if self._done:
-            return -np.inf, 0
-        own = replace(
-            settings,
-            time_limit=max(clock.left, 1e-3),
-            started=None,
-            should_stop=lambda: self._done or clock.interrupted,
-        )
-        # excess zero satisfies all rows only if one of them is not strict
-        above = 0.0 if conjunction.strict else TINY
-        end, nodes = least_value(conjunction.excess, domain, own, above, self.sample)
-        return (np.inf if end >= above else end), nodes
-
-    @property
-    def _done(self) -> bool:
-        return self.point is not None and self.confirmed is not False
-
-    def sample(self, at: Point) -> None:
-        """Hear of a point with a small excess."""
-        if at.rest is not None or self._done:
-            return
-        x = at.x
-        if self.conjunction.mixed and float(self.conjunction.excess.forward(x)[0]) > 1e-6:
-            return
-        if not self.conjunction.holds(x):
-            return
-        agreed = None
-        if self._confirm is not None:
-            agreed = self._confirm(self._clause, self.conjunction.assignment(x))
-        if self.point is None or agreed:
-            self.point, self.confirmed = x, agreed
+        if search.done:
+            found = search
+            break
+    found = found or next((search for search in searches if search.point is not None), None)
+    ends = [*ends, *[-np.inf] * (len(searches) - len(ends))]
+    at, agreed, verdict = None, None, Verdict.UNKNOWN
+    if found is not None and found.point is not None:
+        at, agreed = found.conjunction.assignment(found.point), found.confirmed
+        verdict = Verdict.VIOLATED
+    elif all(end == np.inf for end in ends):
+        verdict = Verdict.HOLDS
+    status = why_open(clock) if verdict is Verdict.UNKNOWN else Status.EXACT
+    return PropertyAnswer(verdict, at, agreed, status, tuple(ends), clock.seconds, nodes)
 
 
 def _matched(networks: Network | Mapping[str, Network], query: Query) -> tuple[Network, ...]:

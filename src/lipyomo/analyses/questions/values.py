@@ -96,6 +96,7 @@ def least_value(
     settings: Settings,
     above: float = math.inf,
     sample: Callable[[Point], object] | None = None,
+    boxes: bool = False,
 ) -> tuple[float, int]:
     """A number that no value of a network with one output is below.
 
@@ -109,6 +110,9 @@ def least_value(
         The search ends as soon as it is known that no value is below this number.
     sample : callable, optional
         Hears of points with ever smaller values.
+    boxes : bool, optional
+        Whether to halve boxes where the network is piecewise linear, too, which is quicker with
+        few inputs and many units; by default phases of units are split there.
 
     Returns
     -------
@@ -135,7 +139,7 @@ def least_value(
         if point is not None:
             tell(Point.at(ready.reduced.lift_point(point)))
 
-    found = searched(ready.pipeline(-1.0, -above), settings, clock, hear)
+    found = searched(ready.pipeline(-1.0, -above, boxes), settings, clock, hear)
     if found.best.point is not None:
         tell(Point.at(ready.reduced.lift_point(found.best.point)))
     return -found.upper, found.counters.get(NODES, 0)
@@ -174,11 +178,13 @@ class _Ready:
         sample = domain.sample(np.random.default_rng(seed), 64)
         return cls(reduced, domain, row, _scale(reduced.network, row, sample), seed)
 
-    def pipeline(self, sign: float, enough: float = -math.inf) -> Searching[Any, Any]:
+    def pipeline(
+        self, sign: float, enough: float = -math.inf, boxes: bool = False
+    ) -> Searching[Any, Any]:
         """What searches the largest value of a sign, up to a bound that is good enough."""
         network = self.reduced.network
         question = Question(network, sign * self.row, self.domain, self.scale, enough)
-        if network.smooth:
+        if network.smooth or boxes:
             return BoxPipeline(Value(question), self.seed)
         return Pipeline(question, self.seed)
 

@@ -1,0 +1,164 @@
+"""The search of one conjunction of a VNN-LIB query: a point in it, or that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.analyses.questions.conjunction import Conjunction
+from lipyomo.analyses.questions.pairs import excluded
+from lipyomo.analyses.questions.values import least_value
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.base.errors import ProblemError
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.domains.query import Clause
+from lipyomo.problems.result import Point
+from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.params import HALVED
+
+Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
+"""Whether an assignment that satisfies a conjunction satisfies a second judge, too."""
+
+TINY = 5e-324
+"""The least positive float64 number."""
+
+
+SAMPLES = 256
+"""Points that are looked at first."""
+
+FEW = 8
+"""Of these where there are only conditions on inputs."""
+
+SLICE = 1.0
+"""Seconds of the first try of both ways to search."""
+
+
+class ConjunctionSearch:
+    """The search of one conjunction; keeps the best point so far.
+
+    Parameters
+    ----------
+    conjunction : Conjunction
+    part : int
+        Its number.
+    clause : Clause
+        What it was made of.
+    confirm : callable, optional
+    seed : int
+
+    Attributes
+    ----------
+    point : ndarray or None
+        Values of the variables that satisfy all rows.
+    confirmed : bool or None
+    """
+
+    def __init__(
+        self,
+        conjunction: Conjunction,
+        part: int,
+        clause: Clause,
+        confirm: Confirm | None,
+        seed: int,
+    ) -> None:
+        self.conjunction, self._part, self._seed = conjunction, part, seed
+        self._clause, self._confirm = clause, confirm
+        self._glanced = False
+        self.point: FloatArray | None = None
+        self.confirmed: bool | None = None
+
+    @cached_property
+    def _domain(self) -> Domain:
+        """Where the rows on inputs hold.
+
+        Raises
+        ------
+        LipyomoError
+            If it has no bounds, or is none that is supported.
+        """
+        domain = self.conjunction.domain(self._part)
+        if not domain.is_bounded:
+            raise ProblemError(
+                f"{self.conjunction.query.name}: part {self._part + 1} of the conditions leaves an "
+                "input without a bound.  Remedy: give each input a lower and an upper bound"
+            )
+        return domain
+
+    def glance(self) -> None:
+        """Look at some points."""
+        if self._glanced or self.conjunction.contradictory:
+            return
+        self._glanced = True
+        some = self._domain.sample(np.random.default_rng(self._seed), SAMPLES)
+        points = np.concatenate([self._domain.center[None], some])
+        if self.conjunction.mixed:
+            points = points[[np.argmin(self.conjunction.excess.forward(points)[:, 0])]]
+        for x in points[:FEW]:
+            self.sample(Point(x))
+
+    def run(self, settings: Settings) -> tuple[float, int]:
+        """What the largest excess is not below, infinite if that excludes all points; and nodes."""
+        conjunction = self.conjunction
+        if conjunction.contradictory:
+            return np.inf, 0
+        clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+        self.glance()
+        if self.done or not conjunction.mixed:
+            return -np.inf, 0
+        domain = self._domain
+        if excluded(conjunction, domain, clock):
+            return np.inf, 0
+        return self._searched(domain, settings, clock)
+
+    def _searched(self, domain: Domain, settings: Settings, clock: Clock) -> tuple[float, int]:
+        """As `run`: by splitting phases, or halving boxes, whichever is ahead after a slice."""
+        network = self.conjunction.excess
+        few = network.input_dim <= HALVED and not network.smooth
+        # excess zero satisfies all rows only if one of them is not strict
+        above = 0.0 if self.conjunction.strict else TINY
+        left = [False, True] if few else [False]  # whether boxes are halved
+        end, nodes, seconds = -np.inf, 0, SLICE if few else np.inf
+        while True:
+            bounds = []
+            for boxes in left:
+                part = clock.within(seconds)
+                own = replace(
+                    settings,
+                    time_limit=max(part.left, 1e-3),
+                    started=None,
+                    should_stop=lambda: self.done or clock.interrupted,
+                )
+                found, count = least_value(network, domain, own, above, self.sample, boxes)
+                end, nodes = max(end, found), nodes + count
+                if end >= above:
+                    return np.inf, nodes
+                if self.done or clock.expired or not part.expired:
+                    return end, nodes
+                bounds.append(found)
+            seconds *= 2.0
+            if len(left) > 1 and bounds[0] != bounds[1]:
+                left, seconds = [bounds[1] > bounds[0]], np.inf
+
+    @property
+    def done(self) -> bool:
+        """Whether a point satisfies all rows, and no second judge says otherwise."""
+        return self.point is not None and self.confirmed is not False
+
+    def sample(self, at: Point) -> None:
+        """Hear of a point with a small excess."""
+        if at.rest is not None or self.done:
+            return
+        x = at.x
+        if self.conjunction.mixed and float(self.conjunction.excess.forward(x)[0]) > 1e-6:
+            return
+        if not self.conjunction.holds(x):
+            return
+        agreed = None
+        if self._confirm is not None:
+            agreed = self._confirm(self._clause, self.conjunction.assignment(x))
+        if self.point is None or agreed:
+            self.point, self.confirmed = x, agreed
