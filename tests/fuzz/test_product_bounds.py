@@ -9,7 +9,7 @@ from product_networks import PRODUCTS
 
 from lipyomo import LipschitzProblem
 from lipyomo.proofs.records import domain_record, network_record
-from lipyomo_check.smooth.bound import Boxes
+from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.tree import Question
 from lipyomo_check.statement import read_statement
 

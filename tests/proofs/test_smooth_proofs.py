@@ -20,7 +20,8 @@ from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
-from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
+from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.levels import Group, Level
 from lipyomo_check.smooth.tree import Cases, Question
@@ -149,8 +150,8 @@ def test_ball_arithmetic_finds_what_float64_had_wrong(
     result = lipyomo.solve(problem)
     plain = Chain.bound
 
-    def low(chain: Chain, functionals: np.ndarray, boxes: Boxes) -> Bounded:
-        found = plain(chain, functionals, boxes)
+    def low(chain: Chain, functionals: np.ndarray, boxes: Boxes, *more: Any) -> Bounded:
+        found = plain(chain, functionals, boxes, *more)
         return replace(found, upper=found.upper * 0.98)
 
     monkeypatch.setattr(Chain, "bound", low)  # as a defect of the processor would

@@ -16,7 +16,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.proofs.params import PARAMS
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo_check.smooth.bound import Boxes
+from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement

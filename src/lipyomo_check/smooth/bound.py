@@ -41,12 +41,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import MOST_NUMBERS
+from lipyomo_check.smooth.boxes import Ball, Boxes, Ends, Rows, middles
 from lipyomo_check.smooth.elementary import Array
-from lipyomo_check.smooth.factors import Ball, Ends, Scope
+from lipyomo_check.smooth.factors import Scope
 from lipyomo_check.smooth.halfspaces import (
     UNDERFLOW,
     Above,
@@ -63,44 +63,6 @@ from lipyomo_check.statement import TOGETHER, Domain
 
 MOST_GROWTH = 1e60
 """Of the product of all layers' norms (with biases and slopes)."""
-
-
-class Boxes(NamedTuple):
-    """Boxes of points, shape (N, d), and directions, shape (N, k), and phases, shape (N, K).
-
-    The points of a box are those at which the pre-activation of each of the chain's units with
-    breaks lies in [z_low, z_high].  Of these, such as have ``rise . x < least`` do not count; rise
-    has the shape (N, d), least (N,).
-    """
-
-    low: Array
-    high: Array
-    v_low: Array
-    v_high: Array
-    z_low: Array
-    z_high: Array
-    rise: Array
-    least: Array
-
-    @classmethod
-    def whole(
-        cls, low: Array, high: Array, v_low: Array, v_high: Array, z_low: Array, z_high: Array
-    ) -> Boxes:
-        """Boxes all of whose points count."""
-        return cls(low, high, v_low, v_high, z_low, z_high, 0.0 * low, np.full(len(low), -np.inf))
-
-    def part(self, which: npt.NDArray[np.bool_] | slice) -> Boxes:
-        """Some of them."""
-        return Boxes(*(side[which] for side in self))
-
-
-class Rows(NamedTuple):
-    """Affine functions of (x, v): coefficients (N, n, d) and (N, n, k), and bounds (N, n)."""
-
-    x: Array
-    v: Array | None
-    low: Array
-    high: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -488,12 +450,6 @@ def _at(
             value = value + _times(row.v, point[1] - v[0])
         found.append(np.minimum(np.maximum(value, low), high))
     return found[0], found[1]
-
-
-def middles(low: Array, high: Array) -> Ball:
-    """Middle and a radius that is not less than half the width."""
-    centre = low + (high - low) / 2.0
-    return centre, np.nextafter(np.maximum(high - centre, centre - low), np.inf) * (high > low)
 
 
 def _times(rows: Array, values: Array) -> Array:

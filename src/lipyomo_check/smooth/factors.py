@@ -20,18 +20,13 @@ each of which lies below a plane: by what is above, or with f and g at corners o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from lipyomo_check.smooth.boxes import Ball, Ends, Rows
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.levels import Indices, Products
-
-if TYPE_CHECKING:
-    from lipyomo_check.smooth.bound import Rows
-
-Ball = tuple[Array, Array]
-Ends = tuple[Array, Array]
 
 
 class Scope(NamedTuple):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from lipyomo_check.smooth.boxes import Ball, Ends, Rows
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.factors import (
     Above,
-    Ball,
-    Ends,
     Factors,
     Left,
     Scope,
@@ -22,9 +21,6 @@ from lipyomo_check.smooth.factors import (
 from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.levels import Group, Indices, Level
 from lipyomo_check.smooth.lines import Samples
-
-if TYPE_CHECKING:
-    from lipyomo_check.smooth.bound import Rows
 
 Line = tuple[Array, Array, Array]
 """A slope, and the middle and the radius of what is left."""

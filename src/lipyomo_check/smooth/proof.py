@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flint import arb
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.smooth.bound import Boxes
+from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
 from lipyomo_check.smooth.strict import Affine, Known, Space, StrictChain, at_least

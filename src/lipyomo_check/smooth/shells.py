@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo_check.shell import Shell
-from lipyomo_check.smooth.bound import Boxes, Chain, middles
+from lipyomo_check.smooth.bound import Chain
+from lipyomo_check.smooth.boxes import Boxes, middles
 from lipyomo_check.smooth.halfspaces import HalfSpaces
 from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.levels import in_arrays

@@ -51,8 +51,9 @@ def between(statement: Statement, strict: bool = False) -> Statement:
         If there are no such ranges, or Arb does not confirm them.
     """
     box, hidden = statement.domain.box, statement.hidden
-    if statement.edition is Edition.PRODUCTS:
-        raise ProofError("slopes alone prove nothing about products")
+    unbounded = any(unit.kind.inside for layer in hidden for unit in units_of(layer))
+    if unbounded or statement.edition is Edition.PRODUCTS:
+        raise ProofError("slopes alone prove nothing about products, or units without bounds")
     ranges = [[unit.kind.slopes for unit in units_of(layer)] for layer in hidden]
     if statement.domain.is_bounded and hidden:
         on_box = _on_box(statement, strict)[-len(hidden) :]

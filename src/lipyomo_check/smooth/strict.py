@@ -27,18 +27,17 @@ from lipyomo_check.smooth.balls import (
     largest_value,
     matrix_of,
     meet,
-    overlap,
     product,
     ranges_of,
     spread,
     unzipped,
 )
-from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
+from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.definitions import Unit
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import Multiple
 from lipyomo_check.smooth.levels import Exact, Level, units_alone
-from lipyomo_check.smooth.lines import CHORD, Samples
 from lipyomo_check.smooth.strict_factors import (
     Form,
     around,
@@ -47,19 +46,8 @@ from lipyomo_check.smooth.strict_factors import (
     plane_error,
     times,
 )
+from lipyomo_check.smooth.strict_pieces import Piece, chord, extremes, pieces_of
 from lipyomo_check.statement import BITS, Layer
-
-
-class Piece(NamedTuple):
-    """A unit's functions on one piece of its range."""
-
-    ends: tuple[float, float]
-    values: tuple[arb, arb]
-    slopes: tuple[arb, arb]
-    centre: tuple[arb, arb]
-    share: arb
-    second: Range
-    third: Range
 
 
 class Known(NamedTuple):
@@ -180,16 +168,19 @@ class StrictChain:
         forms: tuple[list[Form], list[Form]] | None,
     ) -> Known:
         units = self.units[i]
-        pieces = [_pieces(unit, *end) for unit, end in zip(units, ends, strict=False)]
+        pieces = [pieces_of(unit, *end) for unit, end in zip(units, ends, strict=False)]
         one, nothing = arb(1), arb(0)
         slopes, rests = [], []
         inner = i + 1 < len(self.weights) or self.chain.euclidean  # else nothing goes back there
         for A, c in ((one, nothing), *(((nothing, one),) if inner else ())):
-            chosen = [_chord(own, A, c) for own in pieces]
-            found = [self._extremes(own, A, c, s) for own, s in zip(pieces, chosen, strict=True)]
+            chosen = [chord(own, A, c) for own in pieces]
+            found = [
+                extremes(own, A, c, s, self.chain.plain)
+                for own, s in zip(pieces, chosen, strict=True)
+            ]
             slopes.append(chosen)
             rests.append(unzipped(found))
-        d = unzipped(self._extremes(own, nothing, one, nothing) for own in pieces)
+        d = unzipped(extremes(own, nothing, one, nothing, self.chain.plain) for own in pieces)
         change = None
         if inner:
             some = zip(u[0], u[1], *d, slopes[1], *rests[1], strict=False)
@@ -235,22 +226,6 @@ class StrictChain:
             change=change,
             d=_behind(layer.d, (slopes, radii)),
         )
-
-    def _extremes(self, pieces: list[Piece], A: arb, c: arb, s: arb) -> Range:
-        """Middle and radius of what holds ``A sigma(z) + c sigma'(z) - s z`` on all pieces."""
-        low, high = arb(math.inf), arb(-math.inf)
-        for piece in pieces:
-            sides = zip(piece.ends, piece.values, piece.slopes, strict=True)
-            start, end = (A * value + c * slope - s * arb(z) for z, value, slope in sides)
-            bend = A * piece.second[0] + c * piece.third[0]
-            spread = abs(A) * piece.second[1] + abs(c) * piece.third[1]
-            heights = [piece.share * (spread + side).max(arb(0)) for side in (bend, -bend)]
-            if not self.chain.plain:
-                heights = [_beyond(abs(start - end) / 4, height) for height in heights]
-            low = low.min(start.min(end) - heights[0])
-            high = high.max(start.max(end) + heights[1])
-        middle = arb(float((low + high) / 2))
-        return middle, (high - middle).max(middle - low)
 
     def _back(
         self, layers: list[Known], last: int, values: bool, x: Ranges, v: Ranges
@@ -305,7 +280,10 @@ class StrictChain:
             for k, (pieces, s, rate) in enumerate(zip(layer.pieces, slopes, rates, strict=True)):
                 m, m_reach = layer.u[0][k], layer.u[1][k]
                 ends = B[k] * (m - m_reach), B[k] * (m + m_reach)
-                tops = [sum(self._extremes(pieces, A[k], end, s)) - end * rate for end in ends]
+                tops = [
+                    sum(extremes(pieces, A[k], end, s, self.chain.plain)) - end * rate
+                    for end in ends
+                ]
                 total += tops[0].max(tops[1])
             rates = [b * rate for b, rate in zip(B[:n], rates, strict=True)]
             if layer.forms is not None:
@@ -366,13 +344,13 @@ class StrictChain:
     def _range(self, unit: Unit, pieces: list[Piece]) -> Range:
         """The range of sigma, from its ends where it does not turn."""
         one, nothing = arb(1), arb(0)
-        middle, reach = self._extremes(pieces, nothing, one, nothing)
+        middle, reach = extremes(pieces, nothing, one, nothing, self.chain.plain)
         (low, high), kind = (pieces[0].ends[0], pieces[-1].ends[1]), unit.kind
         one_way = middle - reach >= 0 or middle + reach <= 0
         if kind.inside is not None and (low >= 0.0 or high <= 0.0):
             one_way = one_way or bool(kind.inside(np.array(low), np.array(high)))
         if not one_way:
-            return self._extremes(pieces, one, nothing, nothing)
+            return extremes(pieces, one, nothing, nothing, self.chain.plain)
         ends = pieces[0].values[0], pieces[-1].values[1]
         return around((ends[0].min(ends[1]), ends[0].max(ends[1])))
 
@@ -449,72 +427,6 @@ def _with_multiple(found: Affine, mu: arb, a: Numbers, level: arb, reach: Number
     return Affine(
         found.upper + mu * level + spread(new, reach) - spread(found.x, reach), new, found.v
     )
-
-
-def _pieces(unit: Unit, low: float, high: float) -> list[Piece]:
-    """A unit's functions on the pieces that `lines` takes."""
-    samples = Samples.of(unit.kind, np.array([low]), np.array([high]))
-    ends = samples.ends[:, 0].tolist()
-    step = 2 if unit.kind.breaks else 1
-    found = []
-    for n, (a, b) in enumerate(zip(ends[:-1:step], ends[1::step], strict=True)):
-        sides = tuple(bool(side[n, 0]) for side in samples.right)
-        start, end = unit.at(a, sides, 2), unit.at(b, sides, 2)
-        centre = a + (b - a) / 2.0
-        _, one, two, three = unit.at(centre, sides, 4)
-        if unit.kind.inside is None:
-            bends = _near(unit, (a, centre, b), two, three)
-        else:
-            bends = _between(unit, a, b, sides)
-        values, slopes = (start[0], end[0]), (start[1], end[1])
-        share = (arb(b) - arb(a)) ** 2 / 8
-        found.append(Piece((a, b), values, slopes, (one, two), share, *bends))
-    return found
-
-
-def _near(
-    unit: Unit, places: tuple[float, float, float], two: arb, three: arb
-) -> tuple[Range, Range]:
-    """What holds the second and third derivative on a piece, from those in its middle."""
-    a, centre, b = map(arb, places)
-    second, third, fourth = map(arb, unit.kind.bounds)
-    half = (b - centre).max(centre - a)
-    reach = half * (abs(three) + half * fourth / 2).min(third)
-    return overlap((two, reach), (arb(0), second)), overlap((three, half * fourth), (arb(0), third))
-
-
-def _between(unit: Unit, a: float, b: float, sides: tuple[bool, ...]) -> tuple[Range, Range]:
-    """The same of a kind whose derivatives are monotone on either side of zero."""
-    assert unit.kind.inside is not None
-    if not unit.kind.inside(np.array(a), np.array(b)):
-        nowhere = arb(0), arb(math.inf)
-        return nowhere, nowhere
-    ends = unit.at(a, sides, 4), unit.at(b, sides, 4)
-    found = []
-    for n in (2, 3):
-        low, high = ends[0][n].min(ends[1][n]), ends[0][n].max(ends[1][n])
-        if a < 0.0 < b:
-            low, high = low.min(arb(0)), high.max(arb(0))
-        found.append(around((low, high)))
-    return found[0], found[1]
-
-
-def _chord(pieces: list[Piece], A: arb, c: arb) -> arb:
-    """A slope, as `lines` chooses it."""
-    first, last = pieces[0], pieces[-1]
-    width = last.ends[1] - first.ends[0]
-    if width > CHORD:
-        rise = A * (last.values[1] - first.values[0]) + c * (last.slopes[1] - first.slopes[0])
-        found = float(rise) / width
-    else:
-        one, two = pieces[len(pieces) // 2].centre
-        found = float(A * one + c * two)
-    return arb(found if math.isfinite(found) else 0.0)
-
-
-def _beyond(apart: arb, height: arb) -> arb:
-    """How far a chord and a parabola together go beyond both ends, as in `lines`."""
-    return height * (1 - apart / height).max(arb(0)) ** 2 if height > 0 else height
 
 
 def _narrowed(rows: arb_mat, z: Ranges, box: Boxes, x: Ranges) -> Ranges:

@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 from lipyomo_check.smooth.balls import Numbers, absolute, columns_times
-from lipyomo_check.smooth.bound import Boxes
+from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.euclid import Frame
 from lipyomo_check.smooth.strict import Known, StrictChain, spread_out

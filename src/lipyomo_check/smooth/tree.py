@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
+from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
 from lipyomo_check.smooth.halfspaces import HalfSpaces
