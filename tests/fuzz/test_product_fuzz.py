@@ -7,11 +7,19 @@ from contextlib import suppress
 import pytest
 from fuzz_families import draw
 from fuzz_judge import faults
+from product_extremes import EXTREME_PRODUCTS
 from product_networks import PRODUCTS
 
 import lipyomo
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.methods import get_method, methods
+
+
+@pytest.mark.parametrize("family", EXTREME_PRODUCTS)
+def test_nor_on_hard_products(family: str) -> None:
+    sample = draw(family, 0)
+    result = lipyomo.solve(sample.problem, time_limit=0.4)
+    assert not faults(result, sample.oracle.constant()), (str(sample), result)
 
 
 @pytest.mark.parametrize("family", PRODUCTS)

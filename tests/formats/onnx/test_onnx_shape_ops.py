@@ -7,6 +7,9 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_builder import agrees, model, one
 
+from lipyomo.base.errors import ImportRefused
+from lipyomo.formats.onnx import from_model
+
 RNG = np.random.default_rng(3)
 
 
@@ -171,3 +174,24 @@ def test_output_that_ignores_the_input() -> None:
     network = agrees(model([node], [3]), [3])
     assert network.sizes == (3, 2)
     assert not network.head.dense_weight.any()
+
+
+def test_pieces_of_a_sequence_are_those_of_a_split() -> None:
+    constants = {"sizes": np.array([3, 1]), "first": np.array(0), "last": np.array(-1)}
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "sizes"], ["pieces"], axis=1),
+        helper.make_node("SequenceAt", ["pieces", "last"], ["a"]),
+        helper.make_node("SequenceAt", ["pieces", "first"], ["b"]),
+        helper.make_node("Concat", ["a", "b"], ["y"], axis=1),
+    ]
+    network = agrees(model(nodes, [1, 4], constants), [1, 4])
+    assert network.forward([1.0, 2.0, 3.0, 4.0]).tolist() == [4.0, 1.0, 2.0, 3.0]
+
+
+def test_other_sequences_are_refused() -> None:
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["pieces"], axis=1),
+        helper.make_node("ConcatFromSequence", ["pieces"], ["y"], axis=1),
+    ]
+    with pytest.raises(ImportRefused, match="SplitToSequence"):
+        from_model(model(nodes, [1, 4]))

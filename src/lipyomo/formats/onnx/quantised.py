@@ -146,6 +146,14 @@ def check_quantised(
         return lower_graph(select_graph(proto, output, fixed), separate=True, quantisers=noted)
 
     separate()
+    inner = next((one for one in noted.met if one.made not in runtime.names), None)
+    if inner is not None:
+        raise ImportRefused(
+            f"the signal '{inner.signal}' is rounded inside a branch, so the import cannot be "
+            "checked",
+            remedy="simplify the model first (for example with onnxsim); check=False imports it "
+            "unchecked, at your own risk",
+        )
     asked, expected, largest = [], [], []
     for x in representable(points, runtime.dtype)[: runtime.points]:
         budget().poll()

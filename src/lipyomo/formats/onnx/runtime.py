@@ -95,6 +95,8 @@ class Runner:
         Unit roundoff of the evaluation.
     size : int
         Number of inputs.
+    names : list of str
+        Of all tensors that it says, the output first.
 
     Raises
     ------
@@ -112,14 +114,14 @@ class Runner:
         self.size = int(np.prod(self._shape))
         self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
         self.eps = _precision(cut.graph)
-        self._names = [value.name for value in cut.graph.output]
+        self.names = [value.name for value in cut.graph.output]
         self._run = opened(cut)
         self._masked = [~_finite(value) for value in self._run(self._feed(np.zeros(self.size)))]
 
     def tensors(self, x: FloatArray) -> dict[str, Any]:
         """All tensors that depend on the input, and the input, by name; the output comes first."""
         feed = self._feed(x)
-        return dict(zip(self._names, self._run(feed), strict=True)) | feed
+        return dict(zip(self.names, self._run(feed), strict=True)) | feed
 
     def _feed(self, x: FloatArray) -> dict[str, Any]:
         return {self._input: x.astype(self.dtype).reshape(self._shape)}
