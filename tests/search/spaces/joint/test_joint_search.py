@@ -18,17 +18,21 @@ from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import QUICK, Cascade
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.search.engine.engine import Engine, Found
+from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.joint import context as contexts
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.params import PARAMS, Params
 from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
+from lipyomo.search.spaces.joint.race import Course, Race
+from lipyomo.search.spaces.joint.reach import BOUNDED, ENDED, EXAMINED, Reach
+from lipyomo.search.spaces.joint.trial import Trial, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
 from oracle import exact_constant
 
 HALVED = replace(PARAMS, compared=False)
-SOME = replace(HALVED, near=1.2, trial=8, bundle=4)
-EVERY = replace(HALVED, near=1.0, trial=8)
+SOME = replace(HALVED, handed=1.2, trial=8, bundle=4)
+EVERY = replace(HALVED, near=0.0, handed=0.0, trial=8)
 """No box is handed over before it is thin, or in the others once it is near or very near."""
 
 
@@ -79,6 +83,44 @@ def test_the_search_of_phases_agrees(seed: int) -> None:
     truth = lipyomo.solve(problem, "bnb").lower
     for params in (SOME, EVERY) if d == 2 else (SOME,):
         check(problem, params, truth)
+
+
+@pytest.mark.parametrize(("seed", "left"), [(0, 10_000), (2, 10_000), (2, 100)])
+def test_boxes_that_take_over_find_the_same(
+    seed: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def won(race: Race, top: float, best: Incumbent) -> Trial:
+        return tried(race.context, race.space, best, Clock())
+
+    monkeypatch.setattr(Race, "won", won)
+    problem = LipschitzProblem(random_network(seed, (4, 6, 5, 2)), Box(-1, 1, 4), "linf", "linf")
+    truth = lipyomo.solve(problem, "bnb").lower
+    polls = iter(range(left))
+    clock = Clock(should_stop=lambda: next(polls, None) is None)
+    found = searched(problem, replace(SOME, compared=True), clock)
+    assert found.best.value <= truth * (1 + 1e-9)
+    assert found.upper >= truth * (1 - 1e-9)
+    if left > 100:
+        assert found.complete
+        assert found.upper <= truth * (1 + 1e-6)
+        assert BOUNDED in found.counters  # boxes took over
+
+
+def test_the_course_of_a_gap_is_a_power_of_the_time() -> None:
+    assert Course((1.0, 0.8), (2.0, 0.4)).after(2.0) == pytest.approx(0.2)
+    assert Course((1.0, 0.8), (1.0, 0.8)).after(2.0) == 0.8  # a single look
+    assert Course((1.0, 0.8), (2.0, 0.0)).after(2.0) == 0.0
+
+
+def test_a_multiple_is_learnt_from_what_is_closed() -> None:
+    reach = Reach(1.2, 4.0)
+    assert reach.after({}) == reach
+    failed = reach.after({BOUNDED: 8})
+    assert 1.0 < failed.bounded < 1.2
+    assert failed.handed == 4.0
+    met = reach.after({EXAMINED: 8, ENDED: 8})
+    assert met.handed > 4.0
+    assert met.bounded == 1.2
 
 
 def test_a_search_that_is_stopped_has_bounds_on_both_sides() -> None:

@@ -1,18 +1,22 @@
-"""What becomes of the halves of boxes: closed, handed over, or boxes again."""
+"""What becomes of boxes: closed by semidefinite bounds, handed over, or halved and bounded."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray
+from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.spaces.bundle import joined
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.boxes import Boxes
+from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.handover import as_nodes
+from lipyomo.search.spaces.joint.reach import BOUNDED, CLOSED, Reach
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
@@ -29,15 +33,27 @@ class Halved:
         Handed over to the search of phases.
     closed : float
         Largest bound of what is closed; minus infinity if nothing is.
+    counters : mapping of str to int
+        See `lipyomo.search.spaces.joint.reach`.
     """
 
     boxes: Boxes
-    nodes: list[Node]
-    closed: float
+    nodes: list[Node] = field(default_factory=list)
+    closed: float = -math.inf
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
-def halved(context: Context, space: phases.Context, points: Points, boxes: Boxes) -> Halved:
-    """Halve some boxes; the middles of the halves are entered as points.
+def halved(
+    context: Context,
+    space: phases.Context,
+    points: Points,
+    boxes: Boxes,
+    reach: Reach | None = None,
+    most: int = 0,
+) -> Halved:
+    """Close boxes by semidefinite bounds, hand them over or halve them.
+
+    The middles of halves are entered as points.
 
     Parameters
     ----------
@@ -46,21 +62,61 @@ def halved(context: Context, space: phases.Context, points: Points, boxes: Boxes
         Of the same problem.
     points : Points
     boxes : Boxes
+    reach : Reach, optional
+        What is near; by default nothing.
+    most : int, optional
+        So many boxes at most are handed over, but for those too thin to be halved; others that are
+        near wait as they are.
     """
-    halves, can = boxes.halves()
+    known = reach or Reach(0.0, 0.0)
+    far, waiting, near = _parted(context, space, points, boxes, known, most)
+    halves, can = far.halves()
     if not can.all():  # float64 numbers are too coarse: units are left to decide
-        halves = joined([halves, boxes.take(~can)])
+        halves = joined([halves, far.take(~can)])
+    if not len(halves):
+        return replace(near, boxes=waiting)
     points.enter(halves.middle)
     cutoff = space.cutoff(points.best.value)
-    found = bounded(context, halves, cutoff)
-    bounds = found.boxes.bounds
+    found = bounded(context, halves, cutoff).boxes
+    done = found.bounds <= cutoff
+    closed = max(near.closed, float(found.bounds[done].max(initial=-math.inf)))
+    return replace(near, boxes=joined([found.take(~done), waiting]), closed=closed)
+
+
+def _parted(
+    context: Context,
+    space: phases.Context,
+    points: Points,
+    boxes: Boxes,
+    reach: Reach,
+    most: int,
+) -> tuple[Boxes, Boxes, Halved]:
+    """Boxes that are to be halved, those that wait, and what became of the others."""
+    cutoff, thin = space.cutoff(points.best.value), _thin(context, boxes)
+    short = ~thin & (boxes.bounds <= reach.bounded * cutoff)
+    candidates = np.flatnonzero(~thin & ~short & (boxes.bounds <= reach.handed * cutoff))
+    order = np.argsort(-boxes.bounds[candidates], kind="stable")
+    first, waits = np.split(candidates[order], [most])
+    some = thin | short
+    some[first] = True
+    waiting, none = boxes.take(waits), boxes.take(slice(0, 0))
+    counters = {NODES: len(boxes) - len(waiting)}
+    far = ~some
+    far[waits] = False
+    if not some.any():
+        return boxes.take(far), waiting, Halved(none, counters=counters)
+    found = bounded(context, boxes.take(some), cutoff)
+    known = closing(context, space, found, points.best.value, short[some])
+    bounds = known.found.boxes.bounds
     done = bounds <= cutoff
-    given = ~done & ((bounds <= context.params.near * cutoff) | _thin(context, halves))
-    return Halved(
-        found.boxes.take(~done & ~given),
-        as_nodes(context, space, found.take(np.flatnonzero(given)), cutoff),
-        float(bounds[done].max(initial=-math.inf)),
-    )
+    number = np.flatnonzero(~done & (~short[some] | (bounds <= reach.handed * cutoff)))
+    own = [known.certificates[k] for k in number]
+    nodes = as_nodes(context, space, known.found.take(number), cutoff, own)
+    counters |= {BOUNDED: int(known.tried.sum()), CLOSED: int((known.tried & done).sum())}
+    closed = float(bounds[done].max(initial=-math.inf))
+    done[number] = True
+    left = joined([boxes.take(far), known.found.boxes.take(~done)])
+    return left, waiting, Halved(none, nodes, closed, counters)
 
 
 def _thin(context: Context, boxes: Boxes) -> BoolArray:

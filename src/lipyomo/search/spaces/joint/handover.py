@@ -6,16 +6,33 @@ which is not repeated, and the ascent is no longer than that of any other node.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from lipyomo.networks.phases import OPEN
+from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.search.spaces.joint.bound import Bounded
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.phases import context as phases
-from lipyomo.search.spaces.phases.node import Node, Split, WarmStart
+from lipyomo.search.spaces.phases.node import DualCertificate, Node, Split, WarmStart
 
 
-def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: float) -> list[Node]:
+def presolved_phases(space: phases.Context, found: Bounded) -> FlatPhases:
+    """Phases (N, units) of the units that nodes speak of."""
+    left, root = space.presolved, space.presolved.phases
+    known = left.restrict(found.stack.phases, root)
+    known[:, root != OPEN] = root[root != OPEN]
+    return np.asarray(known)
+
+
+def as_nodes(
+    context: Context,
+    space: phases.Context,
+    found: Bounded,
+    cutoff: float,
+    certificates: Sequence[Mapping[int, DualCertificate]],
+) -> list[Node]:
     """Nodes for boxes, with the targets that are above the cutoff there.
 
     Parameters
@@ -26,12 +43,11 @@ def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: fl
     found : Bounded
         Boxes whose bounds are above the cutoff.
     cutoff : float
+    certificates : sequence of (mapping of int to DualCertificate)
+        Multipliers of each box, by target.
     """
     left, boxes, stack = space.presolved, found.boxes, found.stack
-    root, n = space.presolved.phases, space.system.count
-    known = left.restrict(stack.phases, root)
-    known[:, root != OPEN] = root[root != OPEN]
-    unknown = np.full(n, np.inf)
+    known, unknown = presolved_phases(space, found), np.full(space.system.count, np.inf)
     lower, upper = left.restrict(stack.lower, -unknown), left.restrict(stack.upper, unknown)
     bounds = context.of_targets(boxes.pairs)
     columns = 0 if space.ascent is None else space.ascent.columns
@@ -51,6 +67,7 @@ def as_nodes(context: Context, space: phases.Context, found: Bounded, cutoff: fl
                 targets,
                 above,
                 above,
+                certificates=certificates[k],
                 warm_start=WarmStart(known[k], *none),
                 dropped=float(bounds[k].max(where=bounds[k] <= cutoff, initial=0.0)),
                 trail=tuple(Split(j, None, end) for j, end in enumerate(ends)),

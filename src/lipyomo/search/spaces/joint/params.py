@@ -23,8 +23,14 @@ class Params:
         Directions, over all boxes, that are substituted back at a time: less overhead each against
         the cache.
     near : float
-        Boxes are handed over to the search of phases once their bound is at most this multiple of
-        the cutoff: what a node of phases costs against the boxes that it stands for.
+        Boxes have semidefinite bounds once their bound is at most this multiple of the cutoff; the
+        search learns from what becomes of them, and this is where it begins.
+    handed : float
+        The same for boxes that are handed over to the search of phases.
+    handed_together : int
+        So many at a time at most, as nothing is learnt meanwhile.
+    patience : int
+        So many more boxes of a bundle may fail than twice those that semidefinite bounds close.
     single : int
         So many directions of a box are bounded one by one, which is tighter.
     far : float
@@ -37,6 +43,12 @@ class Params:
         a point stay open in some box however often it is halved.
     trial : int
         Boxes that are bounded before a choice is made.
+    pause : float
+        Seconds of a search of phases before the first look at boxes beside it.
+    share : float
+        Most of the time that boxes beside a search of phases have: what a wrong choice costs.
+    ahead : float
+        Gaps are compared that are expected after so many times what has passed, or at the end.
     few, samples : int
         Points that are looked at for a first idea of the constant, and by the trial.
     """
@@ -45,12 +57,18 @@ class Params:
     pairs: int = 1 << 10
     bundle: int = 64
     chains: int = 256
-    near: float = 4.0
+    near: float = 1.2
+    handed: float = 4.0
+    handed_together: int = 8
+    patience: int = 6
     single: int = 2
     far: float = 16.0
     compared: bool = True
     least_width: float = 2.0**-10
     trial: int = 256
+    pause: float = 1.0
+    share: float = 0.2
+    ahead: float = 8.0
     few: int = 64
     samples: int = 1024
 

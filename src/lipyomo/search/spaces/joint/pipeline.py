@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.cost import root_cost
 from lipyomo.search.engine.protocol import (
-    NODES,
     Arrays,
     Incumbent,
     OnRootProgress,
@@ -34,13 +33,14 @@ from lipyomo.search.spaces.bundle import bundles, joined, split_at
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.halve import Halved, halved
-from lipyomo.search.spaces.joint.trial import looked, tried
+from lipyomo.search.spaces.joint.parts import Part, counted, handed_over, parted, together_of
+from lipyomo.search.spaces.joint.race import Race
+from lipyomo.search.spaces.joint.reach import Reach
+from lipyomo.search.spaces.joint.trial import Trial, looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
-
-Part: TypeAlias = "Boxes | Node"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,14 @@ class Task:
     nodes : task of the search of phases, or None
     best : float
         What is attained.
+    reach : Reach
+        Which boxes are near.
     """
 
     boxes: tuple[Boxes, ...]
     nodes: phases.Task | None
     best: float
+    reach: Reach
 
 
 class Pipeline(Searching[Part, Task]):
@@ -79,6 +82,9 @@ class Pipeline(Searching[Part, Task]):
         self._context, self._cascade = context, cascade
         self._beside = beside
         self._effort, self._turn = 0.0, 1.0
+        self._reach = Reach(context.params.near, context.params.handed)
+        self._race: Race | None = None
+        self._top, self._replaced = -math.inf, False
 
     @classmethod
     def of(cls, question: Question) -> Pipeline:
@@ -119,7 +125,8 @@ class Pipeline(Searching[Part, Task]):
 
         Where the bound of the whole as a node of phases is soon there, and may be of use, boxes
         have to be below it; else they have to close half of what bounds by substitution leave, in
-        logarithms.  What is not far above the incumbent is for the search of phases.
+        logarithms.  What is not far above the incumbent is for the search of phases, beside which
+        boxes are looked at now and then.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
@@ -130,18 +137,18 @@ class Pipeline(Searching[Part, Task]):
             found = beside.root(clock, on_progress)
             waiting = [*found.outcome.children, *found.outcome.returned]
             if not waiting:
-                return self._root(found, clock, on_progress)
+                return self._root(found, None, clock, on_progress)
             whole = max(node.bound for node in waiting)
             proved = min(proved, max(found.outcome.closed, *(n.proved_bound for n in waiting)))
         if self._is_near(whole, beside.best.value) or clock.expired:
-            return self._root(found, clock, on_progress)
+            return self._root(found, None, clock, on_progress)
         trial = tried(self._context, beside.context, beside.best, clock.part())
         goal = whole
         if found is None:
             goal = math.sqrt(whole * self.cutoff(trial.best.value))
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
         if lost and params.compared:
-            return self._root(found, clock, on_progress)
+            return self._root(found, trial, clock, on_progress)
         if trial.best.point is not None:
             beside.challenged(trial.best.point)
         best = beside.improve(1.0, [], clock)
@@ -149,10 +156,23 @@ class Pipeline(Searching[Part, Task]):
         return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
     def _root(
-        self, found: Root[Any] | None, clock: Clock, on_progress: OnRootProgress
+        self,
+        found: Root[Any] | None,
+        trial: Trial | None,
+        clock: Clock,
+        on_progress: OnRootProgress,
     ) -> Root[Part]:
-        """The root of the search of phases, which may be known."""
-        return found or cast("Root[Part]", self._beside.root(clock, on_progress))
+        """The root of the search of phases, which may be known, and the boxes beside it."""
+        context, space, began = self._context, self._beside.context, clock.seconds
+        root = found or cast("Root[Part]", self._beside.root(clock, on_progress))
+        # boxes are told from nodes by their splits, of all inputs to begin with
+        told_apart = context.problem.network.input_dim > space.params.box_inputs
+        waiting = [*root.outcome.children, *root.outcome.returned]
+        if context.params.compared and told_apart and waiting:
+            whole = max(node.bound for node in waiting)
+            seconds = clock.seconds - began
+            self._race = Race(context, self._beside.context, whole, trial, clock, seconds)
+        return root
 
     def _is_near(self, whole: float, value: float) -> bool:
         """Whether a bound of the whole is for the search of phases, where `value` is attained."""
@@ -172,48 +192,61 @@ class Pipeline(Searching[Part, Task]):
 
     def plan(self, nodes: Sequence[Part], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        boxes, others = _parted(nodes)
+        boxes, others = parted(nodes)
+        others = self._kept(others)
+        self._top = max((node.bound for node in others), default=-math.inf)
         task = self._beside.plan(others, travels) if others else None
-        return Task(boxes, task, self._beside.best.value)
+        return Task(boxes, task, self._beside.best.value, self._reach)
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         outcomes: list[Outcome[Any]] = []
         if task.boxes:
-            outcomes.append(self._halved(joined(task.boxes), task.best, clock, pulse))
+            outcomes.append(self._halved(task, clock, pulse))
+        if task.nodes is None and not task.boxes:  # boxes took over
+            return Outcome()
         if task.nodes is not None:
-            outcomes.append(self._beside.process(task.nodes, clock, pulse))
-        return _together(outcomes)
+            outcomes.append(counted(task.nodes, self._beside.process(task.nodes, clock, pulse)))
+        return together_of(outcomes)
 
-    def _halved(self, boxes: Boxes, best: float, clock: Clock, pulse: Pulse) -> Outcome[Part]:
-        """What becomes of the halves of boxes."""
+    def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
+        """What becomes of boxes."""
+        boxes, best, reach = joined(task.boxes), task.best, task.reach
         context, space = self._context, self._beside.context
         rng = np.random.default_rng(0)
         points = Points(space.problem, space.presolved, rng, space.params, best)
         parts: list[Halved] = []
         rest = boxes.take(slice(0, 0))
-        size = context.params.bundle
+        size, most = context.params.bundle, context.params.handed_together
         for at in range(0, len(boxes), size):
             if clock.expired:
                 rest = boxes.take(slice(at, len(boxes)))
                 break
-            parts.append(halved(context, space, points, boxes.take(slice(at, at + size))))
+            some = boxes.take(slice(at, at + size))
+            parts.append(halved(context, space, points, some, reach, max(most, 0)))
+            most -= len(parts[-1].nodes)
+            reach = reach.after(parts[-1].counters)
             pulse()
+        counters: Counter[str] = Counter()
+        for part in parts:
+            counters.update(part.counters)
         left = joined([part.boxes for part in parts]) if parts else boxes.take(slice(0, 0))
         return Outcome(
             (*bundles(left, size), *(node for part in parts for node in part.nodes)),
             returned=bundles(rest, size),
             closed=max([0.0, *(part.closed for part in parts)]),
             best=points.best if points.best.value > best else None,
-            counters={NODES: len(boxes) - len(rest)},
+            counters=counters,
         )
 
     def adopt(self, outcome: Outcome[Part]) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if outcome.best is not None and outcome.best.point is not None:
             self._beside.challenged(outcome.best.point)
-        boxes, nodes = _parted(outcome.children)
-        whole, returned = _parted(outcome.returned)
+        self._reach = self._reach.after(outcome.counters)
+        outcome = self._raced(outcome)
+        boxes, nodes = parted(outcome.children)
+        whole, returned = parted(outcome.returned)
         others: Outcome[Any] = replace(outcome, children=nodes, returned=returned)
         own: Outcome[Any] = self._beside.adopt(others)
         return replace(
@@ -223,9 +256,27 @@ class Pipeline(Searching[Part, Task]):
             best=self._beside.best,
         )
 
+    def _raced(self, outcome: Outcome[Part]) -> Outcome[Part]:
+        """An outcome with boxes that cover the whole in the place of nodes, if they are ahead."""
+        trial = None if self._race is None else self._race.won(self._top, self._beside.best)
+        if trial is None:
+            return outcome
+        self._race, self._replaced = None, True
+        if trial.best.point is not None:
+            self._beside.challenged(trial.best.point)
+        own: Outcome[Part] = trial.outcome(self._context.params.bundle)
+        closed = max(outcome.closed, own.closed)
+        return replace(outcome, children=own.children, returned=(), closed=closed)
+
+    def _kept(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Nodes of phases without those of a search that boxes took over from."""
+        d = self._context.problem.network.input_dim
+        return handed_over(nodes, d) if self._replaced else nodes
+
     def prove(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`: bounds of boxes are proved."""
-        boxes, others = _parted(nodes)
+        boxes, others = parted(nodes)
+        others = self._kept(others)
         closed, left = 0.0, []
         for node in boxes:
             done = node.bounds <= cutoff
@@ -235,14 +286,14 @@ class Pipeline(Searching[Part, Task]):
         outcomes: list[Outcome[Any]] = [Outcome(returned=tuple(left), closed=closed)]
         if others:
             outcomes.append(self._beside.prove(others, cutoff))
-        return _together(outcomes)
+        return together_of(outcomes)
 
     def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         More rarely the longer boxes are halved, which are looked at in their middles anyway.
         """
-        boxes, nodes = _parted(seeds)
+        boxes, nodes = parted(seeds)
         if boxes:
             self._effort += effort
             if self._effort < self._turn:
@@ -254,7 +305,8 @@ class Pipeline(Searching[Part, Task]):
 
     def encode(self, nodes: Sequence[Part]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        boxes, others = _parted(nodes)
+        boxes, others = parted(nodes)
+        others = self._kept(others)
         whole = joined(boxes) if boxes else self._context.whole().take(slice(0, 0))
         sizes = np.array([len(node) for node in boxes], dtype=np.int64)
         own = {f"boxes.{name}": array for name, array in whole.encode().items()}
@@ -268,26 +320,3 @@ class Pipeline(Searching[Part, Task]):
         whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in Boxes.names()})
         boxes = split_at(whole, arrays["boxes.sizes"])
         return replace(found, children=(*boxes, *found.children))
-
-
-def _parted(nodes: Sequence[Part]) -> tuple[tuple[Boxes, ...], tuple[Node, ...]]:
-    """Bundles of boxes, and nodes of the search of phases."""
-    boxes = tuple(node for node in nodes if isinstance(node, Boxes))
-    return boxes, tuple(node for node in nodes if isinstance(node, Node))
-
-
-def _together(outcomes: Sequence[Outcome[Any]]) -> Outcome[Part]:
-    """What became of boxes and of nodes."""
-    counters: Counter[str] = Counter()
-    for outcome in outcomes:
-        counters.update(outcome.counters)
-    found = [outcome.best for outcome in outcomes if outcome.best is not None]
-    return Outcome(
-        tuple(node for outcome in outcomes for node in outcome.children),
-        tuple(node for outcome in outcomes for node in outcome.returned),
-        max(outcome.closed for outcome in outcomes),
-        tuple(piece for outcome in outcomes for piece in outcome.fathomed),
-        max(found, key=lambda best: best.value, default=None),
-        next((outcome.statistics for outcome in outcomes if outcome.statistics is not None), None),
-        counters,
-    )

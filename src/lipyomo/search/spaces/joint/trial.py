@@ -56,7 +56,13 @@ def looked(context: Context, space: phases.Context) -> float:
     return points.best.value
 
 
-def tried(context: Context, space: phases.Context, best: Incumbent, clock: Clock) -> Trial:
+def tried(
+    context: Context,
+    space: phases.Context,
+    best: Incumbent,
+    clock: Clock,
+    before: Trial | None = None,
+) -> Trial:
     """Halve boxes, those with the largest bounds first, until a few hundred have been bounded.
 
     Parameters
@@ -66,16 +72,20 @@ def tried(context: Context, space: phases.Context, best: Incumbent, clock: Clock
         Of the same problem.
     best : Incumbent
     clock : Clock
+    before : Trial, optional
+        Where to go on, until the clock ends.
     """
     params, problem = context.params, context.problem
     rng = np.random.default_rng(0)
     points = Points(problem, space.presolved, rng, space.params, best.value)
-    points.enter(problem.domain.sample(rng, params.samples))
-    now = Trial(context.whole(), (), -math.inf, points.best)
+    now, most = before, math.inf
+    if now is None:
+        points.enter(problem.domain.sample(rng, params.samples))
+        now, most = Trial(context.whole(), (), -math.inf, points.best), params.trial
     spent = 0
-    while len(now.boxes) and spent < params.trial and not clock.expired:
+    while len(now.boxes) and spent < most and not clock.expired:
         order = np.argsort(-now.boxes.bounds, kind="stable")
-        count = max(1, min(len(order) // 2, params.bundle, params.trial - spent))
+        count = max(1, int(min(len(order) // 2, params.bundle, most - spent)))
         found = halved(context, space, points, now.boxes.take(order[:count]))
         spent += count
         boxes = joined([found.boxes, now.boxes.take(order[count:])])

@@ -1,0 +1,147 @@
+"""Semidefinite bounds of boxes: those that may be closed by them are, without becoming nodes.
+
+Boxes of a batch are alike, so that each starts from the multipliers of those before: a unit's own
+where it was open, else what its layer has in the middle.  That is most of what such a bound costs.
+Bounds that are met are proved, with their rounding; so are the others, which become bounds of the
+halves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.problems.affine.system import FlatPhases, UnitSystem
+from lipyomo.problems.targets import ALL
+from lipyomo.search.spaces.joint.bound import Bounded
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.handover import presolved_phases
+from lipyomo.search.spaces.phases import context as phases
+from lipyomo.search.spaces.phases.node import DualCertificate
+
+
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """Boxes with semidefinite bounds.
+
+    Attributes
+    ----------
+    found : Bounded
+        The same boxes, their pairs' bounds not above those.
+    certificates : tuple of (mapping of int to DualCertificate)
+        By target, of each box.
+    tried : ndarray of bool, shape (N,)
+        Which of them were bounded.
+    """
+
+    found: Bounded
+    certificates: tuple[dict[int, DualCertificate], ...]
+    tried: BoolArray
+
+
+class Known:
+    """Multipliers of boxes that were bounded last, as starts for the next ones.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    """
+
+    def __init__(self, system: UnitSystem) -> None:
+        self._layers = np.repeat(np.arange(system.depth), np.diff(system.starts))
+        self._lam: dict[int, FloatArray] = {}
+        self._zeta: dict[int, FloatArray] = {}
+
+    def start(self, target: int) -> tuple[IntArray, FloatArray] | None:
+        """All units with multipliers for a target; None where nothing is known."""
+        if target not in self._zeta:
+            return None
+        lam = self._lam[target].copy()
+        seen = np.isfinite(lam)
+        common = float(np.median(lam[seen])) if seen.any() else 1.0
+        for layer in np.unique(self._layers):
+            here = self._layers == layer
+            some = lam[here & seen]
+            lam[here & ~seen] = float(np.median(some)) if some.size else common
+        return np.arange(lam.size), np.concatenate([self._zeta[target], lam])
+
+    def learn(self, own: DualCertificate) -> None:
+        """Take in the multipliers of a box."""
+        head = own.multipliers.size - own.units.size
+        lam = self._lam.setdefault(own.target, np.full(self._layers.size, np.nan))
+        lam[own.units] = own.multipliers[head:]
+        self._zeta[own.target] = own.multipliers[:head]
+
+
+def closing(
+    context: Context, space: phases.Context, found: Bounded, value: float, which: BoolArray
+) -> Closing:
+    """Bound boxes by semidefinite bounds, those with the least bounds first.
+
+    Where several more fail than meet the cutoff, the others are left as they are.
+
+    Parameters
+    ----------
+    context : Context
+    space : lipyomo.search.spaces.phases.context.Context
+        Of the same problem.
+    found : Bounded
+    value : float
+        What is attained.
+    which : ndarray of bool, shape (N,)
+        Boxes that are to be bounded.
+    """
+    cutoff = space.cutoff(value)
+    pairs = found.boxes.pairs.copy()
+    known = Known(space.system)
+    every = presolved_phases(space, found)
+    certificates: list[dict[int, DualCertificate]] = [{} for _ in range(len(pairs))]
+    tried = np.zeros(len(pairs), dtype=bool)
+    patience = context.params.patience
+    for k in np.argsort(found.boxes.bounds, kind="stable").tolist():
+        if patience < 0:
+            break
+        if not which[k] or found.boxes.bounds[k] <= cutoff:
+            continue
+        tried[k] = True
+        certificates[k] = _bounded(context, space, every[k], pairs[k], value, known)
+        patience += 2 if pairs[k].max() <= cutoff else -1
+    boxes = replace(found.boxes, pairs=pairs)
+    return Closing(Bounded(boxes, found.stack), tuple(certificates), tried)
+
+
+def _bounded(
+    context: Context,
+    space: phases.Context,
+    own: FlatPhases,
+    pairs: FloatArray,
+    value: float,
+    known: Known,
+) -> dict[int, DualCertificate]:
+    """Lower the bounds of a box's pairs (k, q) in place until one stays above the cutoff."""
+    bounder, targets = space.bounder, space.targets
+    cutoff, aim = space.cutoff(value), space.aim(value)
+    form = space.system.form(own)
+    found: dict[int, DualCertificate] = {}
+    if not form.units.size:
+        return found
+    of = context.of_targets(pairs[None])[0]
+    for target in np.argsort(-of, kind="stable").tolist():
+        if of[target] <= cutoff:
+            break
+        start = None if bounder.prover.pairs.count else known.start(target)
+        least = bounder.minimise(form, target, start, aim)
+        if least is None:
+            break
+        multipliers = least.state.multipliers
+        bound = bounder.prover.bound(form, target, multipliers)
+        found[target] = DualCertificate(target, form.units, multipliers)
+        known.learn(found[target])
+        row, column = int(targets.rows[target]), int(targets.columns[target])
+        where = (row,) if column == ALL else (row, column)
+        pairs[where] = np.minimum(pairs[where], bound)
+        if bound > cutoff:
+            break
+    return found

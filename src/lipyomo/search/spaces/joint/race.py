@@ -1,0 +1,102 @@
+"""Boxes beside a search of phases: whether they should have been halved instead.
+
+How fast either closes the gap is seen once it is under way.  Both gaps, in logarithms, fall about
+like a power of the time, whose exponent is taken from the last two looks.  Boxes have a fifth of
+the time, so that no more is lost on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lipyomo.base.clock import Clock
+from lipyomo.search.engine.protocol import Incumbent
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.trial import Trial, tried
+from lipyomo.search.spaces.phases import context as phases
+
+
+@dataclass(frozen=True)
+class Course:
+    """The gap of a search at two moments.
+
+    Attributes
+    ----------
+    first, last : (float, float)
+        Seconds that it had had, and the logarithm of its bound over the cutoff.
+    """
+
+    first: tuple[float, float]
+    last: tuple[float, float]
+
+    def after(self, seconds: float) -> float:
+        """The gap that is expected after so many more seconds."""
+        (begin, before), (now, gap) = self.first, self.last
+        if not (0.0 < begin < now and 0.0 < gap < before):
+            return gap
+        exponent = math.log(before / gap) / math.log(now / begin)
+        return float(gap * ((now + seconds) / now) ** -exponent)
+
+
+class Race:
+    """A search of boxes that goes on now and then, while one of phases is under way.
+
+    Parameters
+    ----------
+    context : Context
+    space : lipyomo.search.spaces.phases.context.Context
+        Of the same problem.
+    whole : float
+        The bound of the root of the search of phases.
+    trial : Trial or None
+        Where boxes begin.
+    clock : Clock
+    seconds : float
+        What the root took.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        space: phases.Context,
+        whole: float,
+        trial: Trial | None,
+        clock: Clock,
+        seconds: float,
+    ) -> None:
+        self.context, self.space = context, space
+        self._trial, self._clock = trial, clock
+        self._began, self._due = clock.seconds - seconds, context.params.pause
+        self._spent, self._first = 0.0, (max(seconds, context.params.pause), whole)
+        self._looks: tuple[tuple[float, float], tuple[float, float]] | None = None
+
+    def won(self, top: float, best: Incumbent) -> Trial | None:
+        """The boxes, if they are to be halved instead.
+
+        Parameters
+        ----------
+        top : float
+            The largest bound of what the search of phases has left.
+        best : Incumbent
+        """
+        clock, cutoff = self._clock, self.space.cutoff(best.value)
+        had = clock.seconds - self._began - self._spent
+        if had < self._due or not top > cutoff > 0.0:
+            return None
+        self._due = 2.0 * had
+        share = self.context.params.share / (1.0 - self.context.params.share)
+        began = clock.seconds
+        part = clock.within(share * had - self._spent)
+        self._trial = trial = tried(self.context, self.space, best, part, self._trial)
+        self._spent += clock.seconds - began
+        cutoff = self.space.cutoff(trial.best.value)
+        if not (math.isfinite(trial.bound) and top > cutoff):
+            return None
+        own = self._spent, math.log(max(trial.bound / cutoff, 1.0))
+        other = had, math.log(top / cutoff)
+        before = self._looks or (own, (self._first[0], math.log(self._first[1] / cutoff)))
+        self._looks = own, other
+        left = min(clock.left, self.context.params.ahead * had)
+        ends = Course(before[0], own).after(left), Course(before[1], other).after(left)
+        return trial if ends[0] < ends[1] else None
