@@ -25,8 +25,9 @@ from scipy.linalg import solve_continuous_lyapunov
 from torch import nn
 
 from experiments.training.export import export
-from lipyomo import Network, networks
+from lipyomo import Network
 from lipyomo.formats.onnx import to_onnx
+from lipyomo.networks import jacobian, residual
 from models.provenance import HERE, Training, save
 
 
@@ -57,7 +58,7 @@ class Plant:
     def network(self) -> Network:
         """The field as a network."""
         state = Network.from_arrays([np.eye(len(self.reach))])
-        return networks.residual(state, lambda u, x: self.field(x), self.name)
+        return residual(state, lambda u, x: self.field(x), self.name)
 
 
 def pendulum(x: Any) -> list[Any]:
@@ -78,7 +79,7 @@ PLANTS = (
 
 def quadratic(plant: Plant) -> np.ndarray:
     """P of the linearisation: ``A^T P + P A = -1``, scaled to an eigenvalue of 1."""
-    A = networks.jacobian(plant.network()).forward(np.zeros(len(plant.reach)))
+    A = jacobian(plant.network()).forward(np.zeros(len(plant.reach)))
     P = solve_continuous_lyapunov(A.reshape([len(plant.reach)] * 2).T, -np.eye(len(plant.reach)))
     return np.asarray(P / np.linalg.eigvalsh(P)[-1])
 
@@ -129,7 +130,7 @@ def main() -> None:
     for plant in PLANTS:
         box = " x ".join(f"[-{r:g}, {r:g}]" for r in plant.reach)
         module, share = train(plant, options.seed)
-        d, common = len(plant.reach), {"script": "python -m models.train_lyapunov", "domain": box}
+        d, script = len(plant.reach), "python -m models.train_lyapunov"
         made = Training(
             data=f"states of {plant.about} in {box}, drawn anew at each step",
             architecture=f"{d}-{'-'.join(map(str, plant.sizes))}-1, tanh",
@@ -137,7 +138,8 @@ def main() -> None:
             f"derivative along the plant; Adam 1e-2 with cosine decay, {plant.steps} steps of 256 "
             f"points, seed {options.seed}",
             quality=f"falls at {share:.2%} of fresh points with a form above a tenth of its most",
-            **common,
+            script=script,
+            domain=box,
         )
         save(export(module.float(), (d,)), plant.name, made, options.out)
         fixed = Training(
@@ -145,7 +147,8 @@ def main() -> None:
             architecture=f"{plant.about}: {d} states and their derivatives",
             training="none",
             quality="the formula in float32",
-            **common,
+            script=script,
+            domain=box,
         )
         save(to_onnx(plant.network()), f"{plant.name}_plant", fixed, options.out)
 
