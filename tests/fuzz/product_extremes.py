@@ -136,7 +136,7 @@ def constants(rng: Rng) -> Drawn:
     ]  # fmt: skip
 
 
-def deep(rng: Rng) -> Drawn:
+def deep_products(rng: Rng) -> Drawn:
     """Thirty layers: products of a state with bounded signals, again and again."""
     drawn = [start(rng, 1, 2)]
     state = np.eye(2)
@@ -169,5 +169,5 @@ def powers(rng: Rng) -> Drawn:
     return [first, both, inner, head(rng, 1)]
 
 
-HARD = (divisions, saturations, equals, scores, attentions, constants, deep, powers)
+HARD = (divisions, saturations, equals, scores, attentions, constants, deep_products, powers)
 EXTREME_PRODUCTS = {f.__name__: f for f in HARD}

@@ -15,9 +15,8 @@ DESCRIPTION = """\
 How much faster one network can move than another (the constant of A - B), and how
 far the two can be off (its largest value in the norm of the outputs).
 
-Options and exit codes are those of the main job; --output-node and --fix are about
-both files.  'lipyomo verify PROOF A --minus B' checks what --proof writes.
-Where a network is quantised (QDQ format), only the values are bounded.
+Options and exit codes are those of the main job, --output-node and --fix for both;
+'lipyomo verify PROOF A --minus B' checks a proof.  Quantised (QDQ): values only.
 """
 
 EXAMPLE = """\

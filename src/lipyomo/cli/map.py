@@ -43,14 +43,9 @@ from lipyomo.problems.norms import DUAL
 from lipyomo.problems.problem import LipschitzProblem
 
 EPILOG = """\
-exit codes:
-  0  every cell is exact, or within --gap (or --until)
-  2  some are open: time limit, or Ctrl-C (with --rows, the same command goes on)
-  1  the input was wrong, or a file could not be written
-
-examples:
-  lipyomo map net.onnx --box 0,1 --axes 0,3 --at 0.5 --cells 64x64 --plot map.png
-  lipyomo map net.onnx --pde burgers.py --box 0:1,-1:1 --cells 200x100 --gap 20% --plot map.png
+exit codes: 0 every cell is exact, or within --gap (or --until); 1 wrong input;
+2 some are open (with --rows, the same command goes on)
+example: lipyomo map net.onnx --box 0,1 --cells 64x64 --plot map.png
 """
 
 
@@ -84,9 +79,9 @@ def _parser() -> Parser:
     parser = Parser("lipyomo map", about, EPILOG)
     add(parser, "NET", CONFIG, "--output-node", "--fix")
     asked = parser.add_argument_group("what (Lipschitz constants, if nothing is said)")
-    text = "sizes of the expression in a Python file (lipyomo residual --help)"
+    text = "sizes of an expression: see lipyomo residual --help"
     add(asked, "--pde", **value("FILE", text, file_path))
-    add(asked, "--curvature", **flag("constants of the gradient: norms of Hessians"))
+    add(asked, "--curvature", **flag("norms of Hessians"))
     add(asked, "--values", **flag("sizes of the outputs"))
     cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
     add(cells, "--box", help="the box that is divided: numbers, or .npy files")
@@ -110,7 +105,7 @@ def _parser() -> Parser:
     add(effort, "--workers", default=1, help="processes (1)")
     add(effort, "--dask", help="a dask scheduler to run on instead")
     answer = parser.add_argument_group("answer")
-    text = f"write cells ({', '.join(ENDINGS)}); a second run goes on there"
+    text = f"cells: {', '.join(ENDINGS)}; a second run goes on"
     add(answer, "--rows", **value("FILE", text, file_path))
     add(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
     add(answer, "--json", help="one JSON object on stdout: the map as a whole")

@@ -198,7 +198,7 @@ def domain_of(clause: Clause, size: int, where: str, outwards: bool = False) -> 
                 if a > 0:
                     upper[j] = min(upper[j], _rounded(-row.constant / a, outwards))
                 else:
-                    lower[j] = max(lower[j], -_rounded(row.constant / a, outwards))
+                    lower[j] = max(lower[j], 0.0 - _rounded(row.constant / a, outwards))
             elif row.constant > 0:
                 raise DomainError("it never holds")
         return Polytope(normals, right, lower, upper) if normals else Box(lower, upper)
