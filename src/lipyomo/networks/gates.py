@@ -30,7 +30,8 @@ class Gates:
         What gate and difference are multiplied by, powers of two the former.
     weights, sizes : (ndarray, ndarray), shape (g, h) each
         Of a and b, and the absolute values of what they are made of.
-    biases : (ndarray, ndarray), shape (g,) each
+    biases, bias_sizes : (ndarray, ndarray), shape (g,) each
+        Likewise.
     """
 
     rows: IntArray
@@ -41,6 +42,7 @@ class Gates:
     weights: tuple[FloatArray, FloatArray]
     sizes: tuple[FloatArray, FloatArray]
     biases: tuple[FloatArray, FloatArray]
+    bias_sizes: tuple[FloatArray, FloatArray]
 
 
 class Rows(NamedTuple):
@@ -97,6 +99,10 @@ def gated_sums(
     other = np.where(side[:, None], first.weight[products], second.weight[products])
     bias = np.where(side, first.bias[products], second.bias[products])
     ends = starts + shares[:, None] * other
-    own = after.bias[rows] + after.weight[rows, :count] @ units.bias
+    used = after.weight[rows, :count]
+    own = after.bias[rows] + used @ units.bias
+    own_size = np.abs(after.bias[rows]) + np.abs(used) @ np.abs(units.bias)
     biases = own, own + shares * bias
-    return Gates(rows, products, side, scales, shares, (starts, ends), (sizes, larger), biases)
+    bias_sizes = own_size, own_size + np.abs(shares * bias)
+    parts = (starts, ends), (sizes, larger), biases, bias_sizes
+    return Gates(rows, products, side, scales, shares, *parts)

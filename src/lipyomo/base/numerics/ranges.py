@@ -24,6 +24,11 @@ def mean(share: Ends, first: Ends, second: Ends) -> Ends:
     return np.minimum(found[0][0], found[1][0]), np.maximum(found[0][1], found[1][1])
 
 
+def mean_size(share: Ends, first: Ends, second: Ends) -> FloatArray:
+    """What the terms of such means are not above together: a few roundings are relative to it."""
+    return np.asarray((1.0 + size(share)) * (size(first) + size(second)))
+
+
 def size(ends: Ends) -> FloatArray:
     """The largest absolute value."""
     return np.maximum(np.abs(ends[0]), np.abs(ends[1]))

@@ -14,17 +14,18 @@ for them and for the band's lines.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.errors import NetworkError, ProblemError
-from lipyomo.base.numerics.ranges import mean, size
+from lipyomo.base.numerics.ranges import mean, mean_size, size
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
-from lipyomo.networks.gates import Rows, gated_sums
+from lipyomo.networks.gates import Gates, Rows, gated_sums
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.problems.domains import Domain
@@ -71,8 +72,9 @@ def confined(network: Network, domain: Domain) -> Network:
     bounded, each = np.isfinite(boxes).all(), sum(network.sizes) * network.input_dim
     while bounded and 2 * boxes.shape[1] * each <= SOME_NUMBERS:
         boxes = _halved(boxes)
+    gated = [None, *(_gated(*both) for both in pairwise(network.hidden))]
     while True:
-        found, refused = _confined_on(network, boxes)
+        found, refused = _confined_on(network, gated, boxes)
         if refused is None:
             return network.with_layers(found)
         if not bounded or 2 * boxes.shape[1] * each > MOST_NUMBERS:
@@ -117,16 +119,19 @@ def _start(boxes: FloatArray) -> _Signal:
     return _Signal(np.eye(low.shape[1]) * radius[:, None, :], middle, error, low, high)
 
 
-def _confined_on(network: Network, boxes: FloatArray) -> tuple[Sequence[Layer], str | None]:
-    """Layers with confined units, or why there are none."""
+def _confined_on(
+    network: Network, gated: Sequence[_Gated | None], boxes: FloatArray
+) -> tuple[Sequence[Layer], str | None]:
+    """Layers with confined units, or why there are none; with the gated sums of each."""
     signal, layers, operations = _start(boxes), [], network.input_dim
     earlier: _Signal | None = None
     with np.errstate(all="ignore"):
         for position, layer in enumerate(network.hidden):
             operations += layer.inputs + 16
             z = _affine(layer, signal, gamma(operations))
-            if earlier is not None:
-                z = _between(network.layers[position - 1], layer, earlier, z, gamma(operations))
+            sums = gated[position]
+            if sums is not None and earlier is not None:
+                z = _between(sums, earlier, z, gamma(operations))
             try:
                 curves = [_curve(curve, z) for curve in layer.curves]
             except NetworkError as refused:
@@ -154,14 +159,19 @@ def _affine(layer: Layer, h: _Signal, unit: float) -> _Signal:
     return _Signal(map_, middle, error, low, high)
 
 
-def _between(before: Layer, layer: Layer, h: _Signal, z: _Signal, unit: float) -> _Signal:
-    """Pre-activations of which gated sums are within the hull of what they are between.
+class _Gated(NamedTuple):
+    """Gated sums of a layer, and their gates as functions of what these are sums of."""
 
-    `h` are the outputs of the layer before `before`.
-    """
+    gates: Gates
+    weight: FloatArray
+    bias: FloatArray
+
+
+def _gated(before: Layer, layer: Layer) -> _Gated | None:
+    """The gated sums of a layer behind another one, if there are any."""
     pairs = square_pairs(before, layer.dense_weight)
     if not pairs:
-        return z
+        return None
     sums, differences = np.array(pairs, dtype=np.intp).T
     singles = np.setdiff1d(np.arange(before.units), np.concatenate([sums, differences]))
     rows, bias = before.dense_weight, before.bias
@@ -173,22 +183,29 @@ def _between(before: Layer, layer: Layer, h: _Signal, z: _Signal, unit: float) -
     passed = ~before.curved & (before.left == 1.0) & (before.right == 1.0)
     gates = gated_sums(after, Rows(rows[singles], bias[singles]), passed[singles], first, second)
     if gates is None:
-        return z
-    second_is = gates.second[:, None]
-    weight = np.where(second_is, second.weight[gates.products], first.weight[gates.products])
-    own = np.where(gates.second, second.bias[gates.products], first.bias[gates.products])
-    parts = (weight * gates.scale[:, None], own * gates.scale)
-    values = []
-    for each in (parts, *zip(gates.weights, gates.biases, strict=True)):
-        found = _affine(Layer(*each), h, unit)
-        values.append((found.low, found.high))
-    low, high = mean(*values)
-    room = 8.0 * unit * sum(size(each) for each in values[1:])
-    for sizes, shift in zip(gates.sizes, gates.biases, strict=True):  # what their weights round
-        room = room + unit * (_times(size((h.low, h.high)), sizes) + np.abs(shift))
+        return None
+    k, scale = gates.products, gates.scale
+    weight = np.where(gates.second[:, None], second.weight[k], first.weight[k])
+    own = np.where(gates.second, second.bias[k], first.bias[k])
+    return _Gated(gates, weight * scale[:, None], own * scale)
+
+
+def _between(gated: _Gated, h: _Signal, z: _Signal, unit: float) -> _Signal:
+    """Pre-activations of which gated sums are within the hull of what they are between.
+
+    `h` are the outputs of the last layer but one.
+    """
+    gates, rows = gated.gates, gated.gates.rows
+    parts = (gated.weight, gated.bias), *zip(gates.weights, gates.biases, strict=True)
+    share, *values = ((one.low, one.high) for one in (_affine(Layer(*p), h, unit) for p in parts))
+    low, high = mean(share, *values)
+    room = 8.0 * unit * mean_size(share, *values)
+    for sizes, shifts in zip(gates.sizes, gates.bias_sizes, strict=True):  # of rounded weights
+        lost = unit * (_times(size((h.low, h.high)), sizes) + shifts)
+        room = room + (1.0 + size(share)) * lost
     low_z, high_z = z.low.copy(), z.high.copy()
-    low_z[:, gates.rows] = np.fmax(low_z[:, gates.rows], low - room)
-    high_z[:, gates.rows] = np.fmin(high_z[:, gates.rows], high + room)
+    low_z[:, rows] = np.fmax(low_z[:, rows], low - room)
+    high_z[:, rows] = np.fmin(high_z[:, rows], high + room)
     return z._replace(low=low_z, high=high_z)
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.ranges import Ends, mean, product, size
+from lipyomo.base.numerics.ranges import Ends, mean, mean_size, product, size
 from lipyomo.networks.gates import Gates
 from lipyomo.search.spaces.boxes.inputs import Signal
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
@@ -42,14 +41,8 @@ def means(
     sides = before.products.left[gates.products], before.products.right[gates.products]
     gate, other = np.where(gates.second, sides[::-1], sides)
     ends = low[:, gate] * gates.scale, high[:, gate] * gates.scale
-    values = [
-        _spanned(h, weight, sizes, bias, unit)
-        for weight, sizes, bias in zip(gates.weights, gates.sizes, gates.biases, strict=True)
-    ]
-    tangents = [
-        _spanned(t, weight, sizes, np.zeros_like(bias), unit)
-        for weight, sizes, bias in zip(gates.weights, gates.sizes, gates.biases, strict=True)
-    ]
+    values = [_spanned(h, gates, k, unit) for k in range(2)]
+    tangents = [_spanned(t, gates, k, unit, tangent=True) for k in range(2)]
     along = tuple(
         (last.tangent[:, gate] + sign * last.tangent_radius[:, gate]) * gates.scale
         for sign in (-1.0, 1.0)
@@ -57,16 +50,17 @@ def means(
     between = low[:, other] * gates.share, high[:, other] * gates.share
     change = product((along[0], along[1]), between)
     z, u = mean(ends, *values), mean(ends, *tangents)
-    room = 8.0 * unit * sum(size(each) for each in values)
+    room = 8.0 * unit * mean_size(ends, *values)
     most = (np.abs(last.tangent) + last.tangent_radius)[:, gate] * np.abs(gates.scale)
-    lost = 8.0 * unit * (sum(size(each) for each in tangents) + size(between) * most)
+    lost = 8.0 * unit * (mean_size(ends, *tangents) + size(between) * most)
     return (z[0] - room, z[1] + room), (u[0] + change[0] - lost, u[1] + change[1] + lost)
 
 
-def _spanned(
-    signal: Signal, weight: FloatArray, sizes: FloatArray, bias: FloatArray, unit: float
-) -> Ends:
-    """The range of rows of outputs."""
-    middle = signal.middle @ weight.T + bias
-    away = signal.radius @ np.abs(weight).T + unit * (signal.size @ sizes.T + np.abs(bias))
+def _spanned(signal: Signal, gates: Gates, which: int, unit: float, tangent: bool = False) -> Ends:
+    """The range of what the gated rows are means of, the first or the second; or of its tangent."""
+    weight, sizes = gates.weights[which], gates.sizes[which]
+    middle, whole = signal.middle @ weight.T, signal.size @ sizes.T
+    if not tangent:
+        middle, whole = middle + gates.biases[which], whole + gates.bias_sizes[which]
+    away = signal.radius @ np.abs(weight).T + unit * whole
     return middle - away, middle + away

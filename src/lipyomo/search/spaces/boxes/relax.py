@@ -28,7 +28,6 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
@@ -60,38 +59,34 @@ def relaxed(
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
-    h, t = earlier = inputs.x, inputs.v
-    still = not (t.middle.any() or t.radius.any())
+    signals = [(inputs.x, inputs.v)]
+    still = not (inputs.v.middle.any() or inputs.v.radius.any())
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        layer = _layer(context, stage, found, inputs, (h, t), (still, forwards))
-        if stage.gates is not None:
-            before = context.stages[number - 1]
-            ends = means(stage.gates, before, found[-1], earlier, unit)
-            layer = _between(stage, layer, ends, unit)
-        layer = _sloped(stage, layer, boxes, unit)
-        earlier = h, t
+        layer = _layer(context, found, boxes, inputs, signals, (still, forwards))
         found.append(_with_lines(context, stage, layer, inputs, last))
         if not last:
-            h, t = _values(stage, found[-1]), _tangents(stage, found[-1], unit)
+            units = _values(stage, found[-1]), _tangents(stage, found[-1], unit)
             if stage.products is not None:
-                h, t = with_products(stage, found[-1], unit, (h, t))
+                units = with_products(stage, found[-1], unit, units)
+            signals = [signals[-1], units]
     return Relaxation(context, boxes, directions, inputs, found)
 
 
 def _layer(
     context: Context,
-    stage: Stage,
     before: Sequence[Relaxed],
+    boxes: Boxes,
     inputs: Inputs,
-    signals: tuple[Signal, Signal],
+    signals: Sequence[tuple[Signal, Signal]],
     course: tuple[bool, bool],
 ) -> Relaxed:
     """Ranges of z and u: from what is known of the layer before, and as functions of the inputs.
 
-    Slopes are not known yet.
+    `signals` are the outputs of the last layer but one, and of the last.
     """
-    unit, (h, t), (still, forwards) = context.unit, signals, course
+    stage, unit = context.stages[len(before)], context.unit
+    (h, t), (still, forwards) = signals[-1], course
     reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
     pace = t.size @ stage.along_sizes.T
     z = h.middle @ stage.weight.T + stage.bias
@@ -123,27 +118,16 @@ def _layer(
             u_low = np.maximum(u - u_radius, other - other_radius)
             u_high = np.minimum(u + u_radius, other + other_radius)
             u, u_radius = centred(u_low, u_high, unit)
-    none = np.zeros(0)  # slopes are known when the ends of z are
-    lines = none, none, none
-    return Relaxed(low, high, u, u_radius, none, none, reach, pace, pre, pre_tangent, lines)
-
-
-def _between(stage: Stage, layer: Relaxed, ends: tuple[Ends, Ends], unit: float) -> Relaxed:
-    """The same with other ends of z and u of the gated rows."""
-    assert stage.gates is not None
-    rows, (z, along) = stage.gates.rows, ends
-    low, high = layer.low.copy(), layer.high.copy()
-    low[:, rows] = np.fmax(low[:, rows], z[0])
-    high[:, rows] = np.fmin(high[:, rows], z[1])
-    u, away = layer.tangent.copy(), layer.tangent_radius.copy()
-    down, up = u[:, rows] - away[:, rows], u[:, rows] + away[:, rows]
-    u[:, rows], away[:, rows] = centred(np.fmax(down, along[0]), np.fmin(up, along[1]), unit)
-    return replace(layer, low=low, high=high, tangent=u, tangent_radius=away)
-
-
-def _sloped(stage: Stage, layer: Relaxed, boxes: Boxes, unit: float) -> Relaxed:
-    """The same within the phases of the boxes, and with ranges of slopes."""
-    low, high = layer.low, layer.high
+    if stage.gates is not None:
+        earlier = context.stages[len(before) - 1]
+        rows = stage.gates.rows
+        values, along = means(stage.gates, earlier, before[-1], signals[-2], unit)
+        low, high, u, u_radius = low.copy(), high.copy(), u.copy(), u_radius.copy()
+        low[:, rows] = np.fmax(low[:, rows], values[0])
+        high[:, rows] = np.fmin(high[:, rows], values[1])
+        u_low = np.fmax(u[:, rows] - u_radius[:, rows], along[0])
+        u_high = np.fmin(u[:, rows] + u_radius[:, rows], along[1])
+        u[:, rows], u_radius[:, rows] = centred(u_low, u_high, unit)
     if stage.broken.size:
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
@@ -155,8 +139,7 @@ def _sloped(stage: Stage, layer: Relaxed, boxes: Boxes, unit: float) -> Relaxed:
         least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
     rate, rate_radius = centred(least, largest, unit)
     lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
-    layer = replace(layer, low=low, high=high, bend=lines)
-    return replace(layer, rate=rate, rate_radius=rate_radius)
+    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
 
 
 def _with_lines(
