@@ -9,6 +9,7 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
 from lipyomo.base.numerics.rounding import gamma
+from lipyomo.problems.result import Point
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,12 @@ class Ends:
     def at(cls, lower: FloatArray, upper: FloatArray, points: FloatArray) -> Ends:
         """With float64 points."""
         return cls(lower, upper, points, np.zeros(points.shape))
+
+    @classmethod
+    def of_one(cls, lower: float, upper: float, place: Point) -> Ends:
+        """Of one cell."""
+        rest = np.zeros(place.x.shape) if place.rest is None else place.rest
+        return cls(np.array([lower]), np.array([upper]), place.x[None], rest[None])
 
     def take(self, which: IntArray) -> Ends:
         """Those of some cells."""

@@ -27,10 +27,6 @@ class Bounds(Protocol):
     def able(self) -> bool:
         """Whether there are batches for the problem."""
 
-    @property
-    def of_all(self) -> float:
-        """An upper bound for every cell."""
-
     def __call__(self, job: Job) -> Ends:
         """The ends of cells."""
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -263,11 +264,12 @@ class _State:
         with settings.pool(len(left)) as pool:
             own = pool.own and pool.count == 1
             stop = settings.should_stop if own else None
-            bounding = self._kind.bounding(
-                self._problem, settings.gap, stop=stop, scale=self._scale
-            )
+            make = partial(self._kind.bounding, self._problem, settings.gap, scale=self._scale)
+            bounding = make(stop=stop)
             if bounding.able and left.size:
-                everywhere = np.full(left.size, bounding.of_all)
+                domain = self._problem.domain
+                whole = make()(Job(domain.lower[None], domain.upper[None], 0.0))
+                everywhere = np.full(left.size, whole.upper[0])
                 self._enter(left, Ends.at(np.zeros(left.size), everywhere, self._points[left]))
                 self._bound(pool, bounding, left, settle)
             left = self._open(left)

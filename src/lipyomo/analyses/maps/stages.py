@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -93,13 +93,6 @@ class Bounding:
         lower = np.maximum(ends.lower - self.problem.rounding, 0.0)
         return Ends(lower, ends.upper + self.problem.underflow, points, rests)
 
-    @cached_property
-    def of_all(self) -> float:
-        """An upper bound for every cell, from one look at the box that holds them."""
-        domain = self.problem.domain
-        whole = Job(domain.lower[None], domain.upper[None], 0.0)
-        return float(replace(self, stop=None)(whole).upper[0])
-
 
 @dataclass(frozen=True, eq=False)
 class Searched:
@@ -140,11 +133,7 @@ class Searching:
         cell = Box(job.low[0], job.high[0])
         found = solve(self.problem.over(cell), settings=settings)
         place = Point(cell.center) if found.witness is None else found.witness
-        point, *rest = np.atleast_2d(place.point)
-        ends = Ends.at(np.array([found.lower]), np.array([found.upper]), point[None])
-        if rest:
-            ends = replace(ends, rests=np.array(rest))
-        return Searched(ends, found.status)
+        return Searched(Ends.of_one(found.lower, found.upper, place), found.status)
 
 
 def answers(

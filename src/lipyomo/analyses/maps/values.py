@@ -100,13 +100,6 @@ class BoundingValues:
         points[:, reduced.moving] = ends.points
         return Ends.at(ends.lower, ends.upper, points)
 
-    @cached_property
-    def of_all(self) -> float:
-        """An upper bound for every cell, from one look at the box that holds them."""
-        domain = self.problem.domain
-        whole = Job(domain.lower[None], domain.upper[None], 0.0)
-        return float(replace(self, stop=None)(whole).upper[0])
-
 
 def refusal_of_values(problem: LipschitzProblem) -> str | None:
     """Why no map of values can be made, or None."""
@@ -183,11 +176,5 @@ class SearchingValues:
         limit = max(job.seconds, 1e-3)
         settings = Settings(time_limit=limit, workers=1, should_stop=self.stop)
         found = largest_value(self.problem.over(cell), settings)
-        place = Point(cell.center)
-        if found.x is not None:
-            place = Point(found.x, rest=found.rest)
-        point, *rest = np.atleast_2d(place.point)
-        ends = Ends.at(np.array([found.lower]), np.array([found.upper]), point[None])
-        if rest:
-            ends = replace(ends, rests=np.array(rest))
-        return Searched(ends, found.status)
+        place = Point(cell.center) if found.x is None else Point(found.x, rest=found.rest)
+        return Searched(Ends.of_one(found.lower, found.upper, place), found.status)
