@@ -104,6 +104,8 @@ def made(name: str):
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "choice"])
 def test_modules_in_one_line(name: str) -> None:
+    if name == "attention":
+        pytest.importorskip("onnxscript", reason="the older exporter of PyTorch cannot write it")
     module, shape = made(name)
     network = lipyomo.from_torch(module, input_shape=shape)  # which compares with the module
     assert network.input_dim == int(np.prod(shape))

@@ -124,9 +124,10 @@ class Pipeline(Searching[Part, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         Where the bound of the whole as a node of phases is soon there, and may be of use, boxes
-        have to be below it; else they have to close half of what bounds by substitution leave, in
-        logarithms.  What is not far above the incumbent is for the search of phases, beside which
-        boxes are looked at now and then.
+        have to be below it, and below what a search of phases reaches in the same time; else they
+        have to close half of what bounds by substitution leave, in logarithms.  What is not far
+        above the incumbent is for the search of phases, beside which boxes are looked at now and
+        then.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
@@ -142,11 +143,18 @@ class Pipeline(Searching[Part, Task]):
             proved = min(proved, max(found.outcome.closed, *(n.proved_bound for n in waiting)))
         if self._is_near(whole, beside.best.value) or clock.expired:
             return self._root(found, None, clock, on_progress)
+        began = clock.seconds
         trial = tried(self._context, beside.context, beside.best, clock.part())
+        took = clock.seconds - began
         goal = whole
         if found is None:
             goal = math.sqrt(whole * self.cutoff(trial.best.value))
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
+        if found is not None and params.compared and not lost:
+            found = self._on(found, clock.within(took))
+            nodes = [*found.outcome.children, *found.outcome.returned]
+            top = max((node.bound for node in nodes), default=-math.inf)
+            lost = top <= max(trial.bound, self.cutoff(beside.best.value))
         if lost and params.compared:
             return self._root(found, trial, clock, on_progress)
         if trial.best.point is not None:
@@ -173,6 +181,21 @@ class Pipeline(Searching[Part, Task]):
             seconds = clock.seconds - began
             self._race = Race(context, self._beside.context, whole, trial, clock, seconds)
         return root
+
+    def _on(self, root: Root[Any], clock: Clock) -> Root[Any]:
+        """The search of phases a little further: until time is up, or what is left is closed."""
+        nodes = [*root.outcome.children, *root.outcome.returned]
+        done: list[Outcome[Any]] = [replace(root.outcome, children=(), returned=())]
+        while nodes and not clock.expired:
+            nodes.sort(key=lambda node: -node.bound)
+            if not nodes[0].bound > self.cutoff(self._beside.best.value):
+                break
+            count = self._beside.together(nodes[0])
+            task = self._beside.plan(nodes[:count], travels=False)
+            found = self._beside.adopt(self._beside.process(task, clock, lambda: None))
+            nodes = [*found.children, *found.returned, *nodes[count:]]
+            done.append(replace(found, children=(), returned=()))
+        return replace(root, outcome=replace(together_of(done), children=tuple(nodes)))
 
     def _is_near(self, whole: float, value: float) -> bool:
         """Whether a bound of the whole is for the search of phases, where `value` is attained."""
