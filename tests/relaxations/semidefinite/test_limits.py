@@ -50,10 +50,10 @@ def test_limits_bind(method: str) -> None:
 @pytest.mark.parametrize("method", ["bnb", "sdp", "eclipse", "lipsdp", "hr1", "lipopt"])
 def test_requests_are_heard_without_a_limit(method: str) -> None:
     problem = large(method)
-    began = time.process_time()
+    began, start = time.process_time(), time.monotonic()
 
-    def enough() -> bool:
-        return time.process_time() - began > 0.5
+    def enough() -> bool:  # by the clock: solvers may run in a process of their own
+        return time.monotonic() - start > 0.5
 
     result = solve(problem, method, Settings(should_stop=enough))
     assert time.process_time() - began <= 0.5 + 1.5
