@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     )
     from lipyomo.analyses.maps import CellMap, map_cells, refine_cells
     from lipyomo.analyses.questions.contraction import contraction
-    from lipyomo.analyses.questions.curvature import Curvature, curvature, smoothness
+    from lipyomo.analyses.questions.curvature import (
+        Curvature,
+        curvature,
+        smoothness,
+        smoothness_problem,
+    )
     from lipyomo.analyses.questions.derivatives import (
         JacobianRanges,
         derivative_range,
@@ -67,7 +72,7 @@ _NAMES = {
     "analyses.questions.values": ("value_range",),
     "analyses.questions.lie": ("lie_derivative",),
     "analyses.questions.contraction": ("contraction",),
-    "analyses.questions.curvature": ("Curvature", "curvature", "smoothness"),
+    "analyses.questions.curvature": ("Curvature", "curvature", "smoothness", "smoothness_problem"),
     "analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
     "analyses.questions.largest": ("LargestValue", "largest_value"),
     "analyses.questions.properties": ("PropertyAnswer", "Verdict", "check_property"),
@@ -143,6 +148,7 @@ __all__ = [
     "quantised_range",
     "refine_cells",
     "smoothness",
+    "smoothness_problem",
     "solve",
     "solve_largest",
     "sweep",

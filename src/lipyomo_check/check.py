@@ -66,11 +66,14 @@ class Verdict:
     def words(self) -> list[str]:
         """What was proved, in words."""
         compared = [self.network, *([self.shell] if self.shell else [])]
-        said = [*self.statement.words(), *compared, "proved       the lower end is attained"]
+        several = len(self.statement.ends or []) > 1
+        lower, upper = ("inner ends", "outer ends") if several else ("lower end", "upper end")
+        attained = f"proved       the {lower} {'are' if several else 'is'} attained"
+        said = [*self.statement.words(), *compared, attained]
         if self.upper_proved:
             cases = f"{self.nodes} case{'s' * (self.nodes != 1)}"
-            return [*said, f"proved       the upper end, by {cases}"]
-        return [*said, f"not proved   the upper end rests on {self.basis}"]
+            return [*said, f"proved       the {upper}, by {cases}"]
+        return [*said, f"not proved   the {upper} {'rest' if several else 'rests'} on {self.basis}"]
 
 
 def check_proof(
@@ -131,9 +134,7 @@ def _checked(
 ) -> Verdict:
     data = read(path)  # once: the file may be another one a moment later
     found = lines(data)
-    first = next(found, None)
-    if first is None:
-        raise ProofError("the file is empty")
+    first = _first(found)
     statement = read_statement(first)
     about, level = compare_network(statement, network, digest), compare_shell(statement, shell)
     basis = entry(first, "basis")
@@ -153,6 +154,25 @@ def _checked(
     for _ in found:
         raise ProofError("the file goes on after its last case")
     return Verdict(statement, basis is None, basis or "", nodes, about, level)
+
+
+def stated(path: str | Path) -> Statement:
+    """What a proof file claims, of which nothing is checked.
+
+    Raises
+    ------
+    ProofError
+        If it is none.
+    """
+    return read_statement(_first(lines(read(Path(path)))))
+
+
+def _first(found: Iterator[Any]) -> Any:
+    """The first line."""
+    first = next(found, None)
+    if first is None:
+        raise ProofError("the file is empty")
+    return first
 
 
 def _check_cases(

@@ -27,7 +27,7 @@ from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 from lipyomo_check.errors import ProofError
 from lipyomo_check.products import Pairs, check_opposite, have_no_slopes, read_pairs
 from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, wholes
-from lipyomo_check.shell import Shell, read_shell
+from lipyomo_check.values import Shell, read_ends, read_shell, value_words
 
 FORMAT = "lipyomo-proof-4"
 DIRECTED_FORMAT = "lipyomo-proof-5"
@@ -177,7 +177,8 @@ class Statement:
     rows of T, or None for all inputs that move, and `columns` the numbers of single directions: of
     these inputs, or of the columns of T.  `edition` is None where no unit is smooth; `by_slopes`
     says that ranges of slopes prove the upper end, and no boxes.  With `values` the claim is about
-    the largest value of the one vertex, perhaps on a `shell`.
+    the largest value of each vertex, which lies between its `ends`, perhaps on a `shell`; `lower`
+    and `upper` then enclose the largest one of all.
     """
 
     layers: list[Layer]
@@ -191,8 +192,13 @@ class Statement:
     edition: Edition | None = None
     directions: list[list[float]] | None = None
     by_slopes: bool = False
-    values: bool = False
+    ends: list[tuple[float, float]] | None = None
     shell: Shell | None = None
+
+    @property
+    def values(self) -> bool:
+        """Whether the claim is about values."""
+        return self.ends is not None
 
     @property
     def smooth(self) -> bool:
@@ -232,9 +238,8 @@ class Statement:
             where = f"on the {domain.ball[0]} ball of radius {domain.ball[2]!r}, in the box"
         where += "" if len(set(lower)) == len(set(upper)) == 1 else " (sides differ) within"
         frozen = self.inputs - len(domain.moving)
-        if self.values:
-            row = [] if self.vertices is None else self.vertices[0]
-            claim = [f"largest value of c . f, c = {row}, in [{self.lower!r}, {self.upper!r}]"]
+        if self.ends is not None:
+            claim = list(value_words(self.vertices or [], self.ends))
             claim += [] if self.shell is None else [self.shell.words()]
         else:
             claim = [
@@ -263,12 +268,17 @@ def read_statement(record: Any) -> Statement:
     if input_norm not in ("l1", "l2", "linf"):
         raise ProofError("the input norm is none of l1, l2, linf")
     name, vertices = _output_norm(entry(record, "output_norm"), layers[-1].units)
-    lower, upper = (real(entry(record, end), end) for end in ("lower", "upper"))
     values = edition is Edition.PRODUCTS and record.get("question") == "values"
     if record.get("question") is not None and not values:
         raise ProofError("a proof of this format is about constants")
-    if not lower <= upper or (lower < 0.0 and not values):
-        raise ProofError("the interval is empty")
+    ends = None
+    if values:
+        ends = read_ends(record, len(vertices or []))
+        lower, upper = (max(side) for side in zip(*ends, strict=True))
+    else:
+        lower, upper = (real(entry(record, end), end) for end in ("lower", "upper"))
+        if not 0.0 <= lower <= upper:
+            raise ProofError("the interval is empty")
     onnx = record.get("onnx")
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
@@ -277,12 +287,12 @@ def read_statement(record: Any) -> Statement:
     by_slopes = newest and record.get("slopes") is True
     shell = None
     if values:
-        if vertices is None or len(vertices) > 1 or directions is not None or by_slopes:
-            raise ProofError("values are those of one functional, proved by boxes")
+        if directions is not None or by_slopes:
+            raise ProofError("values have no directions, and are proved by boxes")
         read = partial(_network, edition=edition)
         shell = read_shell(record.get("shell"), layers[0].inputs, read)
-    ends = lower, upper, onnx, edition, directions, by_slopes, values, shell
-    return Statement(layers, domain, input_norm, name, vertices, *ends)
+    rest = lower, upper, onnx, edition, directions, by_slopes, ends, shell
+    return Statement(layers, domain, input_norm, name, vertices, *rest)
 
 
 def _network(record: Any, edition: Edition | None) -> list[Layer]:

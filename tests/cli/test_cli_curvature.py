@@ -59,6 +59,40 @@ def test_residual_of_a_wave(cli: Cli, wave: Path, tmp_path: Path) -> None:
     assert "residual 1" in cli(*words).out
 
 
+def test_smoothness_has_a_proof(cli: Cli, wave: Path, tmp_path: Path) -> None:
+    """Only x moves: its second derivative is -sin(x - t / 2)."""
+    proof = tmp_path / "smooth.proof"
+    words = ("smoothness", wave, "--box", "0.5:0.5,-0.5:0.5", "--proof", proof)
+    assert cli(*words, "--quiet").code == 0
+    checked = cli("verify", proof, wave, "--smoothness", "--strict", "--json")
+    assert checked.code == 0
+    assert checked.json["upper"] == pytest.approx(0.6816387600, rel=1e-5)
+    other = cli("verify", proof, wave, "--smoothness", "--functional", "2")
+    assert (other.code, "another network" in other.err) == (1, True)
+    assert cli("verify", proof, wave).code == 1
+    assert "needs --smoothness" in cli("verify", proof, wave, "--functional", "1").err
+    two = tmp_path / "two.onnx"
+    write(Network.from_arrays([[[1.0]], [[1.0], [2.0]]], activation="sin"), two)
+    several = cli("smoothness", two, "--box", "0,1", "--proof", proof)
+    assert (several.code, "--entries 0" in several.err) == (1, True)
+
+
+def test_residuals_have_proofs(cli: Cli, wave: Path, tmp_path: Path) -> None:
+    pde, proof = tmp_path / "pde.py", tmp_path / "left.proof"
+    pde.write_text(PDE, encoding="utf-8")
+    words = ("residual", wave, "--pde", pde, "--box", "-0.5,0.5", "--proof", proof)
+    ran = cli(*words, "--json")
+    assert (ran.code, "proof of both ends" in ran.err) == (0, True)
+    checked = cli("verify", proof, wave, "--pde", pde, "--json")
+    assert checked.code == 0
+    ends = [(one["functional"], one["upper"]) for one in checked.json["largest_values"]]
+    assert [row for row, _ in ends] == [[1, 0], [-1, 0], [0, 1], [0, -1]]
+    assert ends[0][1] == pytest.approx(ran.json["ranges"][0]["high"][1], rel=2e-6)
+    assert -ends[1][1] == pytest.approx(ran.json["ranges"][0]["low"][0], rel=2e-6)
+    pde.write_text(PDE.replace("u.dt + u.dx", "u.dt - u.dx"), encoding="utf-8")
+    assert cli("verify", proof, wave, "--pde", pde).code == 1
+
+
 def test_maps_of_a_wave(cli: Cli, wave: Path, tmp_path: Path) -> None:
     """Sizes of a residual and of the outputs, and constants of the gradient."""
     pde, picture = tmp_path / "pde.py", tmp_path / "map.png"

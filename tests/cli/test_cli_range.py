@@ -46,6 +46,19 @@ def test_some_outputs_and_functionals(cli: Cli, net: Path) -> None:
     assert difference[0]["high"][0] <= difference[0]["high"][1]
 
 
+def test_a_proof_has_all_rows(cli: Cli, net: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "range.proof"
+    ran = cli("range", net, "--box", "-1,1", "--proof", proof)
+    assert (ran.code, "proof of both ends" in ran.err) == (0, True)
+    checked = cli("verify", proof, net, "--quiet")
+    assert checked.code == 0
+    assert "weight by weight" in checked.out
+    assert checked.out.count("least value of c . f") == 2
+    cut = cli("range", net, "--box", "-1,1", "--proof", proof, "--time-limit", "1e-3")
+    assert cut.code == 2
+    assert cli("verify", proof, net).code in (0, 2)  # the one before, or what was attained
+
+
 def test_no_time_leaves_intervals_and_says_so(cli: Cli, tmp_path: Path) -> None:
     to_onnx(random_network(0, (12, 40, 40, 40, 1)), tmp_path / "n.onnx")
     ran = cli("range", tmp_path / "n.onnx", "--box", "-1,1", "--time-limit", "0.5", "--json")

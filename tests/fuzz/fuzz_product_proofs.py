@@ -1,33 +1,84 @@
 """False proofs about products: ``python tests/fuzz/fuzz_product_proofs.py COUNT [FIRST]``.
 
-All networks have products, quotients, softmax or normalisation; some files pair other units.
+All networks have products, quotients, softmax or normalisation, or are derivatives; they are about
+constants, ranges, residuals, Lie derivatives on shells and smoothness.  Some files pair other
+units.
 """
 
 from __future__ import annotations
 
 import copy
 import sys
+from pathlib import Path
 from typing import Any
 
+import fuzz_derivatives as derivatives
 import numpy as np
-from fuzz_proofs import falsified, run
+from fuzz_proofs import falsified, prove_constant, run
 from product_networks import PRODUCTS, small_box
 from smooth_networks import network_of
 
-from lipyomo import Box, LipschitzProblem
-from lipyomo.base.errors import LipyomoError
+import lipyomo
+from lipyomo import Box, Layer, LipschitzProblem, LipyomoError, Network, networks
+from lipyomo.base.errors import ProofError
+from lipyomo.proofs import lie_network, write_value_proof
 
 
-def product_problem(rng: np.random.Generator, seed: int) -> LipschitzProblem | None:
-    """A network of products on a box, None where it is not defined on all of it."""
+def of_products(rng: np.random.Generator, seed: int, path: Path) -> bool:
+    """The constant of a network of products on a box, or the range of each of its outputs."""
     layers = PRODUCTS[str(rng.choice(list(PRODUCTS)))](rng)
     network = network_of(layers, "products")
-    d = network.input_dim
+    box = Box(*small_box(rng, network.input_dim))
     norms = str(rng.choice(["linf", "linf", "l1", "l2"])), str(rng.choice(["linf", "l1", "l2"]))
     try:
-        return LipschitzProblem(network, Box(*small_box(rng, d)), *norms)
-    except LipyomoError:
-        return None
+        if seed % 2:
+            return prove_range(network, box, path)
+        return prove_constant(LipschitzProblem(network, box, *norms), path)
+    except LipyomoError:  # it is not defined on all of the box
+        return False
+
+
+def of_derivatives(rng: np.random.Generator, seed: int, path: Path) -> bool:
+    """A residual, a Lie derivative on a shell, or a smoothness constant."""
+    network, box, rng = derivatives.draw(seed)
+    size = float(rng.normal())
+    if seed % 3 == 0:
+        left = networks.residual(network, lambda u, x: u.d(0) + u * u.d(0, 0) - size * x[0])
+        return prove_range(left, box, path)
+    norm = str(rng.choice(["linf", "l1", "l2"]))
+    if seed % 3 == 1:
+        return prove_constant(lipyomo.smoothness_problem(network, box, norm), path)
+    d = network.input_dim
+    field = Network([Layer(rng.normal(size=(d, d)), rng.normal(size=d))])
+    levels = network.forward(box.sample(rng, 50))[:, 0]
+    shell = tuple(np.quantile(levels, [0.3, 0.8]).tolist())
+    try:
+        found = lipyomo.lie_derivative(network, field, box, shell=shell, time_limit=1.0)
+    except LipyomoError:  # a function that is constant on all of the box
+        return False
+    along = lie_network(network, field)
+    return _written(path, along, box, found, shell=(network, shell), ends="high")
+
+
+def prove_range(network: Network, box: Box, path: Path) -> bool:
+    """Write the proof of the range of each output."""
+    rows = list(np.eye(network.output_dim))[:2]
+    found = [lipyomo.value_range(network, box, row, time_limit=1.0) for row in rows]
+    return _written(path, network, box, found, rows)
+
+
+def _written(path: Path, *case: Any, **more: Any) -> bool:
+    try:
+        return write_value_proof(path, *case, **more, time_limit=3.0).cases > 0
+    except ProofError:  # nothing was attained in time
+        return False
+
+
+def of_any_kind(rng: np.random.Generator, seed: int, path: Path) -> bool:
+    """Both in turn."""
+    if seed % 2:
+        return of_derivatives(rng, seed // 2, path)
+    return of_products(rng, seed // 2, path)
 
 
 def repaired(first: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -55,6 +106,6 @@ def false_file(first: dict[str, Any], payload: bytes, rng: np.random.Generator) 
 
 if __name__ == "__main__":
     arguments = [int(word) for word in sys.argv[1:]]
-    found = run(*arguments, problems=product_problem, files=false_file)
+    found = run(*arguments, prove=of_any_kind, files=false_file)
     print(f"{arguments[0]} false files, {len(found)} accepted", *found, sep="\n")
     sys.exit(bool(found))

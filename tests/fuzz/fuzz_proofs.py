@@ -109,52 +109,77 @@ def damaged(payload: bytes, rng: np.random.Generator) -> bytes:
 
 def falsified(first: dict[str, Any], payload: bytes, rng: np.random.Generator) -> bytes:
     """A file that claims what is not true."""
+    false = false_values if first.get("question") == "values" else false_constant
+    boxes = any("curves" in layer for layer in first["network"]) and "slopes" not in first
+    boxes |= false is false_values
+    cases = damaged(payload, rng) if boxes or rng.random() < 0.3 else damaged_steps(payload, rng)
+    return gzip.compress(json.dumps(first | false(first, rng)).encode() + b"\n" + cases)
+
+
+def false_constant(first: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Ends of an interval in which the constant does not lie."""
     share = float(rng.choice([1e-9, 1e-6, 1e-3, 0.1]))
     if rng.random() < 0.8:
         upper = first["lower"] * (1 - share)
-        entries = {"upper": upper, "lower": upper * float(rng.choice([0.0, 0.5, 1.0]))}
+        return {"upper": upper, "lower": upper * float(rng.choice([0.0, 0.5, 1.0]))}
+    lower = first["upper"] * (1 + share)
+    return {"lower": lower, "upper": lower * 2}
+
+
+def false_values(first: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Ends of intervals, in one of which the largest value of a functional does not lie."""
+    lower, upper = list(first["lower"]), list(first["upper"])
+    k = int(rng.integers(len(lower)))
+    off = float(rng.choice([1e-6, 1e-3, 0.1])) * max(1.0, abs(lower[k]), abs(upper[k]))
+    if rng.random() < 0.8:
+        upper[k] = lower[k] - off
+        lower[k] = upper[k] - float(rng.choice([0.0, 1.0, 100.0]))
     else:
-        lower = first["upper"] * (1 + share)
-        entries = {"lower": lower, "upper": lower * 2}
-    boxes = any("curves" in layer for layer in first["network"]) and "slopes" not in first
-    cases = damaged(payload, rng) if boxes or rng.random() < 0.3 else damaged_steps(payload, rng)
-    return gzip.compress(json.dumps(first | entries).encode() + b"\n" + cases)
+        lower[k] = upper[k] + off
+        upper[k] = lower[k] + 1.0
+    return {"lower": lower, "upper": upper}
 
 
-Problems = Callable[[np.random.Generator, int], LipschitzProblem | None]
-"""From a generator and a number to a problem, or none."""
+Proving = Callable[[np.random.Generator, int, Path], bool]
+"""From a generator and a number to a true proof in a file; False where there is none."""
 
 Files = Callable[[dict[str, Any], bytes, np.random.Generator], bytes]
 """From a true statement and its cases to a file that claims what is not true."""
 
 
-def of_any_units(rng: np.random.Generator, seed: int) -> LipschitzProblem:
+def prove_constant(problem: LipschitzProblem, path: Path) -> bool:
+    """Write the proof of a constant that is not zero."""
+    result = lipyomo.solve(problem, gap=1e-3, time_limit=5)
+    if result.witness is None or result.lower == 0.0:
+        return False
+    return write_proof(path, problem, result, time_limit=5).cases > 0
+
+
+def of_any_units(rng: np.random.Generator, seed: int, path: Path) -> bool:
     """Every third one without smooth units."""
-    return random_problem(rng, smooth=seed % 3 > 0)
+    return prove_constant(random_problem(rng, smooth=seed % 3 > 0), path)
 
 
 def run(
-    count: int, first_seed: int = 0, problems: Problems = of_any_units, files: Files = falsified
+    count: int,
+    first_seed: int = 0,
+    prove: Proving = of_any_units,
+    files: Files = falsified,
+    each: int = EACH,
 ) -> list[str]:
-    """Make and check so many false files; what was accepted."""
+    """Make and check so many false files, `each` of a true one; what was accepted."""
     accepted, done, seed = [], 0, first_seed
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "p.proof"
         while done < count:
             rng = np.random.default_rng(seed)
-            problem = problems(rng, seed)
-            seed += 1
-            if problem is None:
-                continue
-            result = lipyomo.solve(problem, gap=1e-3, time_limit=5)
             path.unlink(missing_ok=True)
-            if result.witness is None or result.lower == 0.0:
-                continue
-            if not write_proof(path, problem, result, time_limit=5).cases:
+            seed += 1
+            if not prove(rng, seed - 1, path):
                 continue
             line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
             first = json.loads(line)
-            for n in range(min(EACH, count - done)):
+            for n in range(min(each, count - done)):
                 path.write_bytes(files(first, payload, rng))
                 done += 1
                 try:

@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 
 import lipyomo
-from fuzz.fuzz_proofs import damaged
+from fuzz.fuzz_proofs import falsified
 from lipyomo import Box, Network, Polytope, ball
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProofError as RefusedError
 from lipyomo.networks import product, square
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer
+from lipyomo.problems.ranges import Range
+from lipyomo.problems.result import Point
 from lipyomo.proofs import lie_network, network_digest, write_value_proof
 from lipyomo.proofs.boxes import write_boxes
 from lipyomo_check import ProofError, check_proof
@@ -50,27 +52,47 @@ def write(path: Path, first: dict[str, Any], payload: bytes) -> None:
     path.write_bytes(gzip.compress(json.dumps(first).encode() + b"\n" + payload))
 
 
-@pytest.mark.parametrize("least", [False, True])
-@pytest.mark.parametrize("name", ["smooth", "kinks", "product", "affine"])
-def test_both_ends_are_proved(name: str, least: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["smooth", "kinks", "product", "affine", "two slopes"])
+def test_both_ends_are_proved(name: str, tmp_path: Path) -> None:
     kinks = Network.from_arrays([[[1.0, -1.0], [0.3, 0.7]], [[2.0, -1.0]]], [[0.1, 0.0], [0.5]])
     own = {
         "smooth": F,
         "kinks": product(F, kinks),
         "product": product(F, G),
         "affine": Network([Layer(np.eye(2), [0.0, 0.0]), Layer([[1.0, -2.0]], [0.5])]),
+        "two slopes": kinks,
     }[name]
     path = tmp_path / "a.proof"
     for domain in (BOX, ball([0.1, 0.2], 0.5, "l2")) if name == "smooth" else (BOX,):
         found = lipyomo.value_range(own, domain)
-        written = write_value_proof(path, own, domain, found, least=least)
+        written = write_value_proof(path, own, domain, found)
         verdict = check_proof(path, digest=network_digest(own), strict=name != "product")
         assert verdict.upper_proved
         assert verdict.nodes == written.cases
-        ends = verdict.statement.lower, verdict.statement.upper
-        truth = [-end for end in found.low[::-1]] if least else list(found.high)
-        assert ends[0] <= truth[0] <= truth[1] <= ends[1]
-        assert ends[1] - ends[0] <= found.tolerance * 1.1 + 1e-8 * max(map(abs, ends))
+        assert verdict.statement.vertices == [[1.0], [-1.0]]
+        assert verdict.statement.ends is not None
+        truths = found.high, tuple(-end for end in found.low[::-1])
+        for ends, truth in zip(verdict.statement.ends, truths, strict=True):
+            assert ends[0] <= truth[0] <= truth[1] <= ends[1]
+            assert ends[1] - ends[0] <= found.tolerance * 1.1 + 1e-8 * max(map(abs, ends))
+
+
+def test_ranges_of_several_rows_are_in_one_file(tmp_path: Path) -> None:
+    path, own, rows = tmp_path / "a.proof", network(2, 3, 5), [[1.0, 0.0, 0.0], [0.5, -1.0, 0.0]]
+    found = [lipyomo.value_range(own, BOX, row) for row in rows]
+    write_value_proof(path, own, BOX, found, rows)
+    statement = check_proof(path, digest=network_digest(own)).statement
+    assert [one.split(" c . f")[0] for one in statement.words()[2:]] == [
+        "largest value of",
+        "least value of",
+        "largest value of",
+        "least value of",
+    ]
+    write_value_proof(path, own, BOX, found[0], rows[0], ends="low")
+    assert check_proof(path).statement.vertices == [[-1.0, 0.0, 0.0]]
+    for wrong in ({"functional": rows[:1]}, {"functional": rows, "ends": "all"}):
+        with pytest.raises(RefusedError):
+            write_value_proof(path, own, BOX, found, **wrong)
 
 
 def test_a_lie_derivative_on_a_shell(tmp_path: Path) -> None:
@@ -85,12 +107,12 @@ def test_a_lie_derivative_on_a_shell(tmp_path: Path) -> None:
     )
     along = lie_network(V, FIELD)
     everywhere = along.forward(BOX.sample(np.random.default_rng(0), 4000))[:, 0]
-    for least in (False, True):
-        write_value_proof(path, along, BOX, some, shell=(V, (low, high)), least=least)
+    for end in ("high", "low"):
+        write_value_proof(path, along, BOX, some, shell=(V, (low, high)), ends=end)
         digests = network_digest(along), network_digest(V)
-        verdict = check_proof(path, digest=digests[0], shell=digests[1], strict=not least)
+        verdict = check_proof(path, digest=digests[0], shell=digests[1], strict=end == "high")
         assert verdict.upper_proved
-        assert least or verdict.statement.upper < everywhere.max() - 0.3
+        assert end == "low" or verdict.statement.upper < everywhere.max() - 0.3
         assert any("trusted      that lipyomo reads" in line for line in verdict.words())
         with pytest.raises(ProofError, match="another function"):
             check_proof(path, shell=digests[0])
@@ -132,10 +154,10 @@ def _first(along: Network, low: float, high: float) -> dict[str, Any]:
         "domain": domain_record(BOX),
         "input_norm": "linf",
         "output_norm": {"vertices": [[1.0]]},
-        "lower": -9.0,
-        "upper": 0.2,
+        "lower": [-9.0],
+        "upper": [0.2],
         "onnx": None,
-        "witness": {"x": [0.0, 0.0]},
+        "witness": {"points": [[0.0, 0.0]]},
         "basis": None,
         "shell": {"network": network_record(V), "low": low, "high": high},
     }
@@ -144,28 +166,30 @@ def _first(along: Network, low: float, high: float) -> dict[str, Any]:
 def test_false_claims_are_rejected(tmp_path: Path) -> None:
     rng, path = np.random.default_rng(0), tmp_path / "a.proof"
     own = product(F, G)
-    found = lipyomo.value_range(own, BOX)
-    write_value_proof(path, own, BOX, found)
+    write_value_proof(path, own, BOX, lipyomo.value_range(own, BOX))
     first, payload = parts(path)
-    for _ in range(25):
-        share = float(rng.choice([1e-6, 1e-3, 0.1])) * max(1.0, abs(found.high[0]))
-        false = first | {"upper": found.high[0] - share, "lower": -9.0}
-        if rng.random() < 0.2:
-            false = first | {"lower": found.high[1] + share, "upper": 9.0}
-        write(path, false, damaged(payload, rng))
+    for _ in range(15):
+        path.write_bytes(falsified(first, payload, rng))
         with pytest.raises(ProofError):
             check_proof(path)
     for wrong in (
         {"output_norm": "linf", "question": "value"},
         {"question": "values", "format": "lipyomo-proof-7"},
+        {"output_norm": {"vertices": [[1.0]]}},
         {"output_norm": {"vertices": [[1.0], [2.0]]}},
+        {"output_norm": "l2"},
         {"output_norm": "l2", "directions": {"columns": 1, "rows": [[1.0], [0.0]]}},
         {"slopes": True},
         {"shell": {"network": first["network"][:1], "low": 0.0, "high": 1.0}},
         {"shell": {"network": first["network"], "low": 1.0, "high": 0.0}},
         {"shell": {"network": first["network"], "low": 50.0, "high": None}},
-        {"witness": {"x": [2.0, 0.0]}},
-        {"upper": first["lower"] - 1.0},
+        {"witness": {"points": first["witness"]["points"][::-1]}},
+        {"witness": {"points": first["witness"]["points"][:1]}},
+        {"witness": {"points": [[2.0, 0.0]] * 2}},
+        {"lower": first["lower"][:1], "upper": first["upper"][:1]},
+        {"upper": first["upper"][::-1]},
+        {"upper": first["upper"][0]},
+        {"upper": [end - 1.0 for end in first["lower"]]},
     ):
         write(path, first | wrong, payload)
         with pytest.raises(ProofError):
@@ -175,34 +199,48 @@ def test_false_claims_are_rejected(tmp_path: Path) -> None:
 def test_polytopes_and_least_values_below_zero(tmp_path: Path) -> None:
     path, domain = tmp_path / "a.proof", Polytope([[1.0, 1.0]], [0.5], -1, 1)
     own = Network([*G.hidden, Layer(G.head.weight, G.head.bias - 7.0)])
-    write_value_proof(path, own, domain, lipyomo.value_range(own, domain))
+    write_value_proof(path, own, domain, lipyomo.value_range(own, domain), ends="high")
     assert check_proof(path, strict=True).statement.upper < 0.0
 
 
 def test_ranges_without_a_witness_are_refused(tmp_path: Path) -> None:
-    found = lipyomo.problems.ranges.Range((0.0, 1.0), (1.0, 2.0))
+    found = Range((0.0, 1.0), (1.0, 2.0))
     with pytest.raises(RefusedError, match="witness"):
         write_value_proof(tmp_path / "a.proof", F, BOX, found)
-    with pytest.raises(RefusedError, match="time"):
-        write_value_proof(tmp_path / "a.proof", F, BOX, lipyomo.value_range(F, BOX), time_limit=0.0)
     assert not (tmp_path / "a.proof").exists()
+
+
+def test_without_time_what_is_attained_is_proved(tmp_path: Path) -> None:
+    path, found = tmp_path / "a.proof", lipyomo.value_range(F, BOX)
+    assert write_value_proof(path, F, BOX, found, time_limit=0.0).upper is None
+    verdict = check_proof(path)
+    assert not verdict.upper_proved
+    assert verdict.statement.lower == pytest.approx(max(found.high[0], -found.low[1]))
+
+
+def test_witnesses_between_float64_numbers_have_neighbours(tmp_path: Path) -> None:
+    path, kinks = tmp_path / "a.proof", Network.from_arrays([[[1.0]], [[-1.0]]], [[-1.0], [0.0]])
+    at = Point(np.array([1.0]), rest=np.array([1e-20]))
+    found = Range((-1.0, -1.0), (0.0, 0.0), (Point(np.array([2.0])), at))
+    write_value_proof(path, kinks, Box(0, 2, 1), found)
+    assert check_proof(path).upper_proved
 
 
 def test_kinks_beyond_both_sides_of_an_edge_do_not_hide_points(tmp_path: Path) -> None:
     """A piecewise-linear V: its kinks are no phases of the derivative's boxes."""
     level = Network.from_arrays([[[1.0, 0.0], [-1.0, 0.0]], [[1.0, 1.0]]])  # |x_0|
     own = Network([Layer([[1.0, 0.5]], [0.0], curves=[Curve(activation("tanh"), [0])]), ONE])
-    first = _first(own, 0.25, 0.5) | {"upper": float(np.tanh(1.0) + 1e-6)}
+    first = _first(own, 0.25, 0.5) | {"upper": [float(np.tanh(1.0) + 1e-6)]}
     from lipyomo.proofs.records import network_record
 
     first["shell"]["network"] = network_record(level)
     parts_: list[bytes] = []
-    first |= {"lower": float(np.tanh(0.99)), "witness": {"x": [0.5, 1.0]}}
+    first |= {"lower": [float(np.tanh(0.99))], "witness": {"points": [[0.5, 1.0]]}}
     write_boxes(read_statement(first), Clock(), parts_.append, lambda done: None)
     path = tmp_path / "a.proof"
     write(path, first, b"".join(parts_))
     assert check_proof(path, strict=True).upper_proved
-    write(path, first | {"witness": {"x": [0.6, 1.0]}}, b"".join(parts_))
+    write(path, first | {"witness": {"points": [[0.6, 1.0]]}}, b"".join(parts_))
     with pytest.raises(ProofError, match="shell"):
         check_proof(path)
 

@@ -18,14 +18,13 @@ from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ImportNote, NormError, ProblemError
 from lipyomo.base.system.memory import limit_memory
-from lipyomo.base.system.outputs import shown
-from lipyomo.base.tolerances import close_enough
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
+from lipyomo.cli.proving import ENDING, check_provable, prove_constant
 from lipyomo.cli.quantised import bound_values
 from lipyomo.cli.settings import read_settings
 from lipyomo.cli.show import show, write_history
@@ -35,11 +34,9 @@ from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
 from lipyomo.methods.registry import get_method, methods
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Guarantee, Progress, Result, Status
-from lipyomo.problems.run import PROVED
+from lipyomo.problems.result import Guarantee, Result, Status
 from lipyomo.problems.settings import Settings
 
-ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
 LIMITED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 """How a search ends that more time would take further."""
 
@@ -84,7 +81,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     problems = read_problems(arguments, given.network)
     _check_single(arguments, len(problems))
     if arguments.proof is not None:
-        _check_provable(problems)
+        check_provable([problem.network for problem in problems])
     name = _method_name(arguments, choose_method(problems[0]))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
     if not arguments.quiet:
@@ -129,14 +126,6 @@ def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings:
     warn(f"the domain is unbounded ({domain.describe()}): {what}{endless * (not smooth)}")
 
 
-def _check_provable(problems: Sequence[LipschitzProblem]) -> None:
-    """Refuse, before a search, problems of which there are no proofs."""
-    from lipyomo.proofs.writing import check_units
-
-    for problem in problems:
-        check_units(problem.network)
-
-
 def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go together, and a checkpoint that cannot be used."""
     if arguments.resume and arguments.checkpoint is None:
@@ -169,7 +158,8 @@ def _write_files(
 
         def proof() -> None:
             stop = (lambda: True) if aborted else interruption.requested
-            if not _write_proof(problem, result, arguments, stop, onnx):
+            certify = arguments.prove_upper
+            if not prove_constant(problem, result, arguments, stop, onnx, certify):
                 codes.append(Exit.OPEN)
 
         def plot() -> None:
@@ -190,56 +180,6 @@ def _write_files(
             warn(f"left at once: the {name} was not written")
             codes.append(Exit.OPEN)
     return codes
-
-
-def _write_proof(
-    problem: LipschitzProblem,
-    result: Result,
-    arguments: argparse.Namespace,
-    stop: Callable[[], bool],
-    onnx: Path | None,
-) -> bool:
-    """Write the proof; Ctrl-C, or the time limit once more, leaves one of a looser interval.
-
-    Returns
-    -------
-    bool
-        Whether it proves the interval, as far as it can.
-    """
-    from lipyomo.proofs import write_proof
-
-    with live_line(arguments.quiet) as tracker:
-
-        def report(cases: int) -> None:
-            said = f"{cases} cases of the proof"
-            tracker.update(Progress(0.0, result.lower, result.upper, message=said))
-
-        written = write_proof(
-            arguments.proof,
-            problem,
-            result,
-            onnx,
-            stop,
-            report,
-            certify=arguments.prove_upper,
-            time_limit=arguments.time_limit,
-        )
-    count = f"{written.cases} case{'s' * (written.cases > 1)}"
-    cut_short = False
-    if written.upper is None:
-        ends = "the lower end only"
-        cut_short = arguments.prove_upper or result.basis == PROVED
-    elif close_enough(result.upper, written.upper):
-        ends = f"both ends, {count}"
-    else:  # there was no time for the tree
-        ends = f"the lower end, and of {written.upper:.9g} from above, {count}"
-        cut_short = True
-    if cut_short:
-        reason = "Ctrl-C" if stop() else "the time limit"
-        warn(f"{reason} cut the proof short: it is one of {ends}: {shown(arguments.proof)}")
-    elif not arguments.quiet:
-        print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
-    return not cut_short
 
 
 class _Ended(NamedTuple):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
+
+import numpy as np
 
 from lipyomo.analyses.questions.lie import lie_derivative
 from lipyomo.base.decimals import interval, seconds
@@ -15,6 +16,7 @@ from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_domain
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.proving import beside, check_provable, prove_values
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, file_path
@@ -31,7 +33,7 @@ Where the largest one is negative, V falls.
 EPILOG = """\
 exit codes:
   0  both ends are known to 1e-6
-  2  they are intervals: time limit, or Ctrl-C
+  2  they are intervals, or the proof has no upper end: time limit, or Ctrl-C
   1  the input was wrong
 
 example:
@@ -59,22 +61,14 @@ def run(words: Sequence[str]) -> int:
     check_against_runtime(plant, arguments.plant, domain=domain)
     along = None
     if arguments.proof is not None:
-        from lipyomo.proofs.values import lie_network, write_value_proof
+        from lipyomo.proofs import lie_network
 
         along = lie_network(network, plant)
+        check_provable([along, network])
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         heard = interruption.requested, tracker.update
         settings = search_settings(arguments, *heard, arguments.time_limit, began)
         found = lie_derivative(network, plant, domain, None, settings, shell=arguments.shell)
-    if along is not None:
-        shell = None if arguments.shell is None else (network, arguments.shell)
-        limit = arguments.time_limit
-        proof = write_value_proof(
-            arguments.proof, along, domain, found, shell=shell, time_limit=limit
-        )
-        if not arguments.quiet:
-            said = f"proof of the largest derivative, {proof.cases} cases"
-            print(f"{said}: {arguments.proof}", file=sys.stderr)
     if arguments.json:
         head = {"network": str(arguments.network), "plant": str(arguments.plant)}
         where = {"shell": arguments.shell, "falls": _falls(found)}
@@ -86,7 +80,12 @@ def run(words: Sequence[str]) -> int:
             ("least derivative", "largest derivative", "V", "status", "nodes", "time"),
             [(*row, str(found.nodes), seconds(found.seconds))],
         )
-    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+    code = Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+    if along is None:
+        return code
+    shell = None if arguments.shell is None else (network, arguments.shell)
+    case = along, domain, [found], [np.ones(1)], arguments
+    return beside(code, lambda stop: prove_values(*case, stop, shell, "high"))
 
 
 def _shell(word: str) -> tuple[float, float]:

@@ -19,10 +19,12 @@ from lipyomo.cli.entries import add_entries, read_given, read_rows, search_setti
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.proving import beside, check_provable, prove_values
 from lipyomo.cli.quantised import tell_rounded
 from lipyomo.cli.source import Given
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
+from lipyomo.cli.words import UsageError
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Progress, Status
@@ -30,11 +32,12 @@ from lipyomo.problems.result import Progress, Status
 EPILOG = """\
 exit codes:
   0  both ends of every row are known to 1e-6
-  2  some are intervals: time limit, Ctrl-C, or a network that rounds its signals
+  2  some are intervals: time limit, Ctrl-C, or a network that rounds its signals;
+     or a proof has only what is attained
   1  the input was wrong
 
 examples:
-  lipyomo range net.onnx --box 0,1
+  lipyomo range net.onnx --box 0,1 --proof range.proof
   lipyomo range net.onnx --ball image.npy --radius 0.05 --functional 1,-1
 """
 
@@ -46,7 +49,7 @@ def run(words: Sequence[str]) -> int:
         "lipyomo range", "The least and the largest value of each output over a domain.", EPILOG
     )
     add_entries(parser, everywhere=False)
-    add(parser, "--json", "--quiet", "--debug")
+    add(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words, Namespace(everywhere=None))
     given, domain = read_given(arguments, began, rounds=True)
     network = given.network
@@ -54,6 +57,10 @@ def run(words: Sequence[str]) -> int:
     rows = dict(zip(names, functionals, strict=True))
     if given.quantised is not None:
         tell_rounded(given.quantised.rounded, arguments.quiet)
+    if arguments.proof is not None:
+        if given.quantised is not None:
+            raise UsageError("--proof: there are no proofs of networks that round their signals")
+        check_provable([network])
     found = _ranges(given, domain, rows, arguments, began)
     if arguments.json:
         inputs = network.input_names
@@ -67,7 +74,11 @@ def run(words: Sequence[str]) -> int:
     else:
         _show(found)
     done = all(one.status is Status.EXACT for one in found.values())
-    return Exit.DONE if done else Exit.OPEN
+    code = Exit.DONE if done else Exit.OPEN
+    if arguments.proof is None:
+        return code
+    case = network, domain, list(found.values()), list(functionals), arguments
+    return beside(code, lambda stop: prove_values(*case, stop))
 
 
 def _ranges(

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
@@ -19,6 +21,7 @@ from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_domain
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.proving import beside, check_provable, prove_values
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, file_path
@@ -46,11 +49,12 @@ numpy's sin, cos, exp ... are there, too.  It returns one expression or a list.
 
 exit codes:
   0  both ends of every expression are known to 1e-6
-  2  some are intervals: time limit, or Ctrl-C
+  2  some are intervals, or a proof has only what is attained: time limit, or Ctrl-C
   1  the input was wrong
 
 example:
-  lipyomo residual net.onnx --pde burgers.py --box 0:1,-1:1
+  lipyomo residual net.onnx --pde burgers.py --box 0:1,-1:1 --proof left.proof
+  lipyomo verify left.proof net.onnx --pde burgers.py
 
 Its size in thousands of cells, with a picture: lipyomo map net.onnx --pde burgers.py
 """
@@ -71,16 +75,18 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("--pde", metavar="FILE", type=file_path, required=True, help=text)
     add_domain(parser, everywhere=False)
     add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
-    add(parser, "--json", "--quiet", "--debug")
+    add(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     arguments.everywhere = None
     network, domain = read_case(arguments, began)
     made = residual_of(network, arguments.pde)
+    if arguments.proof is not None:
+        check_provable([made])
+    rows = list(np.eye(made.output_dim))
     found: list[Range] = []
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         clock = Clock(arguments.time_limit, interruption.requested, began)
-        for k in range(made.output_dim):
-            row = [float(k == i) for i in range(made.output_dim)]
+        for k, row in enumerate(rows):
             heard = interruption.requested, tracker.update
             share = max(clock.left / (made.output_dim - k), 1e-3)
             settings = search_settings(arguments, *heard, share)
@@ -91,7 +97,11 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps({**head, "ranges": records}, allow_nan=False))
     else:
         _show(found)
-    return Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
+    code = Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
+    if arguments.proof is None:
+        return code
+    case = made, domain, found, rows, arguments
+    return beside(code, lambda stop: prove_values(*case, stop))
 
 
 def residual_of(network: Network, path: Path) -> Network:

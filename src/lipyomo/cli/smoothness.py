@@ -7,7 +7,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lipyomo.analyses.questions.curvature import Curvature, curvature, smoothness
+from lipyomo.analyses.questions.curvature import (
+    Curvature,
+    curvature,
+    smoothness,
+    smoothness_problem,
+)
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.codes import Exit
@@ -16,8 +21,10 @@ from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.proving import beside, check_provable, prove_constant
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
+from lipyomo.cli.words import UsageError
 from lipyomo.problems.result import Result, Status
 from lipyomo.problems.settings import Settings
 
@@ -29,12 +36,14 @@ norm of its Hessian, from the norm of the inputs to the dual one.
 EPILOG = """\
 exit codes:
   0  everything that was asked is known to 1e-6
-  2  some are intervals: time limit, or Ctrl-C
+  2  some are intervals, or the proof is one of a looser interval: time limit, or Ctrl-C
   1  the input was wrong: no gradient that is continuous, for one
 
 examples:
   lipyomo smoothness net.onnx --box -1,1
   lipyomo smoothness net.onnx --box -1,1 --norm l2 --eigenvalues
+  lipyomo smoothness net.onnx --box -1,1 --functional 1,-1 --proof smooth.proof
+  lipyomo verify smooth.proof net.onnx --smoothness --functional 1,-1
 """
 
 
@@ -46,10 +55,19 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--norm")
     text = "also the least and the largest eigenvalue of Hessians: convex or not"
     parser.add_argument("--eigenvalues", action="store_true", help=text)
-    add(parser, "--json", "--quiet", "--debug")
+    add(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     network, domain = read_case(arguments, began)
     names, functionals = read_rows(arguments, network.output_dim)
+    problem = None
+    if arguments.proof is not None:
+        if len(names) > 1:
+            raise UsageError(
+                f"--proof is about one gradient, and there are {len(names)}.  Remedy: choose an "
+                "output, for example --entries 0"
+            )
+        problem = smoothness_problem(network, domain, arguments.norm, functionals[0])
+        check_provable([problem.network])
     constants: dict[str, Result] = {}
     bends: dict[str, Curvature] = {}
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
@@ -77,7 +95,11 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps({**head, "rows": records}, allow_nan=False))
     else:
         _show(constants, bends)
-    return Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
+    code = Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
+    if problem is None:
+        return code
+    case = problem, constants[names[0]], arguments
+    return beside(code, lambda stop: prove_constant(*case, stop, None))
 
 
 def _show(constants: dict[str, Result], bends: dict[str, Curvature]) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.outputs import PROOF, OutputError, is_of
@@ -18,11 +21,15 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.residual import residual_of
 from lipyomo.cli.source import read_network
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.networks.digest import network_digest
+from lipyomo.networks.network import Network
+from lipyomo.problems.ranges import chosen_functional
 from lipyomo_check import ProofError, Verdict, check_proof
+from lipyomo_check.check import stated
 
 EPILOG = """\
 exit codes:
@@ -44,19 +51,13 @@ def run(words: Sequence[str]) -> int:
                 raise UsageError(message) from error
             raise
         given.check()
-        about = given.network
-        if arguments.along is not None:
-            from lipyomo.proofs.values import lie_network
-
-            field = load(arguments.along)
-            check_against_runtime(field, arguments.along)
-            about = lie_network(given.network, field)
+        about, made = _about(given.network, arguments)
     several = arguments.workers > 1
     try:
         with Workers[Any, Any](arguments.workers, helping=True) as pool:
             verdict = check_proof(
                 arguments.proof,
-                None if arguments.along is not None else given.only,
+                None if made else given.only,
                 network_digest(about),
                 _progress(arguments.quiet),
                 arguments.workers,
@@ -73,6 +74,37 @@ def run(words: Sequence[str]) -> int:
     return Exit.DONE if verdict.upper_proved else Exit.OPEN
 
 
+def _about(network: Network, arguments: Namespace) -> tuple[Network, bool]:
+    """The network of the proof, and whether it is made of that of the file.
+
+    Raises
+    ------
+    UsageError, LipyomoError
+        If there is none.
+    """
+    if arguments.functional is not None and not arguments.smoothness:
+        raise UsageError("--functional needs --smoothness: other proofs say theirs")
+    if arguments.along is not None:
+        from lipyomo.proofs import lie_network
+
+        field = load(arguments.along)
+        check_against_runtime(field, arguments.along)
+        return lie_network(network, field), True
+    if arguments.pde is not None:
+        return residual_of(network, arguments.pde), True
+    if arguments.smoothness:
+        from lipyomo.networks.derivatives.gradients import tilted_gradient
+
+        row = chosen_functional(network, arguments.functional)
+        try:
+            moving = stated(arguments.proof).domain.moving
+        except ProofError as error:
+            raise LipyomoError(f"the proof does not hold: {error}") from None
+        if moving[-1] < network.input_dim:
+            return tilted_gradient(network, row, np.array(moving)), True
+    return network, False
+
+
 def _parser() -> Parser:
     parser = Parser(
         "lipyomo verify",
@@ -85,7 +117,13 @@ def _parser() -> Parser:
     text = "of a proof of a difference: the other ONNX file"
     add(parser, "--minus", **value("FILE", text, file_path))
     text = "of a proof of 'lipyomo lyapunov': the ONNX file of the field"
-    add(parser, "--along", **value("FILE", text, file_path))
+    made = parser.add_mutually_exclusive_group()
+    add(made, "--along", **value("FILE", text, file_path))
+    text = "of a proof of 'lipyomo residual': the Python file, which is run"
+    add(made, "--pde", **value("FILE", text, file_path))
+    add(made, "--smoothness", **flag("of a proof of 'lipyomo smoothness'"))
+    text = "with --smoothness: that of its outputs, such as 1,-1"
+    add(parser, "--functional", help=text)
     add(parser, "--workers", default=1, help="processes that check cases (1)")
     text = "check bounds of smooth networks in ball arithmetic too, a hundred times slower"
     add(parser, "--strict", **flag(text))
@@ -103,9 +141,15 @@ def _swapped(proof: Path, network: Path) -> bool:
 def _record(verdict: Verdict) -> dict[str, object]:
     """What was proved, for machines."""
     statement = verdict.statement
+    values = {}
+    if statement.ends is not None:
+        rows = zip(statement.vertices or [], statement.ends, strict=True)
+        named = [{"functional": row, "lower": ends[0], "upper": ends[1]} for row, ends in rows]
+        values = {"largest_values": named}
     return {
         "lower": statement.lower,
         "upper": statement.upper,
+        **values,
         "lower_proved": True,
         "upper_proved": verdict.upper_proved,
         "cases": verdict.nodes,

@@ -1,32 +1,39 @@
-"""Proofs of largest values: of a network, of a Lie derivative, on a domain or a shell in it."""
+"""Proofs of ranges: of a network's values, of a Lie derivative, on a domain or a shell in it."""
 
 from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProofError
 from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.derivatives import gradient, product
 from lipyomo.networks.network import Network
+from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.records import domain_record, line_of, network_record
-from lipyomo.proofs.writing import Progress, Written, check_units
+from lipyomo.proofs.writing import Progress, Written, check_units, write_open
 from lipyomo_check.errors import ProofError as CheckError
+from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import PRODUCT_FORMAT, read_statement
 
 Ends = tuple[float, float]
+
+SIDES = {"both": (1, 0), "high": (1,), "low": (0,)}
+"""Which ends of a range a proof is about: 1 is the largest value."""
 
 
 def lie_network(V: Network, field: Network) -> Network:
@@ -46,15 +53,15 @@ def write_value_proof(
     path: str | Path,
     network: Network,
     domain: Domain,
-    found: Range,
+    found: Range | Sequence[Range],
     functional: npt.ArrayLike | None = None,
     shell: tuple[Network, Ends] | None = None,
-    least: bool = False,
+    ends: str = "both",
     stop: Callable[[], bool] = lambda: False,
     progress: Progress = lambda cases: None,
     time_limit: float = math.inf,
 ) -> Written:
-    """Write the proof of the largest (or the least) value of ``c . f`` over a domain.
+    """Write the proof of the largest and the least value of ``c . f`` over a domain.
 
     Parameters
     ----------
@@ -64,21 +71,22 @@ def write_value_proof(
         f; of a Lie derivative that of `lie_network`.
     domain : Domain
         A bounded one.
-    found : Range
-        What is known of the values.
-    functional : array_like, shape (m,), optional
-        c; not needed for a network with one output.
+    found : Range, or several
+        What is known of the values, for each functional.
+    functional : array_like, shape (m,) or (k, m), optional
+        c, or several; not needed for a network with one output.
     shell : (Network, (float, float)), optional
         V and two numbers: only points with ``low <= V(x) <= high`` count.
-    least : bool, optional
-        Prove the least value, which is minus the largest one of ``-c . f``.
+    ends : {'both', 'high', 'low'}, optional
+        Prove the largest value only, or the least one.
     stop, progress, time_limit : optional
         As of `lipyomo.proofs.write_proof`.
 
     Returns
     -------
     Written
-        Its upper end is that of the proof; None if there was no time for it.
+        Its upper end is the largest one of the proof's: of ``c . f``, and of ``-c . f`` for the
+        least value.  None if there was no time for the tree: then the file proves what is attained.
 
     Raises
     ------
@@ -89,39 +97,86 @@ def write_value_proof(
     """
     check_parts(network, domain)
     check_output(path, PROOF, ())
-    row, at = chosen_functional(network, functional), found.witnesses[0 if least else 1]
-    lower, upper = found.high
-    if least:
-        row, lower, upper = -row, -found.low[1], -found.low[0]
-    if at is None or not math.isfinite(upper):
-        raise ProofError("a range without a witness and a finite end proves nothing")
-    if at.rest is not None:
-        raise ProofError("proofs of values know no witness between float64 numbers")
-    size = max(abs(lower), abs(upper), found.tolerance)
-    upper = max(upper + PARAMS.aim * size, lower + 0.99 * found.tolerance)
+    if ends not in SIDES:
+        raise ProofError(f"the ends are one of {', '.join(SIDES)}, not {ends!r}")
+    ranges = [found] if isinstance(found, Range) else list(found)
+    given = [functional] if isinstance(found, Range) else functional
+    rows = [chosen_functional(network, row) for row in _rows(given, len(ranges))]
+    pairs = zip(rows, ranges, strict=True)
+    claims = [_claim(network, *pair, side) for pair in pairs for side in SIDES[ends]]
     first: dict[str, Any] = {
         "format": PRODUCT_FORMAT,
         "question": "values",
         "network": _record(network),
         "domain": domain_record(domain),
         "input_norm": "linf",
-        "output_norm": {"vertices": [row.tolist()]},
-        "lower": lower - PARAMS.aim * size,
-        "upper": float(np.nextafter(upper, np.inf)),
+        "output_norm": {"vertices": [claim.row.tolist() for claim in claims]},
+        "lower": [claim.lower for claim in claims],
+        "upper": [claim.upper for claim in claims],
         "onnx": None,
-        "witness": {"x": at.x.tolist()},
+        "witness": {"points": [claim.x.tolist() for claim in claims]},
         "basis": None,
         "shell": None if shell is None else _shell(*shell),
     }
-    clock = Clock(time_limit, stop)
-    with written(path, PROOF) as stream, gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
-        try:
-            statement = read_statement(first)
-            packed.write(line_of(first))
-            cases = write_boxes(statement, clock, packed.write, progress)
-        except (UnfinishedError, CheckError) as error:
-            raise ProofError(f"{error}.  Remedy: more time, or a smaller domain") from None
-    return Written(cases, first["upper"])
+    try:
+        statement = read_statement(first)
+        check_smooth_witness(statement, first["witness"])
+        with written(path, PROOF) as stream:
+            try:
+                with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+                    packed.write(line_of(first))
+                    cases = write_boxes(statement, Clock(time_limit, stop), packed.write, progress)
+                return Written(cases, statement.upper)
+            except UnfinishedError as error:
+                write_open(stream, first, f"boxes: {error}")
+                return Written(0, None)
+    except CheckError as error:
+        raise ProofError(f"there is no proof of these values: {error}") from None
+
+
+def _rows(given: Any, count: int) -> list[Any]:
+    """The functionals of so many ranges.
+
+    Raises
+    ------
+    ProofError
+        If there are more or fewer.
+    """
+    rows = [None] * count if given is None else list(given)
+    if not count or len(rows) != count:
+        raise ProofError(f"{count} ranges, and {len(rows)} functionals")
+    return rows
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """That the largest value of ``row . f`` lies between two numbers, the lower one at x."""
+
+    row: FloatArray
+    lower: float
+    upper: float
+    x: FloatArray
+
+
+def _claim(network: Network, row: FloatArray, found: Range, side: int) -> _Claim:
+    """What is to be proved of one end, with room for the checker's arithmetic.
+
+    Raises
+    ------
+    ProofError
+        If nothing is known of it.
+    """
+    at = found.witnesses[side]
+    lower, upper = found.high
+    if not side:
+        row, lower, upper = -row + 0.0, -found.low[1], -found.low[0]
+    if at is None or not math.isfinite(upper):
+        raise ProofError("a range without a witness and a finite end proves nothing")
+    if at.rest is not None:  # files have points of float64 numbers; this one is next to it
+        lower = min(lower, value_at(network, row, at.x)[0])
+    size = max(abs(lower), abs(upper), found.tolerance)
+    upper = max(upper + PARAMS.aim * size, lower + 0.99 * found.tolerance)
+    return _Claim(row, lower - PARAMS.aim * size, float(np.nextafter(upper, np.inf)), at.x)
 
 
 def _record(network: Network) -> list[dict[str, Any]]:

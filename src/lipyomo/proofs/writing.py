@@ -321,6 +321,12 @@ def _open(first: dict[str, Any], result: Result, reason: str) -> dict[str, Any]:
     return first | {"basis": f"{result.method}: {reason}"}
 
 
+def write_open(stream: BinaryIO, first: dict[str, Any], basis: str) -> None:
+    """Write a proof of what is attained in the place of all that was written."""
+    _empty(stream)
+    _write(stream, first | {"basis": basis}, iter(()), lambda: None)
+
+
 def _write(
     raw: BinaryIO, first: dict[str, Any], nodes: Iterator[Any], progress: Callable[[], object]
 ) -> None:

@@ -117,7 +117,8 @@ class _Strict:
         """Whether bounds along a box's directions are small enough."""
         upper, moving = self._question.upper, self._question.moving
         if one.frame is None:
-            return all(bound <= arb(upper) for bound in left)
+            most = arb(float(one.goals.most[0]))
+            return all(bound <= most for bound in left)
         functional = one.functionals[0]
         found = across(self._chain, functional, one.boxes, one.frame, layers, moving)
         return all(found.hold(bound, upper) for bound in left)

@@ -141,6 +141,8 @@ class Question:
         The whole domain, once for each target.
     domain : Domain
     upper : float
+    uppers : ndarray, shape (T,)
+        The upper end of each target; all are `upper`, unless the claim is about values.
     between : Between or None
         The shell on which points have to be.
     """
@@ -154,6 +156,7 @@ class Question:
     first: Cases
     domain: Domain
     upper: float
+    uppers: Array
     between: Between | None = None
 
     @classmethod
@@ -193,7 +196,10 @@ class Question:
         between = None
         if statement.shell is not None:
             between = Between(statement.shell, domain, largest)
-        rest = domain, statement.upper, between
+        uppers = np.full(1 if vertices is None else len(vertices), statement.upper)
+        if statement.ends is not None:
+            uppers = np.array([upper for _, upper in statement.ends])
+        rest = domain, statement.upper, uppers, between
         return cls(chain, breaks, twins, functionals, moving, single, first, *rest)
 
     @property
@@ -244,7 +250,8 @@ class Question:
             outside = outside | off
         bounded = chain.bound(functionals, boxes, spaces)
         count = len(cases.target)
-        allowed = Goals(np.full(count, self.upper), np.zeros((count, self.sides)), np.zeros(count))
+        most = self.uppers[cases.target]
+        allowed = Goals(most, np.zeros((count, self.sides)), np.zeros(count))
         if frame is not None:
             allowed = goals(chain, functionals, boxes, frame, bounded, self.moving, self.upper)
         may_end = (bounded.upper <= allowed.most) | outside

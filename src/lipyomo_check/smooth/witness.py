@@ -12,7 +12,7 @@ from typing import Any
 from flint import arb, arb_mat, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.reading import entry, reals
+from lipyomo_check.reading import entry, listed, reals
 from lipyomo_check.smooth.definitions import derivatives_at, units_of
 from lipyomo_check.smooth.kind import Kind
 from lipyomo_check.smooth.kinds import kind_of
@@ -30,16 +30,14 @@ def check_smooth_witness(statement: Statement, record: Any) -> None:
     ProofError
         If it is not shown to.
     """
-    d, m = statement.inputs, statement.layers[-1].units
-    domain = statement.domain
-    x = [rational(v) for v in reals(entry(record, "x"), "the point", d)]
-    if any(room < 0 for room, _ in rooms(domain, x)):
-        raise ProofError("the witness lies outside the domain")
-    if statement.values:
-        _check_value(statement, x)
+    if statement.ends is not None:
+        _check_values(statement, statement.ends, record)
         return
+    m, domain = statement.layers[-1].units, statement.domain
+    x = _point(statement, entry(record, "x"))
     if domain.A or domain.ball is not None:
-        inside = [rational(v) for v in reals(entry(record, "inside"), "the inner point", d)]
+        given = reals(entry(record, "inside"), "the inner point", statement.inputs)
+        inside = [rational(v) for v in given]
         if any(room < 0 or (strict and room == 0) for room, strict in rooms(domain, inside)):
             raise ProofError("the inner point does not lie strictly inside the domain")
     if statement.lower == 0.0:
@@ -54,18 +52,29 @@ def check_smooth_witness(statement: Statement, record: Any) -> None:
             raise ProofError("the witness does not attain the lower end")
 
 
-def _check_value(statement: Statement, x: list[fmpq]) -> None:
-    """Check that the functional attains the lower end at x, in the shell."""
+def _point(statement: Statement, record: Any) -> list[fmpq]:
+    """A point of the domain."""
+    x = [rational(v) for v in reals(record, "the point", statement.inputs)]
+    if any(room < 0 for room, _ in rooms(statement.domain, x)):
+        raise ProofError("the witness lies outside the domain")
+    return x
+
+
+def _check_values(statement: Statement, ends: list[tuple[float, float]], record: Any) -> None:
+    """Check that each functional attains its lower end at its point, in the shell."""
     assert statement.vertices is not None
+    shell = statement.shell
+    points = listed(entry(record, "points"), "the points", len(ends))
     with ctx.workprec(BITS):
-        shell = statement.shell
-        if shell is not None:
-            (level,) = values_at(shell.layers, x)
-            if not (level >= arb(shell.low) and level <= arb(shell.high)):
-                raise ProofError("the witness is not shown to be in the shell")
-        pairs = zip(statement.vertices[0], values_at(statement.layers, x), strict=True)
-        if not sum((arb(c) * value for c, value in pairs), arb(0)) >= arb(statement.lower):
-            raise ProofError("the witness does not attain the lower end")
+        for row, (lower, _), given in zip(statement.vertices, ends, points, strict=True):
+            x = _point(statement, given)
+            if shell is not None:
+                (level,) = values_at(shell.layers, x)
+                if not (level >= arb(shell.low) and level <= arb(shell.high)):
+                    raise ProofError("the witness is not shown to be in the shell")
+            pairs = zip(row, values_at(statement.layers, x), strict=True)
+            if not sum((arb(c) * value for c, value in pairs), arb(0)) >= arb(lower):
+                raise ProofError("the witness does not attain the lower end")
 
 
 def values_at(layers: list[Layer], x: list[fmpq]) -> list[arb]:

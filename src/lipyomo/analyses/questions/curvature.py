@@ -141,6 +141,45 @@ def smoothness(
     return solve_largest([_problem(network, domain, norm, row) for row in rows], "auto", settings)
 
 
+def smoothness_problem(
+    network: Network,
+    domain: Domain,
+    norm: str = "linf",
+    functional: npt.ArrayLike | None = None,
+) -> LipschitzProblem:
+    """The problem whose constant is the smoothness constant of ``c . f``: that of its gradient.
+
+    For `lipyomo.solve` with other methods, and for proofs: ``lipyomo.proofs.write_proof(path,
+    problem, result)``.
+
+    Parameters
+    ----------
+    network : Network
+        f, with smooth units.
+    domain : Domain
+        Entries of the gradient count whose inputs can move in it.
+    norm : {'linf', 'l1', 'l2'}, optional
+        Of the inputs.
+    functional : array_like, shape (m,), optional
+        c; not needed for a network with one output.
+
+    Raises
+    ------
+    NetworkError, ProblemError
+        As of `smoothness`.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> f = lipyomo.Network.from_arrays([[[2.0]], [[1.0]]], activation="sin")  # sin(2 x)
+    >>> problem = lipyomo.smoothness_problem(f, lipyomo.Box(-1, 1, 1))
+    >>> round(lipyomo.solve(problem).upper, 4)
+    4.0
+    """
+    check_fit(network, domain)
+    return _problem(network, domain, norm, chosen_functional(network, functional))
+
+
 def _problem(
     network: Network, domain: Domain, norm: str, row: FloatArray, tilt: float = 0.0
 ) -> LipschitzProblem:

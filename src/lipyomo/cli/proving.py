@@ -1,0 +1,162 @@
+"""Proof files that commands write beside their answers, which are out by then."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.system.outputs import shown
+from lipyomo.base.tolerances import close_enough
+from lipyomo.cli.codes import Exit
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.live import live_line
+from lipyomo.cli.streams import warn, wrote
+from lipyomo.networks.network import Network
+from lipyomo.problems.domains import Domain
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.ranges import Range
+from lipyomo.problems.result import Progress, Result
+from lipyomo.problems.run import PROVED
+
+ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
+
+Stop = Callable[[], bool]
+
+
+def beside(answer: int, write: Callable[[Stop], bool]) -> int:
+    """The exit code of a command, once a proof was written beside its answer.
+
+    Parameters
+    ----------
+    answer : int
+        The exit code that follows from the answer.
+    write : callable
+        Writes the proof until it is stopped; whether it proves all that was asked.
+    """
+    sys.stdout.flush()
+    finished = False
+    with Interruption(ENDING) as interruption:
+
+        def proof() -> None:
+            nonlocal finished
+            finished = write(interruption.requested)
+
+        try:
+            if not wrote(proof):
+                return Exit.FAILED
+        except KeyboardInterrupt:
+            warn("left at once: the proof was not written")
+    return answer if finished else Exit.OPEN
+
+
+def prove_constant(
+    problem: LipschitzProblem,
+    result: Result,
+    arguments: argparse.Namespace,
+    stop: Stop,
+    onnx: Path | None,
+    certify: bool = False,
+) -> bool:
+    """Write the proof; Ctrl-C, or the time limit once more, leaves one of a looser interval.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    result : Result
+    arguments : Namespace
+        With `proof`, `quiet` and `time_limit`.
+    stop : callable
+    onnx : Path or None
+        The file of the network, if the problem is about that.
+    certify : bool, optional
+        As of `lipyomo.proofs.write_proof`.
+
+    Returns
+    -------
+    bool
+        Whether it proves the interval, as far as it can.
+    """
+    from lipyomo.proofs import write_proof
+
+    with live_line(arguments.quiet) as tracker:
+
+        def report(cases: int) -> None:
+            said = f"{cases} cases of the proof"
+            tracker.update(Progress(0.0, result.lower, result.upper, message=said))
+
+        limit = arguments.time_limit
+        path = arguments.proof
+        written = write_proof(path, problem, result, onnx, stop, report, certify, limit)
+    count = _cases(written.cases)
+    cut_short = False
+    if written.upper is None:
+        ends = "the lower end only"
+        cut_short = certify or result.basis == PROVED
+    elif close_enough(result.upper, written.upper):
+        ends = f"both ends, {count}"
+    else:  # there was no time for the tree
+        ends = f"the lower end, and of {written.upper:.9g} from above, {count}"
+        cut_short = True
+    _tell(ends, cut_short, arguments, stop)
+    return not cut_short
+
+
+def prove_values(
+    network: Network,
+    domain: Domain,
+    found: Sequence[Range],
+    rows: Sequence[FloatArray],
+    arguments: argparse.Namespace,
+    stop: Stop,
+    shell: tuple[Network, tuple[float, float]] | None = None,
+    ends: str = "both",
+) -> bool:
+    """Write the proof of ranges, as of `lipyomo.proofs.write_value_proof`, likewise."""
+    from lipyomo.proofs import write_value_proof
+
+    with live_line(arguments.quiet) as tracker:
+
+        def report(cases: int) -> None:
+            said = f"{cases} cases of the proof"
+            tracker.update(Progress(0.0, -math.inf, math.inf, message=said))
+
+        limit = arguments.time_limit
+        path = arguments.proof
+        written = write_value_proof(
+            path, network, domain, found, rows, shell, ends, stop, report, limit
+        )
+    proved = written.upper is not None
+    said = "the largest value" if ends == "high" else "both ends"
+    said = f"{said}, {_cases(written.cases)}" if proved else "what is attained only"
+    _tell(said, not proved, arguments, stop)
+    return proved
+
+
+def check_provable(networks: Sequence[Network]) -> None:
+    """Refuse, before a search, networks of which there are no proofs.
+
+    Raises
+    ------
+    ProofError
+    """
+    from lipyomo.proofs.writing import check_units
+
+    for network in networks:
+        check_units(network)
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'s' * (count > 1)}"
+
+
+def _tell(ends: str, cut_short: bool, arguments: argparse.Namespace, stop: Stop) -> None:
+    """Say what the proof proves."""
+    if cut_short:
+        reason = "Ctrl-C" if stop() else "the time limit"
+        warn(f"{reason} cut the proof short: it is one of {ends}: {shown(arguments.proof)}")
+    elif not arguments.quiet:
+        print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
