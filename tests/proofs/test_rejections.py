@@ -264,12 +264,13 @@ PRODUCT: dict[str, Any] = SMOOTH | {
 
 VALUES: dict[str, Any] = PRODUCT | {
     "question": "values",
-    "output_norm": {"vertices": [[1.0]]},
-    "lower": 3.9,
-    "upper": 4.0001,
+    "output_norm": {"vertices": [[1.0], [-1.0]]},
+    "lower": [3.9, -0.1],
+    "upper": [4.0001, 0.0001],
+    "witness": {"points": [[1.0], [-1.0]]},
     "shell": {"network": PRODUCT["network"], "low": 0.0, "high": None},
 }
-"""The largest value of the same where it is not negative."""
+"""The range of the same where it is not negative."""
 
 
 PAIR: dict[str, Any] = {"bias": [0.0] * 2, "left": [1.0] * 2, "right": [1.0] * 2}
@@ -345,8 +346,12 @@ def smooth_lies() -> dict[str, bytes]:
         "products: another format": packed(**PRODUCT | {"format": "lipyomo-proof-7"}),
         "products: slopes alone": packed(b'[["end"]]\n', **PRODUCT | {"slopes": True}),
         "values: another format": packed(question="values"),
-        "values: two functionals": of_values(output_norm={"vertices": [[1.0], [2.0]]}),
-        "values: not attained": of_values(lower=4.00005),
+        "values: no functionals": of_values(
+            network=[product, unequal | {"weight": [[2.0, -2.0]] * 2, **PAIR}], output_norm="l2"
+        ),
+        "values: by slopes": of_values(slopes=True),
+        "values: an empty interval": of_values(lower=[3.9, 0.1]),
+        "values: not attained": of_values(lower=[4.00005, -0.1]),
         "values: several outputs of the shell": of_values(
             shell=level | {"network": [unequal | {"weight": [[1.0], [2.0]], "inputs": 1, **PAIR}]}
         ),
