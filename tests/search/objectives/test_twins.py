@@ -74,7 +74,7 @@ def test_rows_hold_at_all_points(seed: int) -> None:
         phases[system.kinked & (rng.random(z.size) < 0.6)] = OPEN
         form = system.form(phases)
         w = np.append(x, np.maximum(z[form.units], 0.0))
-        A, b = twins.rows(system, form, phases, np.abs(w) + 1.0)
+        A, b = twins.rows(system.errors, form, phases, np.abs(w) + 1.0)
         assert (A @ w <= b).all()
         checked += len(b)
     assert checked > 1000
@@ -123,7 +123,7 @@ def test_layers_beyond_memory_have_no_twins(monkeypatch: pytest.MonkeyPatch) -> 
     phases = context.system.root_phases()
     form = context.system.form(phases)
     width = form.maps.shape[1] - 1
-    A, b = twins.rows(context.system, form, phases, np.ones(width))
+    A, b = twins.rows(context.system.errors, form, phases, np.ones(width))
     assert A.shape == (0, width)
     assert b.size == 0
     assert twins.largest == np.inf

@@ -9,6 +9,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.problems.ranges import tolerance_of
 from lipyomo.search.engine.protocol import (
     NODES,
     Incumbent,
@@ -51,7 +52,8 @@ class Pipeline(Searching[Node, Task]):
 
     def __init__(self, question: Question, seed: int = 0) -> None:
         self._context = Context.of(question)
-        self._program = NodeProgram(self._context.system, question.domain, question.params)
+        tolerance, system = tolerance_of(question.scale), self._context.system
+        self._program = NodeProgram(system, question.domain, question.params, tolerance)
         self._rng = np.random.default_rng(seed)
         self._best = Incumbent()
 

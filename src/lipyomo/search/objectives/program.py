@@ -17,10 +17,12 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.lp import LinearProgram
-from lipyomo.base.numerics.rounding import EQUAL, UNIT
+from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
+from lipyomo.base.system.memory import BATCH
 from lipyomo.base.tolerances import CLOSED
 from lipyomo.networks.phases import OPEN
 from lipyomo.primal.regions.partial import NodeRows, RegionProgram
+from lipyomo.problems.affine.local_errors import local_errors
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds
@@ -63,10 +65,16 @@ class NodeProgram:
         Its last unit is the aim.
     domain : Domain
     params : Params
+    tolerance : float, optional
+        Rounding errors that hold under all phases will do where they are far below it.
     """
 
-    def __init__(self, system: UnitSystem, domain: Domain, params: Params) -> None:
+    def __init__(
+        self, system: UnitSystem, domain: Domain, params: Params, tolerance: float = np.inf
+    ) -> None:
         self._system, self._domain, self._params = system, domain, params
+        memory = 8 * system.count * system.count
+        self._is_rough = bool(system.errors[-1] > 0.01 * tolerance) and memory <= BATCH
         self._region = RegionProgram(system, domain)
         self._whole = Reach.of(domain)
         self._program: LinearProgram | None = None
@@ -76,14 +84,14 @@ class NodeProgram:
         form = self._system.form(node.phases)
         node = self._with_all_signs(node)
         known = self._region.rows(form, node)
-        rows, shift = self._rows(form, known, node.phases)
+        rows, shift, error = self._rows(form, known, node.phases)
         reach = replace(self._whole, low=node.low, high=node.high)
         point, proof = self._largest(rows, reach)
         if point is None:  # nothing of the node has interior, or the solver is at a loss
             if self._region.examine(form, node).empty:
                 return Answer(-np.inf)
             point, proof = self._largest(rows, reach, elastic=True)
-        bound = self._value(rows.proved(reach, proof), shift)
+        bound = _value(rows.proved(reach, proof), shift, error)
         units, scores = self._violations(form, known, point, proof.duals)
         return Answer(bound, None if point is None else point[: form.inputs], units, scores)
 
@@ -106,14 +114,14 @@ class NodeProgram:
         """
         form = self._system.form(node.phases)
         known = self._region.rows(form, self._with_all_signs(node))
-        rows, shift = self._rows(form, known, node.phases)
+        rows, shift, error = self._rows(form, known, node.phases)
         found, at = Answer(start), limit
         for _ in range(self._params.newton):
             point, proof = self._largest(rows, reach_of(at), elastic=True)
             if point is None:
                 return found
             units, scores = self._violations(form, known, point, proof.duals)
-            further = self._root(rows, shift, proof, reach_of, found.end, limit)
+            further = self._root(rows, (shift, error), proof, reach_of, found.end, limit)
             step = further - found.end
             found = Answer(further, point[: form.inputs], units, scores)
             if further >= limit:
@@ -131,7 +139,7 @@ class NodeProgram:
     def _root(
         self,
         rows: Rows,
-        shift: float,
+        constant: tuple[float, float],
         proof: Proof,
         reach_of: Callable[[float], Reach],
         start: float,
@@ -141,7 +149,7 @@ class NodeProgram:
         from scipy.optimize import brentq
 
         def value(t: float) -> float:
-            return self._value(rows.proved(reach_of(t), proof), shift)
+            return _value(rows.proved(reach_of(t), proof), *constant)
 
         if value(limit) < 0.0:
             return limit
@@ -153,11 +161,6 @@ class NodeProgram:
             if value(root - back * width) < 0.0:
                 return max(root - back * width, start)
         return start
-
-    def _value(self, bound: float, shift: float) -> float:
-        """A bound of the costs as one of the aim."""
-        error = float(self._system.errors[-1]) + 4.0 * UNIT * (abs(bound) + abs(shift))
-        return bound + shift + error
 
     def _with_all_signs(self, node: Node) -> Node:
         """The node with bounds of its stable units that hold below the cutoff as well.
@@ -180,17 +183,32 @@ class NodeProgram:
         """Units that are nearly alike all over the domain."""
         return Twins.of(self._system, self._domain, *self._plain)
 
-    def _rows(self, form: NodeForm, known: NodeRows, phases: FlatPhases) -> tuple[Rows, float]:
-        """The rows of a node and its twins, with room for rounding, and a constant."""
+    def _rows(
+        self, form: NodeForm, known: NodeRows, phases: FlatPhases
+    ) -> tuple[Rows, float, float]:
+        """The rows of a node and its twins, with room for rounding; a constant, and its error."""
+        errors = self._errors(form, known, phases)
         scale = np.ones(len(known.owners))
         scale[: known.counts[0]] = 1.0 / known.size
-        right = known.right + scale * self._system.errors[known.owners]
+        right = known.right + scale * errors[known.owners]
         aim, d = form.maps[self._system.count - 1], form.inputs
         reach = np.maximum(np.abs(known.least), np.abs(known.most))
-        beside, ends = self.twins.rows(self._system, form, phases, reach)
+        beside, ends = self.twins.rows(errors, form, phases, reach)
         A, b = np.concatenate([known.rows[:, :-2], beside]), np.concatenate([right, ends])
         rows = Rows(A, b, aim[:-1], known.least[d:], known.most[d:])
-        return rows, float(aim[-1])
+        return rows, float(aim[-1]), float(errors[-1])
+
+    def _errors(self, form: NodeForm, known: NodeRows, phases: FlatPhases) -> FloatArray:
+        """Rounding errors of pre-activations, and of the rows of units, shape (N,)."""
+        general = self._system.errors
+        if not self._is_rough:
+            return general
+        reach = np.maximum(np.abs(known.least), np.abs(known.most))
+        own = local_errors(self._system, form, phases, reach)
+        signs, inner, chords = known.counts
+        spanned = known.owners[signs + inner : signs + inner + chords]
+        own[spanned] += gamma(0) * np.maximum(-known.low, known.high)
+        return np.asarray(np.fmin(own, general))
 
     def _violations(
         self, form: NodeForm, rows: NodeRows, point: FloatArray | None, duals: FloatArray
@@ -295,3 +313,8 @@ class NodeProgram:
             return None, proof
         moved = p + reach.sizes * (point[:d] - point[d : 2 * d])
         return np.append(moved, point[2 * d :]), proof
+
+
+def _value(bound: float, shift: float, error: float) -> float:
+    """A bound of the costs as one of the aim, which may be off by so much."""
+    return bound + shift + error + 4.0 * UNIT * (abs(bound) + abs(shift))

@@ -82,13 +82,14 @@ class Twins:
         return cls(first, second, low, high, largest)
 
     def rows(
-        self, system: UnitSystem, form: NodeForm, phases: FlatPhases, reach: FloatArray
+        self, errors: FloatArray, form: NodeForm, phases: FlatPhases, reach: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Rows ``A w <= b`` in w = (x, y) for the twins of which one is open at least.
 
         Parameters
         ----------
-        system : UnitSystem
+        errors : ndarray, shape (N,)
+            What pre-activations are off by.
         form : NodeForm
         phases : ndarray of int8, shape (N,)
         reach : ndarray, shape (d + F,)
@@ -112,7 +113,7 @@ class Twins:
         ends = np.concatenate([-slope[:, 0] * bottom, (1.0 - slope[:, 0]) * top])
         sizes = np.abs(form.maps[i]) + np.abs(form.maps[j])
         terms = 2.0 * sizes @ np.append(reach, 1.0) + 2.0 * reach.max(initial=0.0) + width
-        room = 2.0 * (system.errors[i] + system.errors[j]) + 8.0 * UNIT * terms
+        room = 2.0 * (errors[i] + errors[j]) + 8.0 * UNIT * terms
         return rows[:, :-1], ends - rows[:, -1] + np.tile(room, 2)
 
 
