@@ -25,8 +25,9 @@ from itertools import accumulate
 from flint import arb, arb_mat, ctx, fmpq, fmpz
 
 from lipyomo_check.linear import OPEN, RIGHT, Linear, Node
+from lipyomo_check.parts import BITS, eye, rational
 from lipyomo_check.semidefinite import SMALL, Whole, positive
-from lipyomo_check.statement import BITS, Statement, eye, rational
+from lipyomo_check.statement import Statement
 
 
 class Layers:

@@ -31,7 +31,8 @@ from typing import Any
 from flint import fmpq, fmpz, fmpz_mat
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.statement import TOGETHER, Box, Statement, dyadic, rational
+from lipyomo_check.parts import TOGETHER, Box, dyadic, rational
+from lipyomo_check.statement import Statement
 
 
 class Phase(IntEnum):

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.statement import Layer, Statement, digest_of
+from lipyomo_check.parts import Layer, digest_of
+from lipyomo_check.statement import Statement
 
 MOST_BYTES = 1 << 30
 

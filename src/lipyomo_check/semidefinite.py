@@ -35,7 +35,8 @@ from operator import mul
 from flint import fmpq, fmpz, fmpz_mat
 
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Rows
-from lipyomo_check.statement import BITS, MOST_VERTICES, Statement, dyadic, eye, rational
+from lipyomo_check.parts import BITS, MOST_VERTICES, dyadic, eye, rational
+from lipyomo_check.statement import Statement
 
 SMALL = 30
 """Bits of a Cholesky factor that is tried first: products of two are small numbers of FLINT."""

@@ -15,7 +15,7 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import entry, real, reals
 
 if TYPE_CHECKING:
-    from lipyomo_check.statement import Layer
+    from lipyomo_check.parts import Layer
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from typing import Any
 from flint import fmpq, fmpq_mat
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.parts import Domain, rational
 from lipyomo_check.reading import entry, listed, reals
-from lipyomo_check.statement import Domain, Statement, rational
+from lipyomo_check.statement import Statement
 
 
 def check_witness(statement: Statement, record: Any) -> None:

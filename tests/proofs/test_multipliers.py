@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
 
+from lipyomo_check.formats import FORMAT
 from lipyomo_check.layers import Layers
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear
+from lipyomo_check.parts import rational
 from lipyomo_check.semidefinite import Tangents
-from lipyomo_check.statement import FORMAT, Statement, rational, read_statement
+from lipyomo_check.statement import Statement, read_statement
 
 Row = list[fmpq]
 

@@ -26,7 +26,8 @@ from lipyomo.formats.onnx import write
 from lipyomo.proofs.boxes import write_boxes
 from lipyomo_check import ProofError, check, check_proof, network, reading, tree
 from lipyomo_check.smooth import elementary
-from lipyomo_check.smooth.strict import Affine, StrictChain
+from lipyomo_check.smooth.strict import StrictChain
+from lipyomo_check.smooth.strict_spaces import Affine
 from lipyomo_check.statement import read_statement
 
 FIRST: dict[str, Any] = {

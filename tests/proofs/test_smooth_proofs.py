@@ -22,9 +22,10 @@ from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
 from lipyomo_check.smooth.bound import Bounded, Chain
 from lipyomo_check.smooth.boxes import Boxes
+from lipyomo_check.smooth.cases import Cases
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.levels import Group, Level
-from lipyomo_check.smooth.tree import Cases, Question
+from lipyomo_check.smooth.tree import Question
 from lipyomo_check.statement import read_statement
 
 MIXES = [

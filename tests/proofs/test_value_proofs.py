@@ -25,7 +25,8 @@ from lipyomo.proofs import lie_network, network_digest, write_value_proof
 from lipyomo.proofs.boxes import write_boxes
 from lipyomo_check import ProofError, check_proof
 from lipyomo_check.smooth.boxes import Boxes
-from lipyomo_check.smooth.tree import Cases, Question
+from lipyomo_check.smooth.cases import Cases
+from lipyomo_check.smooth.tree import Question
 from lipyomo_check.statement import read_statement
 
 

@@ -27,7 +27,7 @@ from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.propagate import substitute_back
 from lipyomo.search.spaces.phases.tighten import tighten
 from lipyomo_check import linear as checked
-from lipyomo_check.statement import rational
+from lipyomo_check.parts import rational
 
 Written = list[Any]
 """A bound as it is written: unit, side, value, weights."""

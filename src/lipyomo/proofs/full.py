@@ -10,8 +10,8 @@ from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
 from lipyomo.search.spaces.phases.statistics import Statistics
+from lipyomo_check.parts import MOST_VERTICES
 from lipyomo_check.semidefinite import Tangents
-from lipyomo_check.statement import MOST_VERTICES
 
 
 def finished(recording: Recording, case: Case, statistics: Statistics) -> tuple[Case, Statistics]:

@@ -27,8 +27,9 @@ from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.records import domain_record, line_of, network_record
 from lipyomo.proofs.writing import Progress, Written, check_units, write_open
 from lipyomo_check.errors import ProofError as CheckError
+from lipyomo_check.formats import PRODUCT_FORMAT
 from lipyomo_check.smooth.witness import check_smooth_witness
-from lipyomo_check.statement import PRODUCT_FORMAT, read_statement
+from lipyomo_check.statement import read_statement
 
 Ends = tuple[float, float]
 

@@ -37,14 +37,9 @@ from lipyomo.proofs.replay import replay
 from lipyomo.proofs.slopes import slope_steps
 from lipyomo.search.engine.params import HALVED
 from lipyomo_check.errors import ProofError as CheckError
+from lipyomo_check.formats import DIRECTED_FORMAT, FORMAT, PRODUCT_FORMAT, SMOOTH_FORMAT
 from lipyomo_check.smooth.kinds import LARGEST, parameters_of
-from lipyomo_check.statement import (
-    DIRECTED_FORMAT,
-    FORMAT,
-    PRODUCT_FORMAT,
-    SMOOTH_FORMAT,
-    read_statement,
-)
+from lipyomo_check.statement import read_statement
 
 _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from flint import arb, arb_series, fmpq
 
+from lipyomo_check.parts import Layer
 from lipyomo_check.smooth.derived import parted
 from lipyomo_check.smooth.kind import Kind
 from lipyomo_check.smooth.kinds import kind_of, parameters_of, two_slopes
-from lipyomo_check.statement import Layer
 
 CUBIC = fmpq(44715, 10**6)
 """Of the tanh form of GELU."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from flint import arb, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.statement import BITS
+from lipyomo_check.parts import BITS
 
 Array = npt.NDArray[np.float64]
 

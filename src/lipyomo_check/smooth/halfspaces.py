@@ -2,19 +2,21 @@
 
 Where ``g(x) = level + a . (x - centre) >= 0`` holds, any multiple of g may be added to an upper
 function: it stays one, and the least maximum over the box is found among multiples.  Half-spaces
-are phases of units (`bound`), the rows of the domain, and tangents of its ball.  One more is what a
+are phases of units, the rows of the domain, and tangents of its ball.  One more is what a
 box inherits; of that, ranges of pre-activations have multiples as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo_check.parts import Domain
+from lipyomo_check.smooth.boxes import Boxes, Rows
 from lipyomo_check.smooth.elementary import ULP, Array
-from lipyomo_check.statement import Domain
 
 UNDERFLOW = 1e-220
 """More than what underflows in a sum."""
@@ -176,3 +178,32 @@ def with_multiples(
     all_x[which] = np.where(better[:, None], new, x)
     multiple[which] = np.where(better, mu, 0.0)
     return Above(all_upper, all_x, (*found.multiples, Multiple(multiple, chosen)))
+
+
+def by_phases(
+    broken: Sequence[tuple[int, int]],
+    found: Above,
+    rows: list[tuple[Rows, Rows]],
+    reach: Array,
+    boxes: Boxes,
+) -> Above:
+    """The same upper functions with multiples of those of phases that cut through the boxes.
+
+    In a phase ``z <= t`` of a unit with an affine lower function ``a . x + g`` the sum
+    ``t - a . x - g`` is not negative, and any multiple may be added; ``z >= t`` likewise.
+    """
+    for n, (i, k) in enumerate(broken):
+        z = rows[i][0]
+        for side, sign in ((boxes.z_high[:, n], -1.0), (boxes.z_low[:, n], 1.0)):
+            low, high = z.low[:, k], z.high[:, k]
+            active = np.flatnonzero(np.isfinite(side) & (low < side) & (side < high))
+            if not active.size:
+                found = found.without()
+                continue
+            a = sign * z.x[active, k]
+            span = (np.abs(a) * reach[active]).sum(axis=1)
+            outer, inner = (high if sign > 0 else -low)[active], sign * side[active]
+            level = outer - inner - span
+            size = np.abs(outer) + np.abs(inner) + span
+            found = with_multiples(found, HalfSpaces(active, a, level, size), reach)
+    return found

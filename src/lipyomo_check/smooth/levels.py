@@ -23,10 +23,11 @@ import numpy as np
 import numpy.typing as npt
 from flint import fmpq, fmpz
 
+from lipyomo_check.parts import Layer, rational
 from lipyomo_check.smooth.definitions import Unit, units_of
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.kind import Kind
-from lipyomo_check.statement import Layer, Statement, rational
+from lipyomo_check.statement import Statement
 
 Indices = npt.NDArray[np.int64]
 

@@ -11,13 +11,16 @@ import numpy.typing as npt
 from flint import arb
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.parts import Domain
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
-from lipyomo_check.smooth.strict import Affine, Known, Space, StrictChain, at_least
+from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.strict_euclid import across
+from lipyomo_check.smooth.strict_layers import Known
+from lipyomo_check.smooth.strict_spaces import Affine, Space, at_least
 from lipyomo_check.smooth.tree import Question, Taken
-from lipyomo_check.statement import Domain, Statement
+from lipyomo_check.statement import Statement
 
 
 def check_tree(

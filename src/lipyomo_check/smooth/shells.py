@@ -12,12 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
+from lipyomo_check.parts import Domain
 from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.boxes import Boxes, middles
 from lipyomo_check.smooth.halfspaces import HalfSpaces
 from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.levels import in_arrays
-from lipyomo_check.statement import Domain
 from lipyomo_check.values import Shell
 
 

@@ -24,12 +24,14 @@ import numpy as np
 from flint import arb
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.formats import Edition
+from lipyomo_check.parts import INFINITE, Box, Domain, Layer
 from lipyomo_check.reading import listed
 from lipyomo_check.smooth.definitions import units_of
 from lipyomo_check.smooth.levels import hidden_of
 from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.tree import Question
-from lipyomo_check.statement import INFINITE, Box, Domain, Edition, Layer, Statement
+from lipyomo_check.statement import Statement
 from lipyomo_check.tree import Case, Tree
 
 Ranges = list[tuple[float, float]]

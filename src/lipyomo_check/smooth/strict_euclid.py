@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat, ctx
 
+from lipyomo_check.parts import BITS
 from lipyomo_check.smooth.balls import Numbers, absolute, columns_times
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.euclid import Frame
-from lipyomo_check.smooth.strict import Known, StrictChain, spread_out
-from lipyomo_check.statement import BITS
+from lipyomo_check.smooth.strict import StrictChain, spread_out
+from lipyomo_check.smooth.strict_layers import Known
 
 Rows = list[Numbers]
 

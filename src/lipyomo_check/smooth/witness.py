@@ -12,11 +12,12 @@ from typing import Any
 from flint import arb, arb_mat, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.parts import BITS, Layer, rational
 from lipyomo_check.reading import entry, listed, reals
 from lipyomo_check.smooth.definitions import derivatives_at, units_of
 from lipyomo_check.smooth.kind import Kind
 from lipyomo_check.smooth.kinds import kind_of
-from lipyomo_check.statement import BITS, Layer, Statement, rational
+from lipyomo_check.statement import Statement
 from lipyomo_check.witness import rooms, size_squared
 
 Values = tuple[arb, arb]

@@ -1,0 +1,34 @@
+"""The formats of proof files, and what their readers know."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+FORMAT = "lipyomo-proof-4"
+DIRECTED_FORMAT = "lipyomo-proof-5"
+"""The same with directions, which readers of the other one do not know."""
+SMOOTH_FORMAT = "lipyomo-proof-7"
+"""That of networks with smooth units."""
+PRODUCT_FORMAT = "lipyomo-proof-8"
+"""That of networks with products, or with units that only readers of this format know."""
+
+
+class Edition(Enum):
+    """What bounds of smooth networks' boxes know, in the order in which their formats came."""
+
+    BOXES = "lipyomo-proof-smooth-1"
+    """Boxes alone, and no Euclidean norms."""
+
+    DOMAINS = "lipyomo-proof-6"
+    """Half-spaces of the domain as well."""
+
+    PLANES = SMOOTH_FORMAT
+    """Planes above products, parabolas above chords, and the half-spaces of split boxes."""
+
+    PRODUCTS = PRODUCT_FORMAT
+    """Products of signals, powers, exponentials and logarithms, and derivatives as units."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether bounds are those of the first two formats."""
+        return self in (Edition.BOXES, Edition.DOMAINS)

@@ -1,0 +1,156 @@
+"""Reading the parts of a proof's first line: the network, the domain, directions, output norms."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.formats import FORMAT, Edition
+from lipyomo_check.parts import INFINITE, MOST_VERTICES, Box, Domain, Layer, eye
+from lipyomo_check.products import check_opposite, have_no_slopes, read_pairs
+from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, wholes
+
+MOST_BLANK = 1000
+"""Entries of a weight for each one that the file names (and a million): memory has bounds."""
+
+
+def read_network(record: Any, edition: Edition | None) -> list[Layer]:
+    """The layers of a network."""
+    layers = [_layer(item, edition) for item in listed(record, "the network")]
+    if not layers:
+        raise ProofError("the network has no layers")
+    for first, second in itertools.pairwise(layers):
+        if second.inputs != first.units:
+            raise ProofError("two layers do not fit together")
+        check_opposite(first.products, second.rows)
+    if layers[-1].curves or any(v != 1.0 for v in layers[-1].left + layers[-1].right):
+        raise ProofError("the last layer has units")
+    return layers
+
+
+def _layer(record: Any, edition: Edition | None) -> Layer:
+    bias = reals(entry(record, "bias"), "a bias")
+    units = len(bias)
+    columns = whole(entry(record, "inputs"), "a number of inputs", 10**6)
+    given = listed(entry(record, "weight"), "a weight", units)
+    if not units or not columns:
+        raise ProofError("a layer has no units, or no inputs")
+    rows = _rows(given, columns, "a weight")
+    left = reals(entry(record, "left"), "a slope", units)
+    right = reals(entry(record, "right"), "a slope", units)
+    curves = _curves(record.get("curves", []), units)
+    if curves and edition is None:
+        raise ProofError("a proof of this format is about two-slope units only")
+    for k in have_no_slopes(curves):
+        left[k], right[k] = -INFINITE, INFINITE
+    products = record.get("products", [])
+    if products and edition is not Edition.PRODUCTS:
+        raise ProofError("a proof of this format is not about products")
+    return Layer(rows, bias, left, right, curves, read_pairs(products, curves, units))
+
+
+def _rows(given: list[Any], columns: int, what: str) -> list[list[float]]:
+    """Rows of a matrix, each with all its entries or with those that are not zero."""
+    rows: list[list[float]] = []
+    named = 0
+    for row in given:
+        if isinstance(row, list) and row and isinstance(row[0], list):
+            entries = sparse(row, what, columns, reals)
+        else:
+            entries = dict(enumerate(reals(row, what, columns)))
+        named += len(entries)
+        if (len(rows) + 1) * columns > MOST_BLANK * (1000 + named):
+            raise ProofError(f"{what}: far more entries than the file names")
+        rows.append([entries.get(j, 0.0) for j in range(columns)])
+    return rows
+
+
+def _curves(record: Any, units: int) -> list[tuple[str, list[int]]]:
+    """The smooth units of a layer."""
+    found: list[tuple[str, list[int]]] = []
+    taken: set[int] = set()
+    for pair in listed(record, "the curves"):
+        name, places = listed(pair, "a curve", 2)
+        if not isinstance(name, str):
+            raise ProofError("an activation has no name")
+        found.append((name, wholes(places, "a unit of a curve", units - 1)))
+        for k in found[-1][1]:
+            if k in taken:
+                raise ProofError("a unit has two activations")
+            taken.add(k)
+    return found
+
+
+def read_directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None:
+    """The rows of T."""
+    given = record.get("directions")
+    if given is None:
+        return None
+    if record["format"] == FORMAT:
+        raise ProofError("a proof of this format is about all directions")
+    columns = whole(entry(given, "columns"), "a number of directions", 10**6)
+    if not columns:
+        raise ProofError("there are no directions")
+    rows = _rows(listed(entry(given, "rows"), "the directions", d), columns, "the directions")
+    if any(
+        v for row, ends in zip(rows, domain.sides, strict=True) if ends[0] == ends[1] for v in row
+    ):
+        raise ProofError("a direction moves an input that cannot move")
+    return rows
+
+
+def read_domain(record: Any, d: int) -> Domain:
+    """The domain of d inputs."""
+    words = {"inf": INFINITE, "-inf": -INFINITE}
+    lower, upper = (
+        [words[v] if v in ("inf", "-inf") else real(v) for v in listed(entry(record, s), s, d)]
+        for s in ("lower", "upper")
+    )
+    pairs = zip(lower, upper, strict=True)
+    if any(a > b or a == INFINITE or b == -INFINITE for a, b in pairs):
+        raise ProofError("the box is empty")
+    A = [reals(row, "a row of the domain", d) for row in listed(entry(record, "A"), "A")]
+    b = reals(entry(record, "b"), "b", len(A))
+    ball = entry(record, "ball")
+    if ball is not None:
+        norm, radius = entry(ball, "norm"), real(entry(ball, "radius"), "the radius")
+        if norm not in ("l1", "l2") or radius < 0.0:
+            raise ProofError("the ball's norm is neither l1 nor l2, or its radius negative")
+        ball = (norm, reals(entry(ball, "center"), "the center", d), radius)
+    domain = Domain(Box(lower, upper), A, b, ball)
+    if not domain.moving:
+        raise ProofError("no input can move")
+    return domain
+
+
+def read_output_norm(record: Any, m: int) -> tuple[str, list[list[float]] | None]:
+    """Name and dual vertices of the output norm over m outputs."""
+    if m > MOST_VERTICES or (record == "cross" and m * m > 2 * MOST_VERTICES):
+        raise ProofError("the output norm has too many dual vertices")
+    rows = eye(m)
+
+    def minus(i: int, j: int) -> list[float]:
+        return [a - b for a, b in zip(rows[i], rows[j], strict=True)]
+
+    if record == "l2":
+        return "l2", None if m > 1 else rows
+    if record == "linf":
+        return "linf", rows
+    if record == "l1":
+        if 1 << (m - 1) > MOST_VERTICES:
+            raise ProofError("the l1 norm of so many outputs has too many dual vertices")
+        return "l1", [[1.0, *signs] for signs in itertools.product((1.0, -1.0), repeat=m - 1)]
+    if record == "cross":
+        return "cross", rows + [minus(i, j) for i in range(m) for j in range(i)]
+    if isinstance(record, dict) and "cross" in record:
+        i = whole(record["cross"], "the class", m - 1)
+        return f"cross({i})", [rows[i], *(minus(i, j) for j in range(m) if j != i)]
+    if isinstance(record, dict) and "vertices" in record:
+        given = listed(record["vertices"], "the vertices")
+        if not 0 < len(given) <= MOST_VERTICES:
+            raise ProofError("the output norm has no vertices, or too many")
+        rows = [reals(row, "a vertex", m) for row in given]
+        word = f"|c.f|, c = {rows[0]}" if len(rows) == 1 else f"the largest |y.f| of {len(rows)} y"
+        return word, rows
+    raise ProofError("the output norm is none that is known")
