@@ -28,6 +28,7 @@ from lipyomo.search.engine.engine import Found
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.few import FewPipeline
 from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.objectives.pipeline import Pipeline
 from lipyomo.search.objectives.smooth import Value
@@ -186,7 +187,8 @@ class _Ready:
         question = Question(network, sign * self.row, self.domain, self.scale, enough)
         if network.smooth or boxes:
             return BoxPipeline(Value(question), self.seed)
-        return Pipeline(question, self.seed)
+        few = FewPipeline.suits(question)
+        return FewPipeline(question, self.seed) if few else Pipeline(question, self.seed)
 
     def lifted(self, at: Point | None) -> Point | None:
         """The input of the given network."""

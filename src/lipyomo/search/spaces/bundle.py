@@ -55,6 +55,11 @@ class Bundle:
         """The boxes' middles, shape (N, d)."""
         return middles(self.low, self.high)
 
+    @property
+    def nbytes(self) -> int:
+        """What they take."""
+        return sum(int(array.nbytes) for array in self.encode().values())
+
     def take(self, which: IntArray | BoolArray | slice) -> Self:
         """Some of them."""
         return type(self)(*(array[which] for array in self.encode().values()))
@@ -78,6 +83,23 @@ def joined(parts: Sequence[B]) -> B:
         return parts[0]
     columns = zip(*(part.encode().values() for part in parts), strict=True)
     return type(parts[0])(*(np.concatenate(column) for column in columns))
+
+
+def halves(boxes: B, axis: IntArray) -> tuple[B, BoolArray]:
+    """The halves of the boxes that can be halved along their axes (N,), lower ones first.
+
+    And which boxes these are.
+    """
+    number = np.arange(len(boxes))
+    middle = boxes.middle[number, axis]
+    can = (middle > boxes.low[number, axis]) & (middle < boxes.high[number, axis])
+    some, middle = boxes.take(can), middle[can]
+    at = np.arange(len(some)), axis[can]
+    low, high = some.low.copy(), some.high.copy()
+    low[at], high[at] = middle, middle
+    arrays = some.encode()
+    below, above = {**arrays, "high": high}, {**arrays, "low": low}
+    return joined([type(some).decode(below), type(some).decode(above)]), can
 
 
 def bundles(boxes: B, most: int) -> tuple[B, ...]:

@@ -10,12 +10,15 @@ cutoff keeps its bound in all that comes of the box.  Rounding is counted by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.networks.layer import Layer
 from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.balls import Points
 from lipyomo.relaxations.linear.derivative import Way, chain_bounds, refined
 from lipyomo.relaxations.linear.interval import Switches
@@ -75,7 +78,10 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     for at in range(0, number.size, params.chains):
         some = slice(at, at + params.chains)
         _meet(context, pairs, number[some], direction[some], stack.phases)
-    return Bounded(replace(boxes, pairs=pairs, axis=_axis(context, stack)), stack)
+    return Bounded(
+        replace(boxes, pairs=pairs, axis=most_unstable(layers, context.problem.domain, stack)),
+        stack,
+    )
 
 
 def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:
@@ -119,13 +125,12 @@ def _meet(
     pairs[number, :, direction] = np.minimum(pairs[number, :, direction], sizes)
 
 
-def _axis(context: Context, stack: Stack) -> IntArray:
+def most_unstable(layers: Sequence[Layer], domain: Domain, stack: Stack) -> IntArray:
     """The input that the ranges of most unstable units come from, shape (N,).
 
     Each unstable unit counts once: in shares of its range that inputs make up, by the gradient in
     the middle of the slopes that are left.  Without unstable units it is the widest.
     """
-    domain, layers = context.problem.domain, context.problem.network.hidden
     radius = 0.5 * (stack.high - stack.low)
     score = np.zeros(radius.shape)
     rows: FloatArray = np.eye(radius.shape[1])[None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.search.spaces.bundle import Bundle, joined
+from lipyomo.search.spaces.bundle import Bundle, halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +34,6 @@ class Boxes(Bundle):
         """Upper bounds, shape (N,)."""
         return np.asarray(self.pairs.max(axis=(1, 2)))
 
-    @property
-    def nbytes(self) -> int:
-        """What they take."""
-        return sum(int(array.nbytes) for array in self.encode().values())
-
     def halves(self) -> tuple[Boxes, BoolArray]:
         """The halves of the boxes that can be halved, lower ones first; and which these are."""
-        number = np.arange(len(self))
-        middle = self.middle[number, self.axis]
-        can = (middle > self.low[number, self.axis]) & (middle < self.high[number, self.axis])
-        boxes, middle = self.take(can), middle[can]
-        at = np.arange(len(boxes)), boxes.axis
-        low, high = boxes.low.copy(), boxes.high.copy()
-        low[at], high[at] = middle, middle
-        below = Boxes(boxes.low, high, boxes.pairs, boxes.axis)
-        return joined([below, Boxes(low, boxes.high, boxes.pairs, boxes.axis)]), can
+        return halves(self, self.axis)

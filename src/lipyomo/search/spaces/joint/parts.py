@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from lipyomo.search.engine.protocol import Outcome
+from lipyomo.search.spaces.bundle import Bundle
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED
 from lipyomo.search.spaces.phases import pipeline as phases
@@ -35,13 +36,13 @@ def counted(task: phases.Task, outcome: Outcome[Any]) -> Outcome[Any]:
     return replace(outcome, counters={**outcome.counters, **more})
 
 
-def parted(nodes: Sequence[Part]) -> tuple[tuple[Boxes, ...], tuple[Node, ...]]:
-    """Bundles of boxes, and nodes of the search of phases."""
-    boxes = tuple(node for node in nodes if isinstance(node, Boxes))
-    return boxes, tuple(node for node in nodes if isinstance(node, Node))
+def parted(nodes: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Bundles of boxes, and nodes of a search of phases."""
+    boxes = tuple(node for node in nodes if isinstance(node, Bundle))
+    return boxes, tuple(node for node in nodes if not isinstance(node, Bundle))
 
 
-def together_of(outcomes: Sequence[Outcome[Any]]) -> Outcome[Part]:
+def together_of(outcomes: Sequence[Outcome[Any]]) -> Outcome[Any]:
     """What became of boxes and of nodes."""
     counters: Counter[str] = Counter()
     for outcome in outcomes:
