@@ -24,10 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
@@ -35,7 +37,17 @@ from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
 from lipyomo.search.spaces.boxes.means import means
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines, with_products
+from lipyomo.search.spaces.boxes.quadratic import Quadratic
+from lipyomo.search.spaces.boxes.ratios import with_ratios
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.remainders import (
+    Remainders,
+    Sums,
+    Whole,
+    remainders_of,
+    sums_of,
+    with_sums,
+)
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
@@ -59,23 +71,38 @@ def relaxed(
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
+    left: Remainders | None = None
     signals = [(inputs.x, inputs.v)]
     still = not (inputs.v.middle.any() or inputs.v.radius.any())
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        layer = _layer(context, found, boxes, inputs, signals, (still, forwards))
+        before = Before(found, left)
+        layer = _layer(context, before, boxes, inputs, signals, (still, forwards))
         found.append(_with_lines(context, stage, layer, inputs, last))
         if not last:
-            units = _values(stage, found[-1]), _tangents(stage, found[-1], unit)
+            left = None
+            if context.stages[number + 1].summed.size and not forwards:
+                left = remainders_of(stage, found[-1], inputs, unit)
+            tangents = _tangents(stage, found[-1], unit)
+            if stage.powers and not still:
+                tangents = with_ratios(stage, found[-1], tangents, inputs, unit)
+            units = _values(stage, found[-1]), tangents
             if stage.products is not None:
                 units = with_products(stage, found[-1], unit, units)
             signals = [signals[-1], units]
     return Relaxation(context, boxes, directions, inputs, found)
 
 
+class Before(NamedTuple):
+    """What is known of the layers before one, and what is left of the last one's products."""
+
+    layers: Sequence[Relaxed]
+    left: Remainders | None
+
+
 def _layer(
     context: Context,
-    before: Sequence[Relaxed],
+    known: Before,
     boxes: Boxes,
     inputs: Inputs,
     signals: Sequence[tuple[Signal, Signal]],
@@ -85,6 +112,7 @@ def _layer(
 
     `signals` are the outputs of the last layer but one, and of the last.
     """
+    before = known.layers
     stage, unit = context.stages[len(before)], context.unit
     (h, t), (still, forwards) = signals[-1], course
     reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
@@ -93,6 +121,7 @@ def _layer(
     z_radius = h.radius @ stage.sizes.T + unit * reach
     u, u_radius = t.middle @ stage.along.T, t.radius @ stage.along_sizes.T + unit * pace
     low, high = z - z_radius, z + z_radius
+    wholes: list[Quadratic] = []
     if not before:
         one, flat = stage.weight[None], np.zeros((1, *stage.weight.shape))
         pre = Affine(one, None, np.broadcast_to(stage.bias, z.shape), unit * reach)
@@ -105,18 +134,24 @@ def _layer(
             number = len(before) - 1
             pre = carried(stage, (context.stages[number], before[number]), inputs, unit)
         else:
-            pre = _substituted(context, stage, before, inputs, False)
+            pre, whole = _substituted(context, stage, known, inputs, False)
+            if whole is not None:
+                low, high = _narrowed(stage, low, high, whole)
+                wholes.append(whole.functions)
         z, z_radius = _range(pre, inputs, unit)
         low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
         if still:
             pre_tangent = unmoved(stage.bias.size, inputs.x.middle.shape[1])
         else:
-            pre_tangent = _substituted(context, stage, before, inputs, True)
+            pre_tangent, whole = _substituted(context, stage, known, inputs, True)
             alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
             within = inputs if alone else inputs._replace(row=None)
             other, other_radius = _range(pre_tangent, within, unit)
             u_low = np.maximum(u - u_radius, other - other_radius)
             u_high = np.minimum(u + u_radius, other + other_radius)
+            if whole is not None:
+                u_low, u_high = _narrowed(stage, u_low, u_high, whole)
+                wholes.append(whole.functions)
             u, u_radius = centred(u_low, u_high, unit)
     if stage.gates is not None:
         earlier = context.stages[len(before) - 1]
@@ -139,7 +174,18 @@ def _layer(
         least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
     rate, rate_radius = centred(least, largest, unit)
     lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
-    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
+    found = Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
+    return found if len(wholes) < 2 else replace(found, wholes=(wholes[0], wholes[1]))
+
+
+def _narrowed(stage: Stage, low: FloatArray, high: FloatArray, whole: Whole) -> Ends:
+    """Ends of a layer's rows, where those that are known as wholes have narrower ones."""
+    rows, source, scale = stage.whole.fresh, stage.whole.source, stage.whole.scale
+    ends = [end[:, source] * scale for end in whole.ends]
+    low, high = low.copy(), high.copy()
+    low[:, rows] = np.fmax(low[:, rows], np.minimum(*ends))
+    high[:, rows] = np.fmin(high[:, rows], np.maximum(*ends))
+    return low, high
 
 
 def _with_lines(
@@ -206,11 +252,11 @@ def _range(affine: Affine, inputs: Inputs, unit: float) -> tuple[FloatArray, Flo
 def _substituted(
     context: Context,
     stage: Stage,
-    before: Sequence[Relaxed],
+    before: Before,
     inputs: Inputs,
     tangent: bool,
-) -> Affine:
-    """z, or u, of a layer as functions of (x, v)."""
+) -> tuple[Affine, Whole | None]:
+    """z, or u, of a layer as functions of (x, v); and sums of products as wholes."""
     unit, (x, v, _) = context.unit, inputs
     rows, bias = stage.weight[None], stage.bias
     if stage.copies is not None:
@@ -219,11 +265,16 @@ def _substituted(
     Y: FloatArray | None = rows if tangent else None
     start = np.zeros_like(bias) if tangent else bias
     constant, radius = start, np.zeros_like(bias)
-    for place in range(len(before) - 1, -1, -1):
-        layer, own = before[place], context.stages[place]
-        assert layer.value is not None
-        assert layer.change is not None
-        (slope, middle, away), (tilt, drift, spread) = layer.value, layer.change
+    sums: Sums | None = None
+    for place in range(len(before.layers) - 1, -1, -1):
+        layer, own = before.layers[place], context.stages[place]
+        value, change, rate = layer.value, layer.change, layer.rate
+        if before.left is not None and place == len(before.layers) - 1:
+            value, change, rate = before.left.value, before.left.change, before.left.rate
+            sums = sums_of(before.left, rows, stage.summed, tangent, unit)
+        assert value is not None
+        assert change is not None
+        (slope, middle, away), (tilt, drift, spread) = value, change
         Z = None
         if X is not None:
             constant = constant + times(X, middle)
@@ -235,15 +286,17 @@ def _substituted(
             Y = own.spread(Y)
             bent = Y * tilt[:, None, :]
             Z = bent if Z is None else Z + bent
-            Y = (Y * layer.rate[:, None, :]) @ own.branch_along
+            Y = (Y * rate[:, None, :]) @ own.branch_along
         assert Z is not None
         X = Z @ own.branch_weight
     assert X is not None
     size = unit * (times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
     if Y is not None:
         size += unit * times(np.abs(Y), v.size)
-    found = Affine(X, Y, np.asarray(constant), radius + size)
+    found, whole = Affine(X, Y, np.asarray(constant), radius + size), None
+    if sums is not None:
+        found, whole = with_sums(found, sums, stage.summed, inputs, unit)
     if stage.copies is None:
-        return found
-    last = before[-1]
-    return found.copied(last.pre_tangent if tangent else last.pre, stage.copies)
+        return found, whole
+    last = before.layers[-1]
+    return found.copied(last.pre_tangent if tangent else last.pre, stage.copies), whole

@@ -12,6 +12,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.errors import Planes
 from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.quadratic import Quadratic
 
 Lines = tuple[FloatArray, FloatArray, FloatArray]
 """Slope, middle and radius."""
@@ -42,6 +43,8 @@ class Relaxed:
         the bias's part is in the middle.
     change : tuple of ndarray, or None
         (tilt, drift, spread) of t, likewise.
+    wholes : (Quadratic, Quadratic), optional
+        z and u of rows that are `Stage.summed`.
     """
 
     low: FloatArray
@@ -58,6 +61,7 @@ class Relaxed:
     planes: Planes | None = None
     value: Lines | None = None
     change: Lines | None = None
+    wholes: tuple[Quadratic, Quadratic] | None = None
 
     def units(self, count: int) -> Relaxed:
         """The first rows, which are units, of a layer without lines."""

@@ -13,12 +13,13 @@ the other.  Sums over a layer's branches are what the chain rule is, with produc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.networks.activations import Power
 from lipyomo.networks.gates import Gates
 from lipyomo.relaxations.linear.kinds import Kind, each_kind
 
@@ -67,6 +68,23 @@ class Products:
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """Rows that outputs are products of: squares, and then those of `Products`.
+
+    Attributes
+    ----------
+    left, right, output : ndarray of int, shape (P,)
+    squares : ndarray of int, shape (s,)
+        Units that are squares: the first rows, twice, and outputs.
+    """
+
+    left: IntArray
+    right: IntArray
+    output: IntArray
+    squares: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Copies:
     """Rows that are known: multiples of others, by powers of two.
 
@@ -109,6 +127,8 @@ class Stage:
         Where rows are known from others, in networks with products.
     gates : Gates, optional
         Rows that are between two others.
+    summed : ndarray of int, shape (s,)
+        Rows, among the fresh ones, that several products or squares of the layer before add up to.
     """
 
     weight: FloatArray
@@ -123,10 +143,45 @@ class Stage:
     products: Products | None = None
     copies: Copies | None = None
     gates: Gates | None = None
+    summed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def with_inputs(self, weight: FloatArray, bias: FloatArray, off: FloatArray) -> Stage:
         """The same units of other inputs; tangents are as before."""
         return replace(self, weight=weight, sizes=abs(weight), bias=bias, off=off)
+
+    @cached_property
+    def pairs(self) -> Pairs | None:
+        """Squares and products; None if there are none."""
+        numbers = np.arange(self.units_of(self.bias).size)
+        found = [numbers[:0]]
+        for activation, units in self.kinds:
+            if activation.true == Power(2.0):
+                found.append(numbers[units])
+        squares = np.sort(np.concatenate(found))
+        if self.products is None:
+            return Pairs(squares, squares, squares, squares) if squares.size else None
+        left, right = self.products.left, self.products.right
+        after = numbers.size + np.arange(left.size)
+        one, other, output = (np.concatenate([squares, part]) for part in (left, right, after))
+        return Pairs(one, other, output, squares)
+
+    @cached_property
+    def whole(self) -> Copies:
+        """Rows that are multiples of those that are `summed`: which, of which, and by what."""
+        own, scale = np.arange(self.bias.size), np.ones(self.bias.size)
+        if self.copies is not None:
+            own, scale = self.copies.source, self.copies.scale
+        rows = np.flatnonzero(np.isin(own, self.summed))
+        return Copies(rows, np.searchsorted(self.summed, own[rows]), scale[rows])
+
+    @cached_property
+    def powers(self) -> tuple[Kind, ...]:
+        """Units that are powers, but for squares."""
+        return tuple(
+            (activation, units)
+            for activation, units in self.kinds
+            if isinstance(activation.true, Power) and activation.true.exponent != 2.0
+        )
 
     # -- from rows to branches to outputs, and back ------------------------------------------------
 

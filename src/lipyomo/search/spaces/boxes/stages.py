@@ -98,11 +98,14 @@ def stages_of(
         both = found.weight, abs(found.weight), found.along, abs(found.along)
         none = np.zeros(found.bias.size)
         copies = _copies(found, stages[-1]) if stages and any(pairs_of) else None
-        gates = None
+        gates, sums = None, np.zeros(0, dtype=np.intp)
         if len(stages) > 1 and any(pairs_of):
             gates = _gates(found, stages[-1])
+        if stages:
+            fresh = weight if copies is None else weight[copies.fresh]
+            sums = _sums(fresh, stages[-1], network.input_dim)
         stages.append(
-            Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates)
+            Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates, sums)
         )
         place += broken.size
     head = network.head.dense_weight
@@ -146,6 +149,16 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
     )
     found = (np.ascontiguousarray(part) for part in whole)
     return _Made(products, chosen, _Rows(*found))
+
+
+def _sums(weight: FloatArray, before: Stage, inputs: int) -> IntArray:
+    """Rows of more products and squares of the layer before than there are inputs.
+
+    Fewer of them hardly cancel out, and take as long.
+    """
+    if before.pairs is None:
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero((weight[:, before.pairs.output] != 0.0).sum(axis=1) > inputs)
 
 
 def _gates(rows: _Rows, before: Stage) -> Gates | None:
