@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,14 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 # children would inherit; the tests of interruption need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_process() -> Iterator[None]:
+    """Rows are done in this process unless a test asks for workers: others test at the same time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lipyomo.base.system.parallel.usable_cores", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ def test_nor_on_hard_products(family: str) -> None:
 @pytest.mark.parametrize("family", PRODUCTS)
 def test_no_promise_is_broken(family: str) -> None:
     judged = 0
-    for seed in range(4):
+    for seed in range(2):
         try:
             sample = draw(family, seed)
         except ProblemError as refused:
@@ -39,4 +39,4 @@ def test_no_promise_is_broken(family: str) -> None:
                 result = lipyomo.solve(sample.problem, method, time_limit=1.0)
                 assert not faults(result, truth), (str(sample), method, result, truth)
                 judged += 1
-    assert judged >= 4
+    assert judged >= 2

@@ -51,7 +51,7 @@ def problem(sizes: tuple[int, ...], smooth: bool = False, reach: float = 1.0) ->
 
 
 SMOOTH, WIDE = (2, 64, 64, 1), (10, 60, 60, 1)
-FEW: dict[str, Any] = {"time_limit": 2.0}
+FEW: dict[str, Any] = {"time_limit": 1.0}
 
 
 def command(*words: object) -> None:
@@ -83,7 +83,7 @@ def proof(folder: Path) -> None:
 def sweep(folder: Path) -> None:
     boxes = [Box(-r, r, 2) for r in (0.3, 0.4)]
     problems = [LipschitzProblem(network(SMOOTH, True), box) for box in boxes]
-    for _ in lipyomo.sweep(problems, workers=1, time_limit=1.0):
+    for _ in lipyomo.sweep(problems, workers=1, time_limit=0.5):
         pass
 
 
@@ -120,10 +120,10 @@ ENTRIES: dict[str, Entry] = {
     ),
     "load": lambda folder: lipyomo.load(folder / "large.onnx"),
     "lipyomo jacobian": lambda folder: command(
-        "jacobian", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 2
+        "jacobian", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 1
     ),
     "lipyomo range": lambda folder: command(
-        "range", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 2
+        "range", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 1
     ),
 }
 

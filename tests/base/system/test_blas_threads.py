@@ -118,12 +118,12 @@ def test_a_block_within_a_block_decides_and_leaves_what_there_was() -> None:
         assert _threads() == before
 
 
-def test_blocks_cost_next_to_nothing_once_libraries_are_known() -> None:
-    import timeit
-
+def test_libraries_that_are_known_are_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look for them takes milliseconds, and blocks are entered for every job."""
     nothing = with_one_blas_thread(lambda: None)
     nothing()
-    assert timeit.timeit(nothing, number=100) < 0.02
+    monkeypatch.setattr("threadpoolctl.ThreadpoolController", None)
+    nothing()
 
 
 def test_warnings_are_about_the_line_that_led_to_them() -> None:

@@ -62,7 +62,8 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
         none = most < 0
         found[left[some]], empty[left[none]] = True, True
         points[left[some]] = programs.points[some]
-        go = ~(some | none) & np.isfinite(most)
+        flat = programs.most(-ones, ones, -room) <= 0  # nor has a point all rows above their errors
+        go = ~(some | none | flat) & np.isfinite(most)
         if not go.any():
             break
         left, room, programs = left[go], room[go], programs.take(go)

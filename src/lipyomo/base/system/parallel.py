@@ -200,8 +200,9 @@ class Workers(Generic[Job, Value]):
         self._executor, self._address = executor, dask
         self._client: Any = None
         self.own = executor is None and dask is None
-        most = usable_cores() if jobs is None else max(1, jobs)
-        self.count = min(workers or usable_cores(), most) if self.own else workers or 0
+        asked = workers or usable_cores()
+        most = asked if jobs is None else max(1, jobs)
+        self.count = min(asked, most) if self.own else workers or 0
         self.processes = self.count - helping if self.own else 0
         self._helping = helping
         self._calls: list[Future[int]] = []
