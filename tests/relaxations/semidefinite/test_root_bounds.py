@@ -424,6 +424,22 @@ def test_descents_approach_and_then_converge() -> None:
     assert not short.steps
 
 
+def test_descents_end_where_multipliers_of_pairs_have_no_centre() -> None:
+    """Products that exclude a unit altogether make up for each other, however large they are."""
+    for seed in range(3):
+        form, _ = wide_form(seed)
+        others = np.arange(1, len(form.rows))
+        first, second = np.zeros(2 * others.size, dtype=int), np.tile(others, 2)
+        pairs = Pairs(first, second, np.arange(first.size) < others.size)
+        kernel = WideKernel(form.rows, form.objective[0], form.inputs, pairs=pairs)
+        found = minimise(kernel)
+        alone = minimise(WideKernel(form.rows, form.objective[0], form.inputs))
+        assert found is not None
+        assert alone is not None
+        assert found.iterations < 25  # twice as many where points have to be strictly central
+        assert found.value < alone.value
+
+
 def test_reach_is_the_distance_to_the_boundary() -> None:
     form, _ = wide_form(2)
     d, c = form.inputs, form.objective[0]

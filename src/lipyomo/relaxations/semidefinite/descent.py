@@ -377,7 +377,9 @@ class Descent:
             return replace(self, done=True)
         step, decrement = system.step(mu)
         now = self
-        if decrement < mu:
+        # what centring still gains is little beside mu times the order; and where multipliers of
+        # pairs make up for each other without end, no point is central
+        if decrement < max(PARAMS.coarse * kernel.order, 1.0) * mu:
             if self.last - point.value < self.fallen * self.tolerance * point.value:
                 return replace(self, done=True)
             now = replace(self, last=point.value)
@@ -415,11 +417,12 @@ class Descent:
     def _predicted(
         self, point: _Point, tangent: FloatArray, step: FloatArray
     ) -> tuple[_Point, float] | None:
-        """A point on the path's tangent at a smaller mu, and the share by which that falls."""
+        """A point on the path's tangent at a smaller mu, and the share by which that falls.
+
+        The tangent begins at the end of a full Newton step, where that is feasible.
+        """
         kernel = self.kernel
-        centre = _at(kernel, point.y + kernel.expand(step))
-        if centre is None:
-            return None
+        centre = _at(kernel, point.y + kernel.expand(step)) or point
         along = kernel.expand(self.mu * tangent)
         share = PARAMS.to_boundary * min(kernel.reach(centre.factor, centre.y, along), 1.0)
         found = _at(kernel, centre.y + share * along)

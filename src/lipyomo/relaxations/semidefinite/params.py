@@ -19,9 +19,10 @@ class Params:
     coarse : float
         What is little where little is wanted, relative: a quasi-Newton step that gains no more is
         the last, one that has to be shortened by so much is given up; a descent goes on to this
-        accuracy though its target is out of reach, since a tree inherits its multipliers;
-        conjugate gradients end there; moments that correct the inputs' proportions lie between it
-        and its inverse.
+        accuracy though its target is out of reach, since a tree inherits its multipliers; points
+        count as central where the squared decrement (over mu) is less than this share of the order,
+        or than one; conjugate gradients end there; moments that correct the inputs' proportions lie
+        between it and its inverse.
     to_boundary : float
         Share of the way to the boundary that a step may take; mu falls by so much at central
         points, and by no more at a time.
