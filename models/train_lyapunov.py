@@ -1,4 +1,4 @@
-"""Train Lyapunov functions of two plants; not in the papers.
+"""Lyapunov functions of three plants; not in the papers.
 
     python -m models.train_lyapunov
 
@@ -9,6 +9,12 @@ Each plant is a field ``x' = g(x)`` with its controller inside, in round numbers
 
 ``pendulum`` and ``vanderpol``, 2-16-16-1 with tanh units, are near the quadratic form of their
 plant's linearisation and are trained to fall along it.
+
+- ``cartpole_plant``: a pole on a cart, which a force holds up that a tanh limits to 10, of states
+  z: x = S z are the cart's position and speed, the pole's angle and its speed.
+
+``cartpole`` is not trained: ``V = |z|**2`` is the quadratic form of the regulator for unit costs,
+by whose Cholesky factor S (`SCALES`, rounded) was made.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ from scipy.linalg import solve_continuous_lyapunov
 from torch import nn
 
 from experiments.training.export import export
-from lipyomo import Network
+from lipyomo import Layer, Network
 from lipyomo.formats.onnx import to_onnx
 from lipyomo.networks import jacobian, residual
 from models.provenance import HERE, Training, save
@@ -69,6 +75,33 @@ def pendulum(x: Any) -> list[Any]:
 def vanderpol(x: Any) -> list[Any]:
     """Backwards in time."""
     return [-1.0 * x[1], x[0] - x[1] + x[0] ** 2 * x[1]]
+
+
+SCALES = (
+    (1.22, -1.16, 0.09, 0.01),
+    (0.0, 1.3, -0.95, -0.26),
+    (0.0, 0.0, 0.25, -1.16),
+    (0.0, 0.0, 0.0, 5.5),
+)
+"""S of the pole, whose columns are states at which V is 1: the solution P of its Riccati equation,
+as ``P = c (S S.T)**-1``, rounded; c is as large as V was found to fall where it is 1."""
+
+GAINS = (1.0, 2.23, 30.28, 6.69)
+"""Of the force: the linear-quadratic regulator of the pole for unit costs."""
+
+
+def cartpole(z: Any) -> list[Any]:
+    """A cart of 1 kg under a point mass of 0.1 kg on a rod of 0.5 m, without friction."""
+    mass, length, gravity = 0.1, 0.5, 9.8
+    S = np.array(SCALES)
+    back = np.linalg.inv(S)
+    _, speed, angle, turn = x = [sum(S[i, j] * z[j] for j in range(i, 4)) for i in range(4)]
+    force = 10.0 * np.tanh(0.1 * sum(gain * one for gain, one in zip(GAINS, x, strict=True)))
+    sine, cosine = np.sin(angle), np.cos(angle)
+    push = force + mass * sine * (length * turn * turn - gravity * cosine)
+    rate = push / (1.0 + mass * sine * sine)
+    g = [speed, rate, turn, (gravity * sine - rate * cosine) / length]
+    return [sum(back[i, j] * g[j] for j in range(i, 4)) for i in range(4)]
 
 
 PLANTS = (
@@ -142,15 +175,47 @@ def main() -> None:
             domain=box,
         )
         save(export(module.float(), (d,)), plant.name, made, options.out)
-        fixed = Training(
-            data="no data: a formula",
-            architecture=f"{plant.about}: {d} states and their derivatives",
-            training="none",
-            quality="the formula in float32",
-            script=script,
-            domain=box,
-        )
+        fixed = formula(f"{plant.about}: {d} states and their derivatives", box)
         save(to_onnx(plant.network()), f"{plant.name}_plant", fixed, options.out)
+    save_cartpole(options.out)
+
+
+def save_cartpole(out: Path) -> None:
+    """The pole's V and its field."""
+    box, state = "[-1, 1]^4", Network.from_arrays([np.eye(4)])
+    form = residual(state, lambda u, z: sum(z[k] ** 2 for k in range(4)), "cartpole")
+    field = _rounded(residual(state, lambda u, z: cartpole(z), "cartpole_plant"))
+    about = "the square of the distance from 0: 4 states"
+    save(to_onnx(form), "cartpole", formula(about, box), out)
+    about = "a pole on a cart: 4 states in the scales of V, and their derivatives"
+    save(to_onnx(field), "cartpole_plant", formula(about, box), out)
+
+
+def _rounded(network: Network) -> Network:
+    """The same with float32 weights."""
+    layers = [
+        Layer(
+            layer.dense_weight.astype(np.float32),
+            layer.bias.astype(np.float32),
+            layer.left,
+            layer.right,
+            layer.curves,
+        )
+        for layer in network.layers
+    ]
+    return Network(layers, network.name)
+
+
+def formula(architecture: str, box: str) -> Training:
+    """The record of a network that is no result of training."""
+    return Training(
+        data="no data: a formula",
+        architecture=architecture,
+        training="none",
+        quality="the formula in float32",
+        script="python -m models.train_lyapunov",
+        domain=box,
+    )
 
 
 if __name__ == "__main__":

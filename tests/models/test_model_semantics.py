@@ -31,3 +31,22 @@ def test_the_exchanger_follows_the_effectiveness_formula(name: str) -> None:
     error = np.abs(run(f"{name}.onnx", np.column_stack([units, ratio]))[:, 0] - truth)
     assert error.mean() < 0.004
     assert error.max() < 0.04
+
+
+def test_the_pole_obeys_lagrange_s_equations() -> None:
+    """Both accelerations solve them; V is 1 at distance 1."""
+    pytest.importorskip("torch", reason="the script needs it")
+    from models.train_lyapunov import GAINS, SCALES
+
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, (200, 4))
+    _, v, angle, w = x = np.array(SCALES) @ z.T
+    given = np.array(SCALES) @ run("cartpole_plant.onnx", z).T
+    np.testing.assert_allclose(given[[0, 2]], [v, w], rtol=1e-4, atol=1e-4)
+    force = 10.0 * np.tanh(np.array(GAINS) @ x / 10.0)
+    for_cart = 1.1 * given[1] + 0.05 * (given[3] * np.cos(angle) - w * w * np.sin(angle))
+    np.testing.assert_allclose(for_cart, force, rtol=0, atol=1e-3)
+    for_pole = 0.5 * given[3] + given[1] * np.cos(angle) - 9.8 * np.sin(angle)
+    np.testing.assert_allclose(for_pole, 0.0, atol=1e-3)
+    level = run("cartpole.onnx", z / np.linalg.norm(z, axis=1, keepdims=True))
+    np.testing.assert_allclose(level, 1.0, rtol=1e-5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -10,20 +9,10 @@ import pytest
 import scipy.sparse as sp
 from mpmath import mp, mpf
 
+from fuzz.fuzz_derivatives import SMOOTH
 from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, networks, solve, value_range
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Elu, Exp, Log, Power, activation
-
-SMOOTH: dict[str, Callable[[mpf], mpf]] = {
-    "tanh": mp.tanh,
-    "sigmoid": lambda z: 1 / (1 + mp.exp(-z)),
-    "softplus": lambda z: mp.log(1 + mp.exp(z)),
-    "silu": lambda z: z / (1 + mp.exp(-z)),
-    "gelu": lambda z: z * mp.ncdf(z),
-    "erf": mp.erf,
-    "sin": mp.sin,
-    "cos": mp.cos,
-}
 
 
 def made(sizes: tuple[int, ...], kind: str, seed: int = 0) -> Network:
