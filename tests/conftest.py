@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_process() -> Iterator[None]:
-    """Rows are done in this process unless a test asks for workers: others test at the same time."""
+    """Rows are done in this process unless workers are asked for: others test at the same time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lipyomo.base.system.parallel.usable_cores", lambda: 1)
         yield

@@ -91,7 +91,7 @@ def test_other_smooth_units(activation: str) -> None:
 
 
 @given(networks.small_networks(max_units=7, inputs=3), st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_small_networks_against_brute_force(network: Network, data: st.DataObject) -> None:
     box = data.draw(networks.boxes(network.input_dim))
     if box.frozen.any():
@@ -200,7 +200,7 @@ def test_the_largest_cell_is_the_constant_of_the_box() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["relu", "mixed", "tanh"]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_batches_alone_are_never_wrong(seed: int, kind: str) -> None:
     """Whatever is cut short, the interval of a batch holds what is attained anywhere."""
     sizes = (3, 7, 6, 2)

@@ -32,8 +32,8 @@ NARROW = Params(queue_share=1 << 60, least_queue=4, first_improvement=4.0, impro
 def apart(search: Callable[[], Found[Part]]) -> Found[Part]:
     """Run a search in a thread of its own.
 
-    An exception that a tracing function raises within a handler may leave Python's record of what is
-    being handled behind (`sys.exc_info`), for as long as the thread lives.
+    An exception that a tracing function raises within a handler may leave Python's record of what
+    is being handled behind (`sys.exc_info`), for as long as the thread lives.
     """
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(search).result()
