@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.numerics.split import pull_back
@@ -186,6 +186,24 @@ def within(
     if domain is None or (domain.is_polyhedral and not (programs and domain.rows.count)):
         return Boxes(low, high)
     return Inside(low, high, domain)
+
+
+def outside(domain: Domain, low: FloatArray, high: FloatArray, unit: float) -> BoolArray:
+    """Boxes (N, d) that one of the rows of a domain, or its ball, does not meet, shape (N,).
+
+    Sums are off by at most `unit` times the sizes of their terms.
+    """
+    ball, rows = domain.ball, domain.rows
+    if ball is None:
+        if not rows.count:
+            return np.zeros(len(low), dtype=bool)
+        A, size = rows.A.toarray(), np.maximum(np.abs(low), np.abs(high))
+        least = low @ np.maximum(A, 0.0).T + high @ np.minimum(A, 0.0).T
+        room = unit * (size @ np.abs(A).T + np.abs(rows.b))
+        return np.asarray((least - room > rows.b).any(axis=1))
+    away = np.maximum(np.maximum(low - ball.point, ball.point - high), 0.0)
+    size = np.abs(away).sum(axis=1) if ball.norm == "l1" else np.sqrt((away * away).sum(axis=1))
+    return np.asarray(size * (1.0 - 2.0 * unit) > ball.radius)
 
 
 def functional_set(functionals: FloatArray | OutputNorm, m: int) -> Ball:

@@ -8,12 +8,11 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.phases import OPEN, RIGHT
-from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.objectives.context import Context
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.spaces.bundle import Bundle
-from lipyomo.search.spaces.joint.bound import most_unstable
+from lipyomo.search.spaces.joint.bound import most_unstable, within_domain
 from lipyomo.search.spaces.phases.node import WarmStart
 
 
@@ -48,7 +47,7 @@ def bounded_values(context: Context, boxes: Boxes) -> tuple[Boxes, Stack]:
     start = context.system.root_phases()
     start[aim] = OPEN  # no point is left out
     stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
-    propagate(context.layers, None if domain.is_box else domain, stack)
+    within_domain(context.layers, domain, stack)
     bounds = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
     bounds = np.where(stack.alive, np.fmin(bounds, boxes.bounds), -np.inf)
     axis = most_unstable(context.layers[:-1], domain, stack)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import lipyomo
+from lipyomo import Polytope, ball
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import InlineExecutor
-from lipyomo.problems.domains import Box
+from lipyomo.problems.domains import Box, Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings
@@ -62,6 +63,25 @@ def test_brute_force_agrees(seed: int, norms: tuple[str, str]) -> None:
     problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms)
     truth = exact_constant(problem)
     for params in (HALVED, SOME):
+        check(problem, params, truth)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        ball([0.1, -0.2], 0.8, "l2"),
+        ball([0.1, -0.2], 0.8, "l1"),
+        Polytope([[1.0, 1.0], [-1.0, 2.0]], [0.5, 0.6], lower=-1.0, upper=1.0),
+    ],
+    ids=["l2", "l1", "polytope"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_balls_and_polytopes_are_searched_in_the_boxes_around_them(
+    seed: int, domain: Domain
+) -> None:
+    problem = LipschitzProblem(random_network(seed, (2, 6, 5, 2), bias=1.0), domain, "linf", "linf")
+    truth = exact_constant(problem)
+    for params in (HALVED, SOME, EVERY):
         check(problem, params, truth)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.problems.domains.base import RoundPart
+from lipyomo.relaxations.linear.balls import outside
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above
@@ -93,7 +94,7 @@ def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
     summed = Summed(above.x, constant, unit * rounding)
     top, fuzz = _over_box(summed, x, unit)
     top[known.empty] = -np.inf
-    top[_outside(context, boxes)] = -np.inf
+    top[outside(context.domain, boxes.low, boxes.high, unit)] = -np.inf
     ends = boxes.low.copy(), boxes.high.copy()
     found = Confined(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
     half_spaces = bool(context.breaks) or not context.domain.is_box
@@ -285,18 +286,3 @@ def _crossing(g: FloatArray, h: FloatArray, x: Signal) -> HalfSpaces:
     real = cross[number, places]
     rows = g[0, places] if g.shape[0] == 1 else g[number, places]
     return HalfSpaces(rows * real[:, :, None], np.where(real, h[number, places], 1.0))
-
-
-def _outside(context: Context, boxes: Boxes) -> FloatArray:
-    """Boxes that one of the domain's rows, or its ball, does not meet."""
-    ball, rows = context.domain.ball, context.domain.rows
-    if ball is None:
-        if not rows.count:
-            return np.zeros(len(boxes), dtype=bool)
-        A, size = rows.A.toarray(), np.maximum(np.abs(boxes.low), np.abs(boxes.high))
-        least = boxes.low @ np.maximum(A, 0.0).T + boxes.high @ np.minimum(A, 0.0).T
-        room = context.unit * (size @ np.abs(A).T + np.abs(rows.b))
-        return np.asarray((least - room > rows.b).any(axis=1))
-    away = np.maximum(np.maximum(boxes.low - ball.point, ball.point - boxes.high), 0.0)
-    size = np.abs(away).sum(axis=1) if ball.norm == "l1" else np.sqrt((away * away).sum(axis=1))
-    return np.asarray(size * (1.0 - 2.0 * context.unit) > ball.radius)

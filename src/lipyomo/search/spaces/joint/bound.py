@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.layer import Layer
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
-from lipyomo.relaxations.linear.balls import Points
+from lipyomo.relaxations.linear.balls import Points, outside
 from lipyomo.relaxations.linear.derivative import Way, chain_bounds, refined
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import by_layer
@@ -62,7 +63,8 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     kinked = np.concatenate([layer.kinked for layer in layers])
     start = np.where(kinked, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
     stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
-    propagate(layers, None, stack)
+    domain = context.problem.domain
+    within_domain(layers, domain, stack)
     pairs = boxes.pairs.copy()
     pairs[~stack.alive] = -np.inf
     params, count = context.params, context.box_chunk
@@ -82,6 +84,12 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
         replace(boxes, pairs=pairs, axis=most_unstable(layers, context.problem.domain, stack)),
         stack,
     )
+
+
+def within_domain(layers: Sequence[Layer], domain: Domain, stack: Stack) -> None:
+    """Bound pre-activations on what of boxes lies in a domain; those outside are not alive."""
+    propagate(layers, None if domain.is_box else domain, stack)
+    stack.alive[outside(domain, stack.low, stack.high, gamma(2 * domain.dimension))] = False
 
 
 def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:

@@ -22,7 +22,7 @@ class Context:
     Attributes
     ----------
     problem : LipschitzProblem
-        Without frozen inputs, piecewise linear, over a box.
+        Without frozen inputs, piecewise linear, over a bounded domain.
     targets : Targets
     directions : ndarray, shape (q, d')
         Vertices of the input ball, one of each pair +-v.
@@ -49,7 +49,7 @@ class Context:
         vertices = problem.norm in ("linf", "l1") and targets.rows[0] != ALL
         if network.smooth or not network.hidden or not vertices or not domain.is_bounded:
             return None
-        if max(network.input_dim, count) > params.inputs or not domain.is_box:
+        if max(network.input_dim, count) > params.inputs:
             return None
         directions = np.eye(count)
         if problem.norm == "linf":
@@ -66,7 +66,7 @@ class Context:
         return max(1, 8 * CACHED // (8 * widest * max(widest, len(self.directions))))
 
     def whole(self) -> Boxes:
-        """The domain, of which nothing is known."""
+        """The box around the domain, of which nothing is known."""
         domain = self.problem.domain
         shape = 1, len(self.targets.functionals), len(self.directions)
         start = np.zeros(1, dtype=np.intp)

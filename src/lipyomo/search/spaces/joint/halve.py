@@ -75,7 +75,7 @@ def halved(
         halves = joined([halves, far.take(~can)])
     if not len(halves):
         return replace(near, boxes=waiting)
-    points.enter(halves.middle)
+    points.enter(context.problem.domain.drawn_in(halves.middle))
     cutoff = space.cutoff(points.best.value)
     found = bounded(context, halves, cutoff).boxes
     done = found.bounds <= cutoff

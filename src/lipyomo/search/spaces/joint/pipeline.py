@@ -127,13 +127,16 @@ class Pipeline(Searching[Part, Task]):
         have to be below it, and below what a search of phases reaches in the same time; else they
         have to close half of what bounds by substitution leave, in logarithms.  What is not far
         above the incumbent is for the search of phases, beside which boxes are looked at now and
-        then.
+        then.  Balls and polytopes are for it unless bounds by substitution say nothing: boxes gain
+        less there, which also cover what is outside.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
         proved = whole
         found: Root[Any] | None = None
         hopeless = params.far**2 * self.cutoff(looked(self._context, beside.context))
+        if params.compared and whole <= hopeless and not self._context.problem.domain.is_box:
+            return cast("Root[Part]", beside.root(clock, on_progress))
         if self._is_short and (whole <= hopeless or not params.compared):
             found = beside.root(clock, on_progress)
             waiting = [*found.outcome.children, *found.outcome.returned]
