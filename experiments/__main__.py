@@ -12,6 +12,7 @@
 - ``mip``: the MIP route beside the plain big-M form
 - ``adversarial``: worst margins of images, beside OMLT and gurobi-machinelearning
 - ``scale``: networks of 100 to 5,000 units, beside bound propagation
+- ``few``: few inputs on wide domains, ACAS Xu
 - ``networks``: train networks of that size
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
@@ -47,6 +48,7 @@ MEASUREMENTS = (
     "mip",
     "adversarial",
     "scale",
+    "few",
     "networks",
     "solvers",
     "robustness",
