@@ -19,12 +19,14 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.pace import dense_entries, fits, seconds_of
+from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.phases import Phases
 from lipyomo.primal.heuristics.ascent import STEPS, TEMPERATURES, SmoothAscent, pulled_inside
 from lipyomo.primal.heuristics.deep import solves_regions_of
 from lipyomo.primal.heuristics.evaluate import (
     evaluation_passes,
     evaluation_work,
+    jacobian_rows,
     point_norms,
 )
 from lipyomo.primal.heuristics.landscape import Archive, Budget, Landscape, Tried, towards
@@ -32,8 +34,20 @@ from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.primal.heuristics.population import Population, settle
 from lipyomo.primal.heuristics.walks import Walks, set_out, walk
 from lipyomo.primal.regions.witness import unbeaten, witness_near, witness_of_pattern
+from lipyomo.problems.norms import DUAL, ONE_BY_ONE, vector_norm
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Witness
+
+_AFAR, _NEAR = ((0.0, 1.0), (-0.5, 0.0)), ((-1.0, 0.5), (-1.7, -0.6))
+"""Powers of ten of first temperatures and of first steps where inputs are many: of ascents from
+afar, which have a long way to go, and from points near good ones."""
+
+_BEHIND = 0.06
+"""Where inputs are many, ascents take a functional e times less often for each such share of the
+largest norm that its gradients are behind at the first points."""
+
+_TINY = 1e-300
+"""Stands in for the largest norm where all gradients vanish."""
 
 Guide = Callable[[], FloatArray | None]
 """Gives a point (d,) to begin a turn from, as long as it has some."""
@@ -217,22 +231,45 @@ class LocalSearch:
         starts: FloatArray,
         rng: np.random.Generator,
         budget: Budget,
+        near: bool = False,
     ) -> Archive:
-        """An archive with the ends of ascents from points."""
-        land, params, functionals = self._land, self._params, self._land.functionals
-        count = len(starts)
+        """An archive with the ends of ascents from points, which may be near good ones."""
+        land, params, count = self._land, self._params, len(starts)
+        temperatures, steps = TEMPERATURES, STEPS
+        if not land.few_inputs:
+            temperatures, steps = _NEAR if near else _AFAR
         found = self._ascent.ascend(
             starts,
-            functionals[rng.integers(0, len(functionals), count)],
+            self._hopeful(rng, count),
             rng.random(count) < 0.5,
-            10.0 ** rng.uniform(*TEMPERATURES, count),
-            10.0 ** rng.uniform(*STEPS, count),
+            10.0 ** rng.uniform(*temperatures, count),
+            10.0 ** rng.uniform(*steps, count),
             params.ascent_steps,
             budget.clock,
         )
         passes = 4.0  # of a step: five, mostly with half as many digits
         budget.spend(passes * count * params.ascent_steps / land.passes)
         return land.with_points(known, found, budget)
+
+    def _hopeful(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Functionals (count, m) that ascents are to raise."""
+        functionals = self._land.functionals
+        if self._land.few_inputs or not 1 < len(functionals) <= ONE_BY_ONE:
+            return functionals[rng.integers(0, len(functionals), count)]
+        hope = self._hope
+        return functionals[rng.choice(len(hope), count, p=hope)]
+
+    @cached_property
+    def _hope(self) -> FloatArray:
+        """Probabilities of the functionals, by their gradients at the first points."""
+        problem, functionals = self._problem, self._land.functionals
+        bytes_each = functionals.itemsize * len(functionals) * max(problem.network.sizes)
+        count = min(self._params.population, max(BATCH // bytes_each, 1))
+        patterns = problem.network.pattern(self._sampled[:count])
+        gradients = jacobian_rows(problem.tangent_network, patterns, functionals)
+        tops = vector_norm(gradients, DUAL[problem.norm]).max(axis=0)
+        hope = np.exp((tops / max(float(tops.max()), _TINY) - 1.0) / _BEHIND)
+        return np.asarray(hope / hope.sum())
 
     def _ascended_near(
         self,
@@ -246,7 +283,7 @@ class LocalSearch:
         moved, some = self._land.moved(parents, rng), slice(0, len(parents) // 2)
         moved[some] = parents[some] + towards(pool, parents[some], -0.3, 0.7, rng)
         starts = pulled_inside(self._problem.domain, moved, parents)
-        return self._ascended(known, starts, rng, budget)
+        return self._ascended(known, starts, rng, budget, near=True)
 
 
 def default_evaluations(problem: LipschitzProblem) -> int:
