@@ -51,7 +51,7 @@ EXEMPT = {
         "affine_after", "compose", "difference", "quantised_difference", "parallel", "unroll",
         "side_by_side",
         "directional", "gradient", "hessian", "jacobian", "product", "quotient", "residual",
-        "square", "lie_network",
+        "square", "lie_network", "smoothness_problem",
     },
     "does it where it works": {
         "solve",  # once its clock runs

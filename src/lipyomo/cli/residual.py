@@ -52,11 +52,10 @@ exit codes:
   2  some are intervals, or a proof has only what is attained: time limit, or Ctrl-C
   1  the input was wrong
 
-example:
+examples (the third is a picture):
   lipyomo residual net.onnx --pde burgers.py --box 0:1,-1:1 --proof left.proof
   lipyomo verify left.proof net.onnx --pde burgers.py
-
-Its size in thousands of cells, with a picture: lipyomo map net.onnx --pde burgers.py
+  lipyomo map net.onnx --pde burgers.py --box 0:1,-1:1 --cells 64x64 --plot map.svg
 """
 
 WRONG = (

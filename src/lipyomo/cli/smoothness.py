@@ -36,7 +36,7 @@ norm of its Hessian, from the norm of the inputs to the dual one.
 EPILOG = """\
 exit codes:
   0  everything that was asked is known to 1e-6
-  2  some are intervals, or the proof is one of a looser interval: time limit, or Ctrl-C
+  2  some are intervals, or the proof has a looser one: time limit, or Ctrl-C
   1  the input was wrong: no gradient that is continuous, for one
 
 examples:
