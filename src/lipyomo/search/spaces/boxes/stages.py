@@ -102,7 +102,7 @@ def stages_of(
         if len(stages) > 1 and any(pairs_of):
             gates = _gates(found, stages[-1])
         if stages:
-            fresh = weight if copies is None else weight[copies.fresh]
+            fresh = found.weight if copies is None else found.weight[copies.fresh]
             sums = _sums(fresh, stages[-1], network.input_dim)
         stages.append(
             Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates, sums)
