@@ -29,8 +29,8 @@ from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_norms, flag, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.pde import residual_of
 from lipyomo.cli.problems import problem_on
-from lipyomo.cli.residual import residual_of
 from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_picture

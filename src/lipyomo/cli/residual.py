@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import runpy
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,12 +18,11 @@ from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_domain
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.pde import residual_of
 from lipyomo.cli.proving import beside, check_provable, prove_values
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
-from lipyomo.cli.words import UsageError, file_path
-from lipyomo.networks.derivatives import residual
-from lipyomo.networks.network import Network
+from lipyomo.cli.words import file_path
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Status
 
@@ -57,12 +53,6 @@ examples (the third is a picture):
   lipyomo verify left.proof net.onnx --pde burgers.py
   lipyomo map net.onnx --pde burgers.py --box 0:1,-1:1 --cells 64x64 --plot map.svg
 """
-
-WRONG = (
-    ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
-    SyntaxError, TypeError, ValueError,
-)  # fmt: skip
-"""What a file of the user's may fail with."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -101,29 +91,6 @@ def run(words: Sequence[str]) -> int:
         return code
     case = made, domain, found, rows, arguments
     return beside(code, lambda stop: prove_values(*case, stop))
-
-
-def residual_of(network: Network, path: Path) -> Network:
-    """The network of the expression in a Python file, which is run.
-
-    Raises
-    ------
-    UsageError
-        If the file fails, or has no such function.
-    """
-    try:
-        names = runpy.run_path(str(path))
-    except WRONG as problem:
-        raise UsageError(f"--pde: {path} fails: {problem}") from problem
-    expression: Callable[..., Any] | None = names.get("residual")
-    if not callable(expression):
-        raise UsageError(f"--pde: {path} has no function 'residual'")
-    if names.get("names") is not None and network.input_names is None:
-        network.input_names = names["names"]
-    try:
-        return residual(network, expression)
-    except WRONG as problem:
-        raise UsageError(f"--pde: the expression of {path} fails: {problem}") from problem
 
 
 def _show(found: Sequence[Range]) -> None:

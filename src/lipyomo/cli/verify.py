@@ -21,7 +21,7 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.residual import residual_of
+from lipyomo.cli.pde import residual_of
 from lipyomo.cli.source import read_network
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load

@@ -1,0 +1,41 @@
+"""Python files with the expression of a differential equation, for ``--pde``."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lipyomo.cli.words import UsageError
+from lipyomo.networks.derivatives import residual
+from lipyomo.networks.network import Network
+
+WRONG = (
+    ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
+"""What a file of the user's may fail with."""
+
+
+def residual_of(network: Network, path: Path) -> Network:
+    """The network of the expression in a Python file, which is run.
+
+    Raises
+    ------
+    UsageError
+        If the file fails, or has no such function.
+    """
+    try:
+        names = runpy.run_path(str(path))
+    except WRONG as problem:
+        raise UsageError(f"--pde: {path} fails: {problem}") from problem
+    expression: Callable[..., Any] | None = names.get("residual")
+    if not callable(expression):
+        raise UsageError(f"--pde: {path} has no function 'residual'")
+    if names.get("names") is not None and network.input_names is None:
+        network.input_names = names["names"]
+    try:
+        return residual(network, expression)
+    except WRONG as problem:
+        raise UsageError(f"--pde: the expression of {path} fails: {problem}") from problem
