@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum
 
 
@@ -14,6 +15,11 @@ class Exit(IntEnum):
     """The input was wrong, nothing came out, or a file could not be written."""
     OPEN = 2
     """What is known holds, but less than was asked for."""
+
+
+def worst(codes: Collection[int]) -> Exit:
+    """The exit code of a command whose parts have these."""
+    return next(code for code in (Exit.FAILED, Exit.OPEN, Exit.DONE) if code in codes)
 
 
 class Stream(IntEnum):

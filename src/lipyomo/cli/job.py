@@ -18,18 +18,18 @@ from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ImportNote, NormError, ProblemError
 from lipyomo.base.system.memory import limit_memory
-from lipyomo.cli.codes import Exit
+from lipyomo.cli.codes import Exit, worst
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
-from lipyomo.cli.proving import ENDING, check_provable, prove_constant
+from lipyomo.cli.proving import Stop, check_provable, prove_constant, write_beside
 from lipyomo.cli.quantised import bound_values
 from lipyomo.cli.settings import read_settings
 from lipyomo.cli.show import show, write_history
 from lipyomo.cli.source import LEAST, read_network
-from lipyomo.cli.streams import answer_only, warn, wrote
+from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
 from lipyomo.methods.registry import get_method, methods
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     codes.append(Exit.OPEN if aborted else exit_code(result, settings.gap))
     if result.details.get("largest_value", {}).get("status", Status.EXACT) in LIMITED:
         codes.append(Exit.OPEN)
-    code = next(code for code in (Exit.FAILED, Exit.OPEN, Exit.DONE) if code in codes)
+    code = worst(codes)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
         sys.stderr.flush()
@@ -154,32 +154,22 @@ def _write_files(
     if "unwritten" in result.details:
         warn(result.details["unwritten"])
         codes.append(Exit.FAILED)
-    with Interruption(ENDING) as interruption:
 
-        def proof() -> None:
-            stop = (lambda: True) if aborted else interruption.requested
-            certify = arguments.prove_upper
-            if not prove_constant(problem, result, arguments, stop, onnx, certify):
-                codes.append(Exit.OPEN)
+    def proof(stop: Stop) -> bool:
+        return prove_constant(problem, result, arguments, stop, onnx, arguments.prove_upper)
 
-        def plot() -> None:
-            from lipyomo.problems.history import plot_history
+    def plot(_: Stop) -> None:
+        from lipyomo.problems.history import plot_history
 
-            plot_history(result, problem, arguments.plot)
+        plot_history(result, problem, arguments.plot)
 
-        files: dict[str, Callable[[], object]] = {
-            "history": lambda: write_history(result, arguments.history),
-            "plot": plot,
-            "proof": proof,
-        }
-        try:
-            for name, write in files.items():
-                if getattr(arguments, name) is not None and not wrote(write):
-                    codes.append(Exit.FAILED)
-        except KeyboardInterrupt:
-            warn(f"left at once: the {name} was not written")
-            codes.append(Exit.OPEN)
-    return codes
+    files: dict[str, Callable[[Stop], object]] = {
+        "history": lambda _: write_history(result, arguments.history),
+        "plot": plot,
+        "proof": proof,
+    }
+    asked = {name: write for name, write in files.items() if getattr(arguments, name) is not None}
+    return [*codes, *write_beside(asked, aborted)]
 
 
 class _Ended(NamedTuple):

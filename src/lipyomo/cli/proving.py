@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.outputs import shown
 from lipyomo.base.tolerances import close_enough
-from lipyomo.cli.codes import Exit
+from lipyomo.cli.codes import Exit, worst
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.streams import warn, wrote
@@ -27,6 +27,43 @@ ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at
 Stop = Callable[[], bool]
 
 
+def write_beside(files: Mapping[str, Callable[[Stop], object]], aborted: bool = False) -> list[int]:
+    """Write the files of a command beside its answer.
+
+    Parameters
+    ----------
+    files : mapping of str to callable
+        By what they are: writes one until it is stopped, and returns False if it holds less than
+        was asked.
+    aborted : bool, optional
+        Whether the command was: then each is stopped from the beginning.
+
+    Returns
+    -------
+    list of int
+        Exit codes that follow from the files.
+    """
+    codes: list[int] = []
+    name = ""
+    with Interruption(ENDING) as interruption:
+        stop = (lambda: True) if aborted else interruption.requested
+        try:
+            for name in files:
+                codes.append(_written(files[name], stop))
+        except KeyboardInterrupt:
+            warn(f"left at once: the {name} was not written")
+            codes.append(Exit.OPEN)
+    return codes
+
+
+def _written(write: Callable[[Stop], object], stop: Stop) -> int:
+    """Write a file; returns the exit code that follows from it."""
+    answers: list[object] = []
+    if not wrote(lambda: answers.append(write(stop))):
+        return Exit.FAILED
+    return Exit.OPEN if answers[0] is False else Exit.DONE
+
+
 def beside(answer: int, write: Callable[[Stop], bool]) -> int:
     """The exit code of a command, once a proof was written beside its answer.
 
@@ -38,19 +75,7 @@ def beside(answer: int, write: Callable[[Stop], bool]) -> int:
         Writes the proof until it is stopped; whether it proves all that was asked.
     """
     sys.stdout.flush()
-    finished = False
-    with Interruption(ENDING) as interruption:
-
-        def proof() -> None:
-            nonlocal finished
-            finished = write(interruption.requested)
-
-        try:
-            if not wrote(proof):
-                return Exit.FAILED
-        except KeyboardInterrupt:
-            warn("left at once: the proof was not written")
-    return answer if finished else Exit.OPEN
+    return worst([answer, *write_beside({"proof": write})])
 
 
 def prove_constant(
