@@ -36,9 +36,9 @@ from lipyomo.search.objectives.examine import SPLITS
 from lipyomo.search.objectives.few_boxes import Boxes, as_nodes, bounded_values
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.points import best_start, challenged
-from lipyomo.search.spaces.bundle import bundles, halves, joined
+from lipyomo.search.spaces.bundle import bundles, halves, joined, thin
 from lipyomo.search.spaces.joint.params import PARAMS, Params
-from lipyomo.search.spaces.joint.parts import parted, together_of
+from lipyomo.search.spaces.joint.parts import gone_on, parted, together_of
 from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, learnt
 
 
@@ -141,18 +141,8 @@ class FewPipeline(phases.Pipeline):
         return bounded_values(self._at(self._best.value), whole)[0]
 
     def _on(self, found: Outcome[Any], clock: Clock) -> Outcome[Any]:
-        """A search a little further: until time is up, or nothing is left above the cutoff."""
-        nodes, done = list(found.children), [replace(found, children=())]
-        while nodes and not clock.expired:
-            nodes.sort(key=lambda node: -node.bound)
-            if nodes[0].bound <= self.cutoff(self._best.value):
-                break
-            count = self.together(nodes[0])
-            task = self.plan(nodes[:count], travels=False)
-            own = self.adopt(self.process(task, clock, lambda: None))
-            nodes = [*own.children, *own.returned, *nodes[count:]]
-            done.append(replace(own, children=(), returned=()))
-        return replace(together_of(done), children=tuple(nodes))
+        """The search a little further."""
+        return gone_on(self, found, lambda: self._best.value, clock)
 
     # -- boxes and nodes ---------------------------------------------------------------------------
 
@@ -228,11 +218,9 @@ class FewPipeline(phases.Pipeline):
 
     def _is_thin(self, boxes: Boxes) -> BoolArray:
         """Which boxes (N,) are too thin for halving to lead anywhere."""
-        domain = self._context.domain
-        shares = (boxes.high - boxes.low) / (domain.upper - domain.lower)
         at = np.arange(len(boxes)), boxes.axis
         splits = (boxes.middle[at] > boxes.low[at]) & (boxes.middle[at] < boxes.high[at])
-        return np.asarray((shares.max(axis=1) < self._params.least_width) | ~splits)
+        return thin(boxes, self._context.domain, self._params.least_width) | ~splits
 
     def _parts(self, boxes: Boxes, best: Incumbent) -> tuple[Boxes, Incumbent]:
         """Halves of boxes with their bounds, and the better point if they show one."""

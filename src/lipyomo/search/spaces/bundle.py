@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
+from lipyomo.problems.domains import Domain
 
 
 class Bundle:
@@ -100,6 +101,12 @@ def halves(boxes: B, axis: IntArray) -> tuple[B, BoolArray]:
     arrays = some.encode()
     below, above = {**arrays, "high": high}, {**arrays, "low": low}
     return joined([type(some).decode(below), type(some).decode(above)]), can
+
+
+def thin(boxes: Bundle, domain: Domain, least: float) -> BoolArray:
+    """Which boxes (N,) have no edge of this share of the domain's: halving hardly helps them."""
+    shares = (boxes.high - boxes.low) / (domain.upper - domain.lower)
+    return np.asarray(shares.max(axis=1) < least)
 
 
 def bundles(boxes: B, most: int) -> tuple[B, ...]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray
 from lipyomo.search.engine.protocol import NODES
-from lipyomo.search.spaces.bundle import joined
+from lipyomo.search.spaces.bundle import joined, thin
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.close import closing
@@ -92,12 +91,13 @@ def _parted(
     most: int,
 ) -> tuple[Boxes, Boxes, Halved]:
     """Boxes that are to be halved, those that wait, and what became of the others."""
-    cutoff, thin = space.cutoff(points.best.value), _thin(context, boxes)
-    short = ~thin & (boxes.bounds <= reach.bounded * cutoff)
-    candidates = np.flatnonzero(~thin & ~short & (boxes.bounds <= reach.handed * cutoff))
+    cutoff = space.cutoff(points.best.value)
+    flat = thin(boxes, context.problem.domain, context.params.least_width)
+    short = ~flat & (boxes.bounds <= reach.bounded * cutoff)
+    candidates = np.flatnonzero(~flat & ~short & (boxes.bounds <= reach.handed * cutoff))
     order = np.argsort(-boxes.bounds[candidates], kind="stable")
     first, waits = np.split(candidates[order], [most])
-    some = thin | short
+    some = flat | short
     some[first] = True
     waiting, none = boxes.take(waits), boxes.take(slice(0, 0))
     counters = {NODES: len(boxes) - len(waiting)}
@@ -117,10 +117,3 @@ def _parted(
     done[number] = True
     left = joined([boxes.take(far), known.found.boxes.take(~done)])
     return left, waiting, Halved(none, nodes, closed, counters)
-
-
-def _thin(context: Context, boxes: Boxes) -> BoolArray:
-    """Which boxes (N,) are too thin for halving to lead anywhere."""
-    domain = context.problem.domain
-    shares = (boxes.high - boxes.low) / (domain.upper - domain.lower)
-    return np.asarray(shares.max(axis=1) < context.params.least_width)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from lipyomo.search.engine.protocol import Outcome
+from lipyomo.base.clock import Clock
+from lipyomo.search.engine.protocol import Outcome, Pipeline
 from lipyomo.search.spaces.bundle import Bundle
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED
@@ -40,6 +41,34 @@ def parted(nodes: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Bundles of boxes, and nodes of a search of phases."""
     boxes = tuple(node for node in nodes if isinstance(node, Bundle))
     return boxes, tuple(node for node in nodes if not isinstance(node, Bundle))
+
+
+def gone_on(
+    pipeline: Pipeline[Any, Any], outcome: Outcome[Any], value: Callable[[], float], clock: Clock
+) -> Outcome[Any]:
+    """What has become of an outcome's nodes: until time is up, or what is left is closed.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Whose search goes on.
+    outcome : Outcome
+    value : callable
+        What the pipeline's incumbent attains.
+    clock : Clock
+    """
+    nodes = [*outcome.children, *outcome.returned]
+    done = [replace(outcome, children=(), returned=())]
+    while nodes and not clock.expired:
+        nodes.sort(key=lambda node: -node.bound)
+        if not nodes[0].bound > pipeline.cutoff(value()):
+            break
+        count = pipeline.together(nodes[0])
+        task = pipeline.plan(nodes[:count], travels=False)
+        found = pipeline.adopt(pipeline.process(task, clock, lambda: None))
+        nodes = [*found.children, *found.returned, *nodes[count:]]
+        done.append(replace(found, children=(), returned=()))
+    return replace(together_of(done), children=tuple(nodes))
 
 
 def together_of(outcomes: Sequence[Outcome[Any]]) -> Outcome[Any]:

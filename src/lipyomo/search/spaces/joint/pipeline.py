@@ -33,7 +33,14 @@ from lipyomo.search.spaces.bundle import bundles, joined, split_at
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.halve import Halved, halved
-from lipyomo.search.spaces.joint.parts import Part, counted, handed_over, parted, together_of
+from lipyomo.search.spaces.joint.parts import (
+    Part,
+    counted,
+    gone_on,
+    handed_over,
+    parted,
+    together_of,
+)
 from lipyomo.search.spaces.joint.race import Race
 from lipyomo.search.spaces.joint.reach import Reach
 from lipyomo.search.spaces.joint.trial import Trial, looked, tried
@@ -154,9 +161,9 @@ class Pipeline(Searching[Part, Task]):
             goal = math.sqrt(whole * self.cutoff(trial.best.value))
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
         if found is not None and params.compared and not lost:
-            found = self._on(found, clock.within(took))
-            nodes = [*found.outcome.children, *found.outcome.returned]
-            top = max((node.bound for node in nodes), default=-math.inf)
+            on = gone_on(beside, found.outcome, lambda: beside.best.value, clock.within(took))
+            found = replace(found, outcome=on)
+            top = max((node.bound for node in on.children), default=-math.inf)
             lost = top <= max(trial.bound, self.cutoff(beside.best.value))
         if lost and params.compared:
             return self._root(found, trial, clock, on_progress)
@@ -184,21 +191,6 @@ class Pipeline(Searching[Part, Task]):
             seconds = clock.seconds - began
             self._race = Race(context, self._beside.context, whole, trial, clock, seconds)
         return root
-
-    def _on(self, root: Root[Any], clock: Clock) -> Root[Any]:
-        """The search of phases a little further: until time is up, or what is left is closed."""
-        nodes = [*root.outcome.children, *root.outcome.returned]
-        done: list[Outcome[Any]] = [replace(root.outcome, children=(), returned=())]
-        while nodes and not clock.expired:
-            nodes.sort(key=lambda node: -node.bound)
-            if not nodes[0].bound > self.cutoff(self._beside.best.value):
-                break
-            count = self._beside.together(nodes[0])
-            task = self._beside.plan(nodes[:count], travels=False)
-            found = self._beside.adopt(self._beside.process(task, clock, lambda: None))
-            nodes = [*found.children, *found.returned, *nodes[count:]]
-            done.append(replace(found, children=(), returned=()))
-        return replace(root, outcome=replace(together_of(done), children=tuple(nodes)))
 
     def _is_near(self, whole: float, value: float) -> bool:
         """Whether a bound of the whole is for the search of phases, where `value` is attained."""
