@@ -62,7 +62,9 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
         none = most < 0
         found[left[some]], empty[left[none]] = True, True
         points[left[some]] = programs.points[some]
-        flat = programs.most(-ones, ones, -room) <= 0  # nor has a point all rows above their errors
+        # nor has a point all rows above their errors where that is so with errors subtracted
+        weights = programs.of_rows
+        flat = most <= 2.0 * (weights * room).sum(axis=1) / weights.sum(axis=1)
         go = ~(some | none | flat) & np.isfinite(most)
         if not go.any():
             break

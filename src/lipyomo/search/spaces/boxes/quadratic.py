@@ -125,11 +125,11 @@ class Quadratic:
         """Sums of multiples, for rows (N or 1, k, n) of coefficients."""
         sizes = np.abs(rows)
         return Quadratic(
-            _times(rows, self.constant),
+            times(rows, self.constant),
             np.matmul(rows, self.linear),
             np.matmul(rows, self.matrix),
-            _times(sizes, self.error),
-            _times(sizes, self.size),
+            times(sizes, self.error),
+            times(sizes, self.size),
         )
 
     def range(self, unit: float) -> tuple[FloatArray, FloatArray]:
@@ -193,8 +193,3 @@ def _symmetric(matrix: FloatArray, count: int) -> FloatArray:
     """Symmetric parts, shape (N, n, D, D)."""
     square = matrix.reshape(*matrix.shape[:2], count, count)
     return np.asarray(0.5 * (square + np.swapaxes(square, 2, 3)))
-
-
-def _times(rows: FloatArray, numbers: FloatArray) -> FloatArray:
-    """Rows (N or 1, k, n) times numbers (N or 1, n)."""
-    return np.asarray(np.matmul(rows, numbers[:, :, None])[:, :, 0])

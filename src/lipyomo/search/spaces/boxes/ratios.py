@@ -37,7 +37,7 @@ def with_ratios(
         assert isinstance(power, Power)
         z = np.minimum(layer.low, layer.high)[:, units], layer.high[:, units]
         value = activation.enclose(*z)
-        ratio = _ratio(stage, layer, units, inputs, unit)
+        ratio = _ratio(stage, layer, units, z, inputs, unit)
         ends = product(value, ratio)
         ends = product((power.exponent * np.ones(1),) * 2, ends)
         room = 8.0 * unit * np.maximum(np.abs(ends[0]), np.abs(ends[1]))
@@ -48,10 +48,10 @@ def with_ratios(
 
 
 def _ratio(
-    stage: Stage, layer: Relaxed, units: slice | IntArray, inputs: Inputs, unit: float
+    stage: Stage, layer: Relaxed, units: slice | IntArray, z: Ends, inputs: Inputs, unit: float
 ) -> Ends:
-    """Ends of u / z, for z > 0."""
-    low, high = np.minimum(layer.low, layer.high)[:, units], layer.high[:, units]
+    """Ends of u / z, for z > 0 between its ends."""
+    low, high = z
     u, ur = layer.tangent[:, units], layer.tangent_radius[:, units]
     pre, along = layer.pre.take(units), layer.pre_tangent.take(units)
     sizes = (
