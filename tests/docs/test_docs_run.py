@@ -6,12 +6,14 @@ import contextlib
 import doctest
 import io
 import json
+import logging
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,7 @@ def name(page: Path) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working directory that looks like a clone, where files may be written."""
     for entry in ("models", "experiments"):
         if (ROOT / entry).exists():
@@ -69,7 +71,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lowerings.supported()
     for module, table in TABLES:  # pages may add to them
         monkeypatch.setattr(module, table, dict(getattr(module, table)))
-    return tmp_path
+    yield tmp_path
+    logging.disable(logging.NOTSET)  # pages may silence it, for the whole process
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
