@@ -132,6 +132,13 @@ def test_the_course_of_a_gap_is_a_power_of_the_time() -> None:
     assert Course((1.0, 0.8), (2.0, 0.0)).after(2.0) == 0.0
 
 
+def test_a_course_trails_another_where_it_is_above_and_falls_no_faster() -> None:
+    slow, fast = Course((1.0, 2.0), (2.0, 1.0)), Course((1.0, 0.8), (2.0, 0.2))
+    assert slow.trails(fast)
+    assert not fast.trails(slow)
+    assert not Course((1.0, 8.0), (2.0, 1.0)).trails(fast)  # above, but faster
+
+
 def test_a_multiple_is_learnt_from_what_is_closed() -> None:
     reach = Reach(1.2, 4.0)
     assert reach.after({}) == reach

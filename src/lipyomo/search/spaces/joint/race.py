@@ -2,7 +2,8 @@
 
 How fast either closes the gap is seen once it is under way.  Both gaps, in logarithms, fall about
 like a power of the time, whose exponent is taken from the last two looks.  Boxes have a fifth of
-the time, so that no more is lost on the way.
+the time, so that no more is lost on the way; while their gap is the wider one and has the smaller
+exponent, they have ever less of it.
 """
 
 from __future__ import annotations
@@ -30,13 +31,22 @@ class Course:
     first: tuple[float, float]
     last: tuple[float, float]
 
-    def after(self, seconds: float) -> float:
-        """The gap that is expected after so many more seconds."""
+    @property
+    def exponent(self) -> float:
+        """Of the power of the time like which the gap falls."""
         (begin, before), (now, gap) = self.first, self.last
         if not (0.0 < begin < now and 0.0 < gap < before):
-            return gap
-        exponent = math.log(before / gap) / math.log(now / begin)
-        return float(gap * ((now + seconds) / now) ** -exponent)
+            return 0.0
+        return math.log(before / gap) / math.log(now / begin)
+
+    def after(self, seconds: float) -> float:
+        """The gap that is expected after so many more seconds."""
+        now, gap = self.last
+        return float(gap * ((now + seconds) / now) ** -self.exponent)
+
+    def trails(self, other: Course) -> bool:
+        """Whether this gap stays above another one, as far as can be told."""
+        return self.last[1] >= other.last[1] and self.exponent <= other.exponent
 
 
 class Race:
@@ -69,6 +79,7 @@ class Race:
         self._trial, self._clock = trial, clock
         self._began, self._due = clock.seconds - seconds, context.params.pause
         self._spent, self._first = 0.0, (max(seconds, context.params.pause), whole)
+        self._share = context.params.share
         self._looks: tuple[tuple[float, float], tuple[float, float]] | None = None
 
     def won(self, top: float, best: Incumbent) -> Trial | None:
@@ -85,9 +96,8 @@ class Race:
         if had < self._due or not top > cutoff > 0.0:
             return None
         self._due = 2.0 * had
-        share = self.context.params.share / (1.0 - self.context.params.share)
         began = clock.seconds
-        part = clock.within(share * had - self._spent)
+        part = clock.within(self._share / (1.0 - self._share) * had - self._spent)
         self._trial = trial = tried(self.context, self.space, best, part, self._trial)
         self._spent += clock.seconds - began
         cutoff = self.space.cutoff(trial.best.value)
@@ -96,7 +106,10 @@ class Race:
         own = self._spent, math.log(max(trial.bound / cutoff, 1.0))
         other = had, math.log(top / cutoff)
         before = self._looks or (own, (self._first[0], math.log(self._first[1] / cutoff)))
+        mine, others = Course(before[0], own), Course(before[1], other)
+        behind = self._looks is not None and mine.trails(others)
+        self._share = 0.5 * self._share if behind else self.context.params.share
+        self._due = (4.0 if behind else 2.0) * had
         self._looks = own, other
         left = min(clock.left, self.context.params.ahead * had)
-        ends = Course(before[0], own).after(left), Course(before[1], other).after(left)
-        return trial if ends[0] < ends[1] else None
+        return trial if mine.after(left) < others.after(left) else None
