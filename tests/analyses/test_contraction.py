@@ -18,16 +18,23 @@ def made(d: int, kind: str, seed: int) -> Network:
 
 def sampled(f: Network, box: Box, P: np.ndarray) -> tuple[float, float]:
     """Of the eigenvalues at many points."""
-    d = f.input_dim
     points = np.concatenate([box.sample(np.random.default_rng(1), 5000), [box.lower, box.upper]])
-    J = networks.jacobian(f).forward(points).reshape(-1, d, d)
-    root = np.linalg.cholesky(P).T
-    turned = root @ J @ np.linalg.inv(root)
-    values = np.linalg.eigvalsh(0.5 * (turned + turned.transpose(0, 2, 1)))
+    values = eigenvalues(f, points, P)
     return float(values.min()), float(values.max())
 
 
-@pytest.mark.parametrize(("d", "kind"), [(1, "sin"), (2, "tanh"), (2, "softplus"), (3, "tanh")])
+def eigenvalues(f: Network, points: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """Of the symmetric parts at points (N, d), shape (N, d)."""
+    d = f.input_dim
+    J = networks.jacobian(f).forward(points).reshape(-1, d, d)
+    root = np.linalg.cholesky(P).T
+    turned = root @ J @ np.linalg.inv(root)
+    return np.asarray(np.linalg.eigvalsh(0.5 * (turned + turned.transpose(0, 2, 1))))
+
+
+@pytest.mark.parametrize(
+    ("d", "kind"), [(1, "sin"), (2, "tanh"), (2, "softplus"), (3, "tanh"), (4, "gelu")]
+)
 @pytest.mark.parametrize("tilted", [False, True])
 def test_all_samples_are_between_the_ends(d: int, kind: str, tilted: bool) -> None:
     f, box, rng = made(d, kind, d), Box(-0.3, 0.4, d), np.random.default_rng(2)
@@ -39,9 +46,9 @@ def test_all_samples_are_between_the_ends(d: int, kind: str, tilted: bool) -> No
     assert high - 1e-9 <= found.high[1]
     assert found.low[0] <= found.low[1]
     assert found.high[0] <= found.high[1]
-    if d < 3:  # what is attained cannot be far beyond what samples show
-        assert found.high[0] <= high + 1e-2
-        assert found.low[1] >= low - 1e-2
+    for at, end in zip(found.witnesses, (found.low[1], found.high[0]), strict=True):
+        if at is not None:
+            assert np.abs(eigenvalues(f, at.x[None], P) - end).min() <= 1e-7 * (high - low)
 
 
 def test_linear_fields_have_the_eigenvalues_of_their_matrices() -> None:
@@ -51,6 +58,31 @@ def test_linear_fields_have_the_eigenvalues_of_their_matrices() -> None:
     assert found.low[0] <= truth[0] + 1e-12
     assert truth[-1] - 1e-12 <= found.high[1]
     assert found.high[0] == pytest.approx(truth[-1], abs=1e-2)
+
+
+@pytest.mark.parametrize("moving", [0, 1])
+def test_where_states_are_fixed_their_derivatives_count(moving: int) -> None:
+    f = made(2, "tanh", 5)
+    upper = np.array([0.4, 0.1]) * moving + np.array([0.0, 0.1]) * (1 - moving)
+    box = Box([0.0, 0.1], upper, 2)
+    found = lipyomo.contraction(f, box, time_limit=10)
+    low, high = sampled(f, box, np.eye(2))
+    assert found.low == pytest.approx((low, low), abs=1e-4)
+    assert found.high == pytest.approx((high, high), abs=1e-4)
+    for at, end in zip(found.witnesses, (low, high), strict=True):
+        assert at is not None
+        assert np.abs(eigenvalues(f, at.x[None], np.eye(2)) - end).min() < 1e-4
+
+
+@pytest.mark.parametrize("A", [np.zeros((2, 2)), np.diag([3.0, -3.0]), -np.eye(2)])
+def test_spectra_that_are_points_symmetric_or_nothing(A: np.ndarray) -> None:
+    found = lipyomo.contraction(Network.from_arrays([A]), Box(0, 1, 2))
+    values = np.linalg.eigvalsh(A)
+    assert found.low == pytest.approx((values[0], values[0]), abs=4e-6)
+    assert found.high == pytest.approx((values[-1], values[-1]), abs=4e-6)
+    assert found.low[0] <= values[0] <= found.low[1]
+    assert found.high[0] <= values[-1] <= found.high[1]
+    assert found.status.value == "exact"
 
 
 def test_a_field_that_contracts_only_in_another_metric() -> None:

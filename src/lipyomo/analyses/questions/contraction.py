@@ -5,36 +5,35 @@ along ``v' = J v`` is, relative to ``v . P v`` and for v = W c with a unit vecto
 
     c . (W^T P J(x) W) c / (1 + c . E c).
 
-The numerator is a network of x and the angles of c: products of derivatives with sines and cosines,
-of which a half of the sphere is enough.  Its range over the domain and the angles is that of all
-eigenvalues, up to what E, which is tiny, and the rounding of the coefficients make of it.
+The symmetric part S(x) of ``W^T P J W`` is the Jacobian with respect to c of ``S(x) c``, a network
+of x and c.  Its eigenvalues are those that are asked for, up to what E, which is tiny, and the
+rounding of the coefficients make of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.analyses.api import chosen_settings, solve
+from lipyomo.analyses.questions.eigenvalues import eigenvalues
 from lipyomo.analyses.questions.several import shared
-from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.combined import compose
-from lipyomo.networks.derivatives import residual
-from lipyomo.networks.derivatives.expressions import Expression, Field, Inputs
+from lipyomo.networks.combined import affine_after, compose, parallel
+from lipyomo.networks.derivatives import jacobian, product
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, check_parts
+from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings
 
 SKEWED = 1e-3
@@ -64,13 +63,13 @@ def contraction(
     metric : array_like, shape (d, d), optional
         P, symmetric and positive definite; by default that of the Euclidean norm.
     settings, **changes : optional
-        As of `lipyomo.value_range`.
+        As of `lipyomo.solve`.
 
     Returns
     -------
     Range
         ``high`` is the interval of the largest eigenvalue of ``(P J + J^T P) / 2`` relative to P,
-        ``low`` that of the least one.  Witnesses are points of x, followed by angles.
+        ``low`` that of the least one.
 
     Raises
     ------
@@ -104,20 +103,31 @@ def contraction(
         most = solve(LipschitzProblem(f, domain, "l1", "linf"), "auto", first).upper
         sizes = (np.abs(W.T) @ np.abs(P)).sum() * np.abs(W).sum()
         off = float(gamma(4 * d + 16) * sizes * most)
-    found = value_range(
-        _form(f, A, W),
-        Box(
-            np.append(domain.lower, np.zeros(d - 1)),
-            np.append(domain.upper, np.full(d - 1, 6.5 if d == 2 else 3.25)),
+    form, still, along = _form(f, A, W), np.zeros(d), np.arange(d, 2 * d)
+    # Where c is does not matter; something has to move, unless units are smooth.
+    moves = float(domain.frozen.all() or not form.smooth)
+    box = Box(np.append(domain.lower, still), np.append(domain.upper, still + moves))
+    own = replace(settings, **shared(clock, 1))
+    found = eigenvalues(
+        lambda tilt: LipschitzProblem(
+            affine_after(form, np.hstack([np.eye(d), tilt * np.eye(d)])), box, "l2", "l2", wrt=along
         ),
-        settings=replace(settings, **shared(clock, 1)),
+        along,
+        own,
+        clock,
     )
-    ends = np.array([*found.low, *found.high])
+    ends = np.array([*found.least, *found.largest])
     off += 2.0 * skew * float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
-    return replace(
-        found,
-        low=(found.low[0] - off, found.low[1] + off),
-        high=(found.high[0] - off, found.high[1] + off),
+    low, high = (
+        None if at is None else Point.at(np.atleast_2d(at.point)[:, :d]) for at in found.witnesses
+    )
+    return Range(
+        (found.least[0] - off, found.least[1] + off),
+        (found.largest[0] - off, found.largest[1] + off),
+        (low, high),
+        found.status,
+        clock.seconds,
+        found.nodes,
     )
 
 
@@ -145,42 +155,14 @@ def _factor(P: FloatArray) -> tuple[FloatArray, float]:
     return W, 0.0 if (np.eye(d) == P).all() else skew
 
 
-_sin = cast("Callable[[Expression], Expression]", np.sin)
-_cos = cast("Callable[[Expression], Expression]", np.cos)
-
-
 def _form(f: Network, A: FloatArray, W: FloatArray) -> Network:
-    """``c . (A J(x) W) c`` as a network of x and the angles of c; of d = 2 of the double angle."""
+    """``S(x) c`` and then c, as a network of x and c, for the symmetric part S of ``A J(x) W``."""
     d = f.input_dim
-    select = Network.from_arrays([np.eye(d, 2 * d - 1)])
-
-    def expression(u: Field, x: Inputs) -> Expression:
-        J = [[u[a].d(b) for b in range(d)] for a in range(d)]
-
-        def entries(weight: FloatArray) -> Expression:
-            """``sum weight * J``."""
-            terms = [J[a][b] * float(weight[a, b]) for a, b in np.argwhere(weight).tolist()]
-            return sum(terms[1:], terms[0]) if terms else 0.0 * x[0]
-
-        weights = np.einsum("ia,bj->ijab", A, W)
-        weights = 0.5 * (weights + weights.transpose(1, 0, 2, 3))
-        if d == 1:
-            return entries(weights[0, 0])
-        if d == 2:
-            mean = 0.5 * (weights[0, 0] + weights[1, 1])
-            half = 0.5 * (weights[0, 0] - weights[1, 1])
-            across = entries(half) * _cos(x[d]) + entries(weights[0, 1]) * _sin(x[d])
-            return entries(mean) + across
-        c, sines = [_cos(x[d])], _sin(x[d])
-        for k in range(1, d - 1):
-            c.append(sines * _cos(x[d + k]))
-            sines = sines * _sin(x[d + k])
-        c.append(sines)
-        terms = [
-            entries(weights[i, j] if i == j else 2.0 * weights[i, j]) * (c[i] * c[j])
-            for i in range(d)
-            for j in range(i, d)
-        ]
-        return sum(terms[1:], terms[0])
-
-    return residual(compose(f, select), expression, f"symmetric part of {f.name}")
+    unit, nothing = np.eye(d), np.zeros((d, d))
+    weights = np.einsum("ia,bj->ijab", A, W)
+    weights = 0.5 * (weights + weights.transpose(1, 0, 2, 3))
+    S = affine_after(jacobian(f), weights.reshape(d * d, d * d))
+    x, c = (Network.from_arrays([np.hstack(parts)]) for parts in ((unit, nothing), (nothing, unit)))
+    repeated = affine_after(c, np.tile(unit, (d, 1)))
+    summed = affine_after(product(compose(S, x), repeated), np.repeat(unit, d, axis=1))
+    return parallel(summed, c, name=f"symmetric part of {f.name}")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import chosen_settings, solve
-from lipyomo.analyses.questions.several import shared, solve_largest
+from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.questions.eigenvalues import eigenvalues
+from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.plain import finite
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.derivatives.gradients import tilted_gradient
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
@@ -202,9 +201,8 @@ def curvature(
 ) -> Curvature:
     """The least and the largest eigenvalue that the Hessian has anywhere in a domain.
 
-    The function is convex on a convex domain if and only if none is negative.  With a number c
-    beyond all of them, ``c - (least eigenvalue)`` is the supremum of the spectral norm of
-    ``H - c``, the constant of ``f'(x) - c x``; the largest eigenvalue likewise.
+    The function is convex on a convex domain if and only if none is negative.  The supremum of the
+    spectral norm of ``H + c`` is the constant of the gradient of ``f(x) + c |x|**2 / 2``.
 
     Parameters
     ----------
@@ -215,7 +213,7 @@ def curvature(
     functional : array_like, shape (m,), optional
         c, for ``c . f``; not needed for a network with one output.
     settings, **changes : optional
-        As of `lipyomo.solve`.  A third of the time is for the largest size of an eigenvalue.
+        As of `lipyomo.solve`.  A third of the time is for the largest absolute value.
 
     Returns
     -------
@@ -237,49 +235,10 @@ def curvature(
     check_fit(network, domain)
     row = chosen_functional(network, functional)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
-    found: list[Result] = []
-    tilts = [0.0]
-    for k in range(3):
-        problem = _problem(network, domain, "l2", row, tilts[k])
-        found.append(_solved(problem, settings, clock, 3 - k, found))
-        if k == 0:
-            size = found[0].upper
-            if not np.isfinite(size):
-                raise ProblemError(
-                    "no finite bound of the Hessian was found in time.  Remedy: more time, or a "
-                    "smaller domain"
-                )
-            tilts += [-size, size]
-    size = tilts[2]
-    spectral, low, high = found
-    off = 2.0**-50 * (size + max(one.upper for one in found))  # of the differences below
-    states = [one.status for one in (low, high)]
-    return Curvature(
-        (max(size - low.upper, -spectral.upper) - off, size - low.lower + off),
-        (high.lower - size - off, min(high.upper - size, spectral.upper) + off),
-        (_point(low), _point(high)),
-        next((state for state in states if state is not Status.EXACT), Status.EXACT),
-        clock.seconds,
-        sum(one.nodes or 0 for one in found),
+    moving = np.flatnonzero(~domain.frozen)
+    found = eigenvalues(
+        lambda tilt: _problem(network, domain, "l2", row, tilt), moving, settings, clock
     )
-
-
-def _solved(
-    problem: LipschitzProblem,
-    settings: Settings,
-    clock: Clock,
-    left: int,
-    before: Sequence[Result],
-) -> Result:
-    """One of several searches, with its share of the time."""
-    # what is known of a tilted gradient says nothing to users
-    progress = None if before else settings.progress
-    found = solve(problem, "auto", replace(settings, **shared(clock, left), progress=progress))
-    if was_interrupted(found):
-        clock.stop()
-    return found
-
-
-def _point(found: Result) -> Point | None:
-    witness = found.witness
-    return None if witness is None else Point(witness.x, rest=witness.rest)
+    return Curvature(
+        found.least, found.largest, found.witnesses, found.status, clock.seconds, found.nodes
+    )

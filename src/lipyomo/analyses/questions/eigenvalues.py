@@ -1,0 +1,165 @@
+"""Eigenvalues of symmetric matrices H(x) over a domain, by suprema of spectral norms.
+
+The largest absolute value c of an eigenvalue is the supremum of ``|H(x)|_2``, and belongs to the
+largest of them or to the least.  The other one follows from the supremum of ``|H(x) - c|_2`` or of
+``|H(x) + c|_2``, where no two eigenvalues differ in sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.analyses.api import solve
+from lipyomo.analyses.questions.several import shared
+from lipyomo.base.arrays import IntArray, lengths
+from lipyomo.base.clock import Clock
+from lipyomo.base.errors import ProblemError
+from lipyomo.methods.registry import was_interrupted
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Point, Result, Status
+from lipyomo.problems.settings import Settings
+
+ALIKE = 1e-4
+"""Largest distance of unit vectors u and v for ``u . H v`` to be as good as an eigenvalue."""
+
+ROUNDING = 2.0**-50
+"""Of sums of a few numbers, relative to their sizes."""
+
+
+@dataclass(frozen=True)
+class Eigenvalues:
+    """The least and the largest eigenvalue that matrices have anywhere in a domain.
+
+    Attributes
+    ----------
+    least, largest : (float, float)
+        Intervals.  The upper end of `least` and the lower end of `largest` are attained.
+    witnesses : (Point or None, Point or None)
+        Where they are attained; None where the end is infinite.
+    status : Status
+        Why an interval is not narrow, if one is not.
+    nodes : int
+    """
+
+    least: tuple[float, float]
+    largest: tuple[float, float]
+    witnesses: tuple[Point | None, Point | None]
+    status: Status
+    nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What the supremum of ``|H(x) + tilt|_2`` says of eigenvalues of H.
+
+    Attributes
+    ----------
+    found : Result
+    floor, ceiling : float
+        No eigenvalue is below, above.
+    least, largest : float
+        There are eigenvalues at most as large, and at least as large, at the witness; infinite
+        without one.
+    has_least, has_largest : bool
+        Whether these are as good as the search: what it attains is an eigenvalue of this end.
+    """
+
+    found: Result
+    floor: float
+    ceiling: float
+    least: float
+    largest: float
+    has_least: bool
+    has_largest: bool
+
+    @classmethod
+    def of(cls, found: Result, tilt: float, along: IntArray) -> _Search:
+        """Read a result whose directions are entries `along` of its witness.
+
+        With unit vectors u and v, ``4 u . M v = (u + v) . M (u + v) - (u - v) . M (u - v)``.  If
+        ``b = u . M v - |M| |u - v|**2 / 4`` is positive, then M has an eigenvalue of b or more.
+        """
+        size, witness = found.upper, found.witness
+        off = ROUNDING * (size + abs(tilt))
+        floor, ceiling = -size - tilt - off, size - tilt + off
+        if not size:
+            return cls(found, 0.0, 0.0, 0.0, 0.0, True, True)
+        if witness is None:
+            return cls(found, floor, ceiling, np.inf, -np.inf, False, False)
+        u, v = witness.functional, witness.direction[along]
+        u, v = (w / lengths(w) if w.any() else w for w in (u, v))
+        apart, across = float(lengths(u - v)), float(lengths(u + v))
+        minus = found.lower - size * across**2 / 4.0
+        plus = found.lower - size * apart**2 / 4.0
+        least = -minus - tilt + off if minus > 0 else np.inf
+        largest = plus - tilt - off if plus > 0 else -np.inf
+        return cls(found, floor, ceiling, least, largest, across <= ALIKE, apart <= ALIKE)
+
+    @property
+    def point(self) -> Point | None:
+        """The witness's point alone."""
+        witness = self.found.witness
+        return None if witness is None else Point(witness.x, rest=witness.rest)
+
+
+def eigenvalues(
+    tilted: Callable[[float], LipschitzProblem],
+    along: IntArray,
+    settings: Settings,
+    clock: Clock,
+) -> Eigenvalues:
+    """The ends of the spectrum of H(x) over a domain, from two searches or three.
+
+    Parameters
+    ----------
+    tilted : callable
+        From a number t to the problem whose constant is the supremum of ``|H(x) + t|_2``.
+    along : ndarray of int, shape (m,)
+        The inputs that stand for the columns of H.
+    settings : Settings
+    clock : Clock
+        The first search has a third of what is left.
+
+    Raises
+    ------
+    ProblemError
+        If not even one bound is finite.
+    """
+
+    def search(tilt: float, left: int) -> _Search:
+        own = replace(settings, **shared(clock, left))
+        if tilt:  # what is known of a tilted matrix says nothing to users
+            own = replace(own, progress=None)
+        found = solve(tilted(tilt), "auto", own)
+        if was_interrupted(found):
+            clock.stop()
+        return _Search.of(found, tilt, along)
+
+    plain = search(0.0, 3)
+    size = plain.found.upper
+    if not np.isfinite(size):
+        raise ProblemError(
+            "no finite bound of the eigenvalues was found in time.  Remedy: more time, or a "
+            "smaller domain"
+        )
+    exact = plain.found.status is Status.EXACT
+    tilts = [] if exact and plain.has_least else [-size]
+    tilts += [] if exact and plain.has_largest else [size]
+    further = [search(tilt, len(tilts) - k) for k, tilt in enumerate(tilts)]
+    searches = [plain, *further]
+    low = min(searches, key=lambda one: one.least)
+    high = max(searches, key=lambda one: one.largest)
+    states = [one.found.status for one in (searches if len(further) < 2 else further)]
+    return Eigenvalues(
+        (max(one.floor for one in searches), low.least),
+        (high.largest, min(one.ceiling for one in searches)),
+        (
+            low.point if np.isfinite(low.least) else None,
+            high.point if np.isfinite(high.largest) else None,
+        ),
+        next((state for state in states if state is not Status.EXACT), Status.EXACT),
+        sum(one.found.nodes or 0 for one in searches),
+    )
