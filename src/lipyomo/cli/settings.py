@@ -11,6 +11,9 @@ from pathlib import Path
 from lipyomo.analyses.api import chosen_settings
 from lipyomo.problems.settings import Settings
 
+MODELS = frozenset({"lp", "mip", "mipcrosslip"})
+"""Methods that give Pyomo models to solvers; the others do without Pyomo, a second of imports."""
+
 
 def read_settings(arguments: argparse.Namespace) -> Settings:
     """The settings that options have set; a wrong solver is found before anything is run.
@@ -25,11 +28,8 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
     settings = chosen_settings(None, given)
     cross_check = getattr(arguments, "cross_check", None)
     named = {settings.solver, cross_check or "auto"} - {"auto"}
-    if (
-        named
-        or settings.formulation != "auto"
-        or getattr(arguments, "method", "") not in ("auto", "bnb")
-    ):
+    asked = [arguments.method] if "method" in arguments else arguments.methods or MODELS
+    if named or settings.formulation != "auto" or not MODELS.isdisjoint(asked):
         name_solver_files(settings.solvers_file)
     for name in named:
         from lipyomo.solvers.registry import get_solver
