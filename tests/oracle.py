@@ -1,18 +1,21 @@
 """Brute force: every full-dimensional activation region, and the constant as their maximum.
 
 Nothing here uses the library's own bounds, programs or norms: regions are found by depth-first
-search with `scipy.optimize.linprog`, norms by listing vertices.  For up to about 12 units.
+search with linear programs in HiGHS, norms by listing vertices.  For up to about 12 units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 
+import highspy
 import numpy as np
-from scipy.optimize import linprog, nnls
+from scipy.optimize import nnls
 
 from lipyomo.base.arrays import FloatArray, Pattern
+from lipyomo.base.numerics.silent import silent_highs
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
@@ -20,6 +23,32 @@ from lipyomo.problems.problem import LipschitzProblem
 
 THIN = 1e-7
 """Regions with a smaller margin are taken for empty."""
+
+
+@cache
+def _solver() -> highspy.Highs:
+    """What `scipy.optimize.linprog` calls, less the milliseconds that it adds to each program."""
+    solver: highspy.Highs = silent_highs()
+    solver.setOptionValue("threads", 1)
+    return solver
+
+
+def _largest_last(
+    A: FloatArray, b: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray | None:
+    """A point of ``A v <= b, low <= v <= high`` with the largest last entry, if HiGHS has one."""
+    r, n = A.shape
+    solver = _solver()
+    solver.passModel(
+        *(n, r, A.size, int(highspy.MatrixFormat.kRowwise), int(highspy.ObjSense.kMaximize), 0.0),
+        *(np.eye(n)[-1], low, high, np.full(r, -np.inf), b),
+        *(np.arange(r, dtype=np.int32) * n, np.tile(np.arange(n, dtype=np.int32), r), A.ravel()),
+        np.zeros(n, dtype=np.int32),
+    )
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return np.array(solver.getSolution().col_value)
 
 
 class _Body:
@@ -52,17 +81,12 @@ class _Body:
         rows = np.vstack([self.A, A.reshape(-1, d)])
         right = np.concatenate([self.b, b])
         size = np.abs(rows[:, self.moving]).sum(axis=1)
-        bounds = [
-            (None, None) if move else (value, value)
-            for move, value in zip(self.moving, self.domain.upper, strict=True)
-        ]
-        cost = np.append(np.zeros(d), -1.0)
-        found = linprog(
-            cost, np.hstack([rows, size[:, None]]), right, bounds=[*bounds, (-1e3, 1.0)]
-        )
-        if found.x is None:
+        low = np.append(np.where(self.moving, -np.inf, self.domain.upper), -1e3)
+        high = np.append(np.where(self.moving, np.inf, self.domain.upper), 1.0)
+        found = _largest_last(np.hstack([rows, size[:, None]]), right, low, high)
+        if found is None:
             return np.zeros(d), -np.inf
-        x, margin = found.x[:d], float(found.x[d])
+        x, margin = found[:d], float(found[d])
         ball = self.domain.ball
         if ball is not None and ball.norm == "l2" and margin > THIN:
             nearest = _project(ball.point, rows, right)
@@ -84,8 +108,7 @@ def _project(point: FloatArray, A: FloatArray, b: FloatArray) -> FloatArray:
     return point - r[:-1] / r[-1]
 
 
-def regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatArray]]:
-    """All patterns whose region has an interior in the domain, with a point of each."""
+def _regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatArray]]:
     body = _Body(domain)
     d = network.input_dim
     fixed = np.where(body.moving, 0.0, domain.upper)
@@ -142,11 +165,14 @@ def regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatAr
     yield from search(0, [], np.eye(d), np.zeros(d), np.zeros((0, d)), np.zeros(0))
 
 
-_KNOWN: dict[str, list[Pattern]] = {}
+_KNOWN: dict[str, list[tuple[Pattern, FloatArray]]] = {}
 
 
-def _patterns(network: Network, domain: Domain) -> list[Pattern]:
-    """The patterns of `regions`, remembered: they do not depend on norms."""
+def regions(network: Network, domain: Domain) -> list[tuple[Pattern, FloatArray]]:
+    """All patterns whose region has an interior in the domain, with a point of each.
+
+    They are remembered, as they do not depend on norms.
+    """
     rows, ball = domain.rows, domain.ball
     parts = [domain.lower, domain.upper, rows.A.toarray(), rows.b]
     if ball is not None:
@@ -156,7 +182,7 @@ def _patterns(network: Network, domain: Domain) -> list[Pattern]:
     text = "".join(f"{part.shape}{part.tobytes().hex()}" for part in parts)
     key = f"{text}{None if ball is None else ball.norm}"
     if key not in _KNOWN:
-        _KNOWN[key] = [pattern for pattern, _ in regions(network, domain)]
+        _KNOWN[key] = list(_regions(network, domain))
     return _KNOWN[key]
 
 
@@ -164,7 +190,7 @@ def exact_constant(problem: LipschitzProblem) -> float:
     """The Lipschitz constant, as the largest Jacobian norm over all regions."""
     moving = ~problem.domain.frozen
     best = 0.0
-    for pattern in _patterns(problem.network, problem.domain):
+    for pattern, _ in regions(problem.network, problem.domain):
         jacobian = problem.network.jacobian(pattern)[:, moving]
         best = max(best, matrix_norm(jacobian, problem.norm, problem.output_norm))
     return best

@@ -10,10 +10,11 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.network import compare_network, compare_shell
@@ -118,8 +119,14 @@ def check_proof(
         If anything does not hold.
     """
     network = None if network is None else Path(network)
-    with threadpool_limits(limits=1, user_api="blas"):  # for matrices as small as these
+    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):  # matrices are small
         return _checked(Path(path), network, digest, progress, workers, executor, strict, shell)
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """Libraries of linear algebra, looked for again only where so many modules are new."""
+    return ThreadpoolController()
 
 
 def _checked(

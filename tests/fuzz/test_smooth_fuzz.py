@@ -15,6 +15,8 @@ from lipyomo.base.errors import MethodError
 from lipyomo.methods import get_method, methods
 
 SEEDS = range(2)
+FEW = {"clever": {"batches": 5, "batch_size": 50}}
+"""Samples of what only samples."""
 
 
 @pytest.mark.parametrize("family", CURVED)
@@ -66,7 +68,10 @@ def _judge(sample) -> int:
     for method in methods():
         if get_method(method).refusal(sample.problem) is None:
             with suppress(MethodError):
-                answers[method] = lipyomo.solve(sample.problem, method, time_limit=1.0)
+                options = FEW.get(method, {})
+                answers[method] = lipyomo.solve(
+                    sample.problem, method, time_limit=1.0, options=options
+                )
     truth = sample.oracle.constant()
     for method, result in answers.items():
         assert not faults(result, truth), (str(sample), method, result, truth)

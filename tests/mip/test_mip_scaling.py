@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo import Box, Layer, LipschitzProblem, Network, Status
+from lipyomo import Box, Layer, LipschitzProblem, Network, Result, Status
 from lipyomo.mip.cells import whole
 from lipyomo.mip.scaling import scaled
 from lipyomo.solvers import available_solvers
@@ -22,7 +25,7 @@ STEEP_CONSTANT = 6939993000.0
 """By enumeration of the patterns in exact arithmetic."""
 
 
-def at_size(network: Network, sizes: list[float]) -> Network:
+def at_size(network: Network, sizes: Sequence[float]) -> Network:
     """The layers' weights and biases multiplied by `sizes`."""
     layers = [
         Layer(layer.weight * size, layer.bias * size, layer.left, layer.right)
@@ -43,14 +46,19 @@ def test_large_weights(solver, formulation):
     assert found.status is Status.EXACT
 
 
+@cache
+def at_sizes(*sizes: float, output: str) -> Result:
+    """The constant of a network without biases whose layers are so many times as large."""
+    network = random_network(5, (3, 5, 4, 2))
+    plain = Network([Layer(y.weight, 0 * y.bias, y.left, y.right) for y in network.layers])
+    problem = LipschitzProblem(at_size(plain, sizes), Box(-0.5, 1, 3), output_norm=output)
+    return lipyomo.solve(problem, "mip", solver="highs")
+
+
 @pytest.mark.parametrize("sizes", [[1e6, 1e3, 1e-4], [1e-8, 1e-8, 1e-8], [1e8, 1.0, 1e8]])
 @pytest.mark.parametrize("output", ["linf", "cross", "l1"])
 def test_the_constant_grows_with_the_weights(sizes, output):
-    network = at_size(random_network(5, (3, 5, 4, 2)), [1.0, 1.0, 1.0])
-    plain = Network([Layer(y.weight, 0 * y.bias, y.left, y.right) for y in network.layers])
-    small = LipschitzProblem(plain, Box(-0.5, 1, 3), output_norm=output)
-    large = LipschitzProblem(at_size(plain, sizes), Box(-0.5, 1, 3), output_norm=output)
-    one, other = (lipyomo.solve(p, "mip", solver="highs") for p in (small, large))
+    one, other = at_sizes(1.0, 1.0, 1.0, output=output), at_sizes(*sizes, output=output)
     assert one.status is other.status is Status.EXACT
     assert other.lower == pytest.approx(float(np.prod(sizes)) * one.lower, rel=1e-6)
 

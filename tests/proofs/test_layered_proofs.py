@@ -41,6 +41,24 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
+def write(path: Path, *lines: Any) -> None:
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode(), compresslevel=1))
+
+
+@pytest.fixture(scope="module")
+def loose(proofs: dict[str, Path]) -> dict[str, Path]:
+    """The same with lower ends that no lie about the upper end contradicts; they hold, too."""
+    found = {}
+    for name, proof in proofs.items():
+        first, steps = lines_of(proof)
+        first |= {"lower": 0.0, "witness": {"x": first["witness"]["x"]}}
+        found[name] = proof.with_suffix(".loose")
+        write(found[name], first, steps)
+        assert check_proof(found[name]).upper_proved
+    return found
+
+
 def lines_of(path: Path) -> list[Any]:
     with gzip.open(path, "rt") as stream:
         return [json.loads(line) for line in stream]
@@ -93,20 +111,13 @@ def steeper_weight(first: Any, step: Any) -> None:
     ],
 )
 def test_what_is_not_true_is_rejected(
-    proofs: dict[str, Path], tmp_path: Path, kind: str, lie: Callable[[Any, Any], None]
+    loose: dict[str, Path], tmp_path: Path, kind: str, lie: Callable[[Any, Any], None]
 ) -> None:
-    first, steps = lines_of(proofs[kind])
-    first = first | {"lower": 0.0, "witness": {"x": first["witness"]["x"]}}
-    path = tmp_path / "lie"
-    for tell in (lambda first, step: None, lie):
-        tell(first, steps[0])
-        text = "".join(json.dumps(line) + "\n" for line in (first, steps))
-        path.write_bytes(gzip.compress(text.encode()))
-        if tell is lie:
-            with pytest.raises(ProofError):
-                check_proof(path)
-        else:
-            assert check_proof(path).upper_proved
+    first, steps = lines_of(loose[kind])
+    lie(first, steps[0])
+    write(tmp_path / "lie", first, steps)
+    with pytest.raises(ProofError):
+        check_proof(tmp_path / "lie")
 
 
 def test_smooth_deep_networks_have_layered_proofs(tmp_path: Path) -> None:
