@@ -129,6 +129,16 @@ def gradient_ranges(
     return _ends(way, Points(functionals), norm_only=True)[1:]
 
 
+def tangent_lengths(network: Network, phases: PhaseBatch, directions: FloatArray) -> FloatArray:
+    """Upper bounds (B,) of ``|J v|_2`` for a direction (B, d) under each of B partial patterns."""
+    way = Way.forwards(network, tuple(by_layer(network.hidden, phases)))
+    found, low, high = _ends(way, Points(directions))
+    norms = entry_norms(low, high, "l2")
+    if found.linear and way.switches:
+        norms = np.minimum(norms, _sum_of_squares(found.chain, low, high))
+    return norms
+
+
 def _ends(
     way: Way,
     ball: Ball,

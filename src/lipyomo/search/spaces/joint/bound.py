@@ -18,16 +18,19 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.layer import Layer
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.balls import Points, outside
 from lipyomo.relaxations.linear.derivative import Way, chain_bounds, refined
+from lipyomo.relaxations.linear.gradient import tangent_lengths
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
 from lipyomo.search.spaces.joint.tangents import Tangents
 
 
@@ -67,19 +70,10 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     within_domain(layers, domain, stack)
     pairs = boxes.pairs.copy()
     pairs[~stack.alive] = -np.inf
-    params, count = context.params, context.box_chunk
-    wanted = _wanted(pairs, cutoff)
-    several = np.flatnonzero(wanted.sum(axis=1) > params.single)
-    for at in range(0, several.size, count):
-        _lower(context, pairs, several[at : at + count], wanted, stack.phases)
-    wanted = _wanted(pairs, cutoff)
-    alone = pairs.max(axis=(1, 2)) <= params.far * cutoff
-    alone[np.setdiff1d(np.arange(len(pairs)), several)] = True
-    few = wanted & (alone & (wanted.sum(axis=1) <= params.single))[:, None]
-    number, direction = np.nonzero(few)
-    for at in range(0, number.size, params.chains):
-        some = slice(at, at + params.chains)
-        _meet(context, pairs, number[some], direction[some], stack.phases)
+    if context.round_in:
+        _lower_norms(context, pairs, cutoff, stack.phases)
+    else:
+        _lower_pairs(context, pairs, cutoff, stack.phases)
     return Bounded(
         replace(boxes, pairs=pairs, axis=most_unstable(layers, context.problem.domain, stack)),
         stack,
@@ -97,21 +91,61 @@ def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:
     return np.asarray((pairs > cutoff).any(axis=1))
 
 
+def _lower_pairs(context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch) -> None:
+    """Lower bounds above the cutoff in place, for each direction that matters."""
+    params, count = context.params, context.box_chunk
+    wanted = _wanted(pairs, cutoff)
+    several = np.flatnonzero(wanted.sum(axis=1) > params.single)
+    for at in range(0, several.size, count):
+        _lower(context, pairs, several[at : at + count], wanted, phases)
+    wanted = _wanted(pairs, cutoff)
+    alone = pairs.max(axis=(1, 2)) <= params.far * cutoff
+    alone[np.setdiff1d(np.arange(len(pairs)), several)] = True
+    few = wanted & (alone & (wanted.sum(axis=1) <= params.single))[:, None]
+    number, direction = np.nonzero(few)
+    for at in range(0, number.size, params.chains):
+        some = slice(at, at + params.chains)
+        _meet(context, pairs, number[some], direction[some], phases)
+
+
 def _lower(
     context: Context, pairs: FloatArray, boxes: IntArray, wanted: BoolArray, phases: PhaseBatch
 ) -> None:
     """Lower bounds of the wanted pairs of some boxes in place, all directions together."""
     network, functionals = context.problem.tangent_network, context.targets.functionals
-    layers = by_layer(network.hidden, phases[boxes])
-    switches = [Switches.of(*pair) for pair in zip(network.hidden, layers, strict=True)]
+    switches = _switches(network, phases[boxes])
     columns = np.flatnonzero(wanted[boxes].any(axis=0))
     known = Tangents.of(network, switches, context.directions[columns])
     own, column = np.nonzero(wanted[np.ix_(boxes, columns)])
+    middle = central(network, switches) if context.round_out else None
+    heads = None if middle is None else network.head.dense_weight @ middle
     for at in range(0, own.size, context.params.chains):
         i, j = own[at : at + context.params.chains], column[at : at + context.params.chains]
         number, direction = boxes[i], columns[j]
-        found = known.bounds(functionals, i, j)
+        if heads is not None:
+            found = lengths_along(known, heads, i, j)[:, None]
+        else:
+            found = known.bounds(functionals, i, j)
         pairs[number, :, direction] = np.minimum(pairs[number, :, direction], found)
+
+
+def _lower_norms(context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch) -> None:
+    """Lower bounds above the cutoff in place, where the input ball is Euclidean."""
+    network, count = context.problem.tangent_network, context.box_chunk
+    for k in range(pairs.shape[1]):
+        functional = None if context.round_out else context.targets.functionals[k]
+        wanted = np.flatnonzero(pairs[:, k, 0] > cutoff)
+        for at in range(0, wanted.size, count):
+            some = wanted[at : at + count]
+            switches = _switches(network, phases[some])
+            found = norms_on(network, switches, functional, context.params.chains)
+            pairs[some, k, 0] = np.minimum(pairs[some, k, 0], found)
+
+
+def _switches(network: Network, phases: PhaseBatch) -> list[Switches]:
+    """The slopes that phases (N, units) leave."""
+    layers = by_layer(network.hidden, phases)
+    return [Switches.of(*pair) for pair in zip(network.hidden, layers, strict=True)]
 
 
 def _meet(
@@ -123,13 +157,17 @@ def _meet(
 ) -> None:
     """Lower bounds of pairs in place, by substitution for each: of boxes (n,) with a direction."""
     network, functionals = context.problem.tangent_network, context.targets.functionals
-    way = Way.forwards(network, tuple(by_layer(network.hidden, phases[number])))
-    if not np.array_equal(functionals, np.eye(network.output_dim)):
-        way = way.then(functionals)
-    found = chain_bounds(way, Points(context.directions[direction]), "linear", sparing=True)
-    pick = np.arange(len(functionals))
-    low, high = refined(found.chain, pick, found.lower[-1], found.upper[-1])
-    sizes = np.maximum(np.abs(low), np.abs(high))
+    directions = context.directions[direction]
+    if context.round_out:
+        sizes = tangent_lengths(network, phases[number], directions)[:, None]
+    else:
+        way = Way.forwards(network, tuple(by_layer(network.hidden, phases[number])))
+        if not np.array_equal(functionals, np.eye(network.output_dim)):
+            way = way.then(functionals)
+        found = chain_bounds(way, Points(directions), "linear", sparing=True)
+        pick = np.arange(len(functionals))
+        low, high = refined(found.chain, pick, found.lower[-1], found.upper[-1])
+        sizes = np.maximum(np.abs(low), np.abs(high))
     pairs[number, :, direction] = np.minimum(pairs[number, :, direction], sizes)
 
 

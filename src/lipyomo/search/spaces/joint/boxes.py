@@ -19,7 +19,8 @@ class Boxes(Bundle):
     low, high : ndarray, shape (N, d)
         Ends of the inputs.
     pairs : ndarray, shape (N, k, q)
-        Bounds for each functional and each direction; minus infinity where a box is empty.
+        Bounds for each functional and each direction; minus infinity where a box is empty.  A
+        Euclidean ball counts as one.
     axis : ndarray of int, shape (N,)
         The input that is to be halved.
     """

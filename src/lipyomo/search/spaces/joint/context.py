@@ -25,7 +25,8 @@ class Context:
         Without frozen inputs, piecewise linear, over a bounded domain.
     targets : Targets
     directions : ndarray, shape (q, d')
-        Vertices of the input ball, one of each pair +-v.
+        Vertices of the input ball, one of each pair +-v; the inputs' for a Euclidean one, which has
+        frames instead.
     params : Params
     """
 
@@ -46,8 +47,7 @@ class Context:
         params = params or PARAMS
         domain, network, targets = problem.domain, problem.network, targets_of(problem)
         count = problem.tangent_network.input_dim
-        vertices = problem.norm in ("linf", "l1") and targets.rows[0] != ALL
-        if network.smooth or not network.hidden or not vertices or not domain.is_bounded:
+        if network.smooth or not network.hidden or not domain.is_bounded:
             return None
         if max(network.input_dim, count) > params.inputs:
             return None
@@ -60,6 +60,21 @@ class Context:
         return cls(problem, targets, directions, params)
 
     @property
+    def round_in(self) -> bool:
+        """Whether directions are those of a Euclidean ball, which are bounded together."""
+        return self.problem.norm == "l2"
+
+    @property
+    def round_out(self) -> bool:
+        """Whether functionals are."""
+        return bool(self.targets.rows[0] == ALL)
+
+    @property
+    def euclidean(self) -> bool:
+        """Whether one of the balls is Euclidean."""
+        return self.round_in or self.round_out
+
+    @property
     def box_chunk(self) -> int:
         """Boxes whose rows are taken back together: those of a layer fill a few caches."""
         widest = max(self.problem.tangent_network.sizes)
@@ -68,12 +83,14 @@ class Context:
     def whole(self) -> Boxes:
         """The box around the domain, of which nothing is known."""
         domain = self.problem.domain
-        shape = 1, len(self.targets.functionals), len(self.directions)
+        functionals = 1 if self.round_out else len(self.targets.functionals)
+        shape = 1, functionals, 1 if self.round_in else len(self.directions)
         start = np.zeros(1, dtype=np.intp)
         return Boxes(domain.lower[None], domain.upper[None], np.full(shape, np.inf), start)
 
     def of_targets(self, pairs: FloatArray) -> FloatArray:
         """Bounds (N, T) of targets from those (N, k, q) of pairs."""
+        rows = np.maximum(self.targets.rows, 0)  # of a Euclidean ball there is one
         if self.targets.columns[0] == ALL:
-            return np.asarray(pairs.max(axis=2)[:, self.targets.rows])
-        return pairs[:, self.targets.rows, self.targets.columns]
+            return np.asarray(pairs.max(axis=2)[:, rows])
+        return pairs[:, rows, self.targets.columns]

@@ -50,7 +50,8 @@ class Params:
     ahead : float
         Gaps are compared that are expected after so many times what has passed, or at the end.
     few, samples : int
-        Points that are looked at for a first idea of the constant, and by the trial.
+        Points that are looked at for a first idea of the constant, and by the trial; of Euclidean
+        norms as many as by the trial.
     """
 
     inputs: int = HALVED

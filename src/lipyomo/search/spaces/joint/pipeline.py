@@ -135,14 +135,17 @@ class Pipeline(Searching[Part, Task]):
         have to close half of what bounds by substitution leave, in logarithms.  What is not far
         above the incumbent is for the search of phases, beside which boxes are looked at now and
         then.  Balls and polytopes are for it unless bounds by substitution say nothing: boxes gain
-        less there, which also cover what is outside.
+        less there, which also cover what is outside.  So are Euclidean norms, of which semidefinite
+        bounds say more.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
         proved = whole
         found: Root[Any] | None = None
-        hopeless = params.far**2 * self.cutoff(looked(self._context, beside.context))
-        if params.compared and whole <= hopeless and not self._context.problem.domain.is_box:
+        euclidean, on_box = self._context.euclidean, self._context.problem.domain.is_box
+        seen = looked(self._context, beside.context, params.samples if euclidean else params.few)
+        hopeless = params.far**2 * self.cutoff(seen)
+        if params.compared and whole <= hopeless and (euclidean or not on_box):
             return cast("Root[Part]", beside.root(clock, on_progress))
         if self._is_short and (whole <= hopeless or not params.compared):
             found = beside.root(clock, on_progress)

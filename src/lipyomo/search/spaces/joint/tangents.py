@@ -32,7 +32,8 @@ class Tangents:
     Attributes
     ----------
     network : Network
-    directions : ndarray, shape (q, d)
+    directions : ndarray, shape (q, d), or (N, q, d)
+        The same for all boxes, or of each.
     switches : list of Switches, shapes (N, units)
     low, high : list of ndarray
         Least and largest derivatives of each hidden layer's pre-activations.
@@ -52,12 +53,13 @@ class Tangents:
 
     @classmethod
     def of(cls, network: Network, switches: list[Switches], directions: FloatArray) -> Tangents:
-        """From the slopes that boxes leave, and directions (q, d)."""
+        """From the slopes that boxes leave, and directions (q, d) or (N, q, d)."""
         unit = gamma(sum(network.sizes) + 8 * len(network.layers))
         found = cls(network, directions, switches, [], [], [], unit)
         middles: list[FloatArray] = []
         errors: list[FloatArray] = []
-        size, low, high = np.abs(directions.T)[None], directions.T[None], directions.T[None]
+        low = high = found._columns
+        size = np.abs(low)
         for k, layer in enumerate(network.hidden):
             weight, (left, right) = layer.dense_weight, switches[k]
             pace = np.abs(weight) @ size  # of what enters the layer
@@ -92,29 +94,39 @@ class Tangents:
         for j in range(layer - 1, -1, -1):
             error = error + np.abs(rows) @ errors[j]
             rows = _product(rows * middles[j][:, None, :], weights[j])
-        along = self.directions.T
+        along = self._columns
         middle = rows @ along
         error = error * (1.0 + unit) + unit * (np.abs(rows) @ np.abs(along) + np.abs(middle))
         return middle - error, middle + error
 
+    @property
+    def _columns(self) -> FloatArray:
+        """Directions as columns, shape (1, d, q) or (N, d, q)."""
+        directions = self.directions
+        return np.swapaxes(directions if directions.ndim == 3 else directions[None], 1, 2)
+
+    def along(self, box: IntArray, along: IntArray) -> FloatArray:
+        """The directions (n, d) with such numbers, of such boxes."""
+        shared = self.directions.ndim == 2
+        return self.directions[along] if shared else self.directions[box, along]
+
     def bounds(self, functionals: FloatArray, box: IntArray, along: IntArray) -> FloatArray:
-        """Upper bounds of ``|y . J v|`` for functionals y (k, m), shape (n, k).
+        """Upper bounds of ``|y . J v|`` for functionals y, shape (n, k).
 
         Rows of both signs are taken back through lines above and below what units pass on.
 
         Parameters
         ----------
-        functionals : ndarray, shape (k, m)
+        functionals : ndarray, shape (k, m), or (n, k, m)
         box, along : ndarray of int, shape (n,)
             Numbers of boxes, and of directions.
         """
         unit, hidden = self.unit, self.network.hidden
-        start = np.concatenate([functionals, -functionals])
+        every = functionals if functionals.ndim == 3 else functionals[None]
+        start = np.concatenate([every, -every], axis=1)
         pace = self.paces[-1][box, :, along]
-        constant = unit * (pace @ np.abs(start).T)
-        rows = np.broadcast_to(
-            start @ self.network.head.dense_weight, (1, len(start), hidden[-1].units)
-        )
+        constant = unit * np.matmul(np.abs(start), pace[:, :, None])[:, :, 0]
+        rows = start @ self.network.head.dense_weight
         for k in range(len(hidden) - 1, -1, -1):
             low, high = self.low[k][box, :, along], self.high[k][box, :, along]
             left, right = (side[box] for side in self.switches[k])
@@ -125,7 +137,7 @@ class Tangents:
             pace = self.paces[k][box, :, along]
             constant = constant + unit * np.matmul(np.abs(rows), pace[:, :, None])[:, :, 0]
             rows = _product(rows, hidden[k].dense_weight)
-        chosen = self.directions[along][:, :, None]
+        chosen = self.along(box, along)[:, :, None]
         ends = np.matmul(rows, chosen)[:, :, 0]
         sizes = np.matmul(np.abs(rows), np.abs(chosen))[:, :, 0]
         found = ends + constant * (1.0 + unit) + unit * (sizes + np.abs(ends))

@@ -48,11 +48,11 @@ class Trial:
         return Outcome(children, closed=self.closed, best=self.best)
 
 
-def looked(context: Context, space: phases.Context) -> float:
-    """The largest norm at a few points."""
+def looked(context: Context, space: phases.Context, count: int) -> float:
+    """The largest norm at so many points."""
     rng = np.random.default_rng(0)
     points = Points(context.problem, space.presolved, rng, space.params)
-    points.enter(context.problem.domain.sample(rng, context.params.few))
+    points.enter(context.problem.domain.sample(rng, count))
     return points.best.value
 
 
