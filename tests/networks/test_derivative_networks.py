@@ -139,6 +139,15 @@ def test_products_squares_and_quotients() -> None:
     np.testing.assert_allclose(networks.quotient(f, g).forward(x), a / b, rtol=1e-10)
 
 
+def test_products_with_factors_that_hardly_change_keep_their_digits() -> None:
+    still = Network.from_arrays([[[1e-9]], [[1.0]]], [[0.5], [0.0]], activation="sigmoid")
+    moving = Network.from_arrays([[[1e3]], [[1.0]]], activation="sin")
+    x = np.array([[0.1], [0.7]])
+    expected = still.forward(x) * moving.forward(x)
+    for found in (networks.product(still, moving), networks.product(moving, still)):
+        np.testing.assert_allclose(found.forward(x), expected, rtol=1e-13)
+
+
 def test_they_compose_with_other_networks() -> None:
     f = made((2, 3, 1), "tanh")
     grad = networks.gradient(f)

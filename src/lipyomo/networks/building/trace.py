@@ -17,6 +17,9 @@ from lipyomo.networks.building.budget import ENTRY, budget
 FARTHEST = 8.0
 """Largest exponent of two by which factors are balanced."""
 
+CANCELLED = 4.0
+"""Largest exponent of two by which the sizes of balanced factors differ."""
+
 STEP = 0.1
 """How far apart two points are between which signals vary."""
 
@@ -146,10 +149,14 @@ class Trace:
         """``a b`` of flat tensors, ``((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``.
 
         The bands of both squares are narrow if t a and b / t change alike; t is a power of two.
+        Where their sizes differ, digits cancel.
         """
+        (near_a, far_a), (near_b, far_b) = self.sizes(a), self.sizes(b)
         with np.errstate(all="ignore"):
-            wanted = np.round(0.5 * np.log2(self.changes(b) / self.changes(a)))
-        t = np.exp2(np.clip(np.nan_to_num(wanted), -FARTHEST, FARTHEST))
+            wanted = np.nan_to_num(np.round(0.5 * np.log2(near_b / near_a)))
+            level = np.nan_to_num(np.round(0.5 * np.log2(far_b / far_a)))
+        wanted = np.clip(wanted, -FARTHEST, FARTHEST)
+        t = np.exp2(np.clip(wanted, level - CANCELLED, level + CANCELLED))
         first, second = a.scale(0.5 * t), b.scale(0.5 / t)
         sums, differences = (
             self.smooth(x, half)
@@ -157,10 +164,10 @@ class Trace:
         )
         return sums - differences
 
-    def changes(self, x: Affine) -> FloatArray:
-        """How far entries of `x` change between points that are near each other, shape (size,).
+    def sizes(self, x: Affine) -> tuple[FloatArray, FloatArray]:
+        """How far entries of `x` change between near points, and how large they are, (size,) each.
 
-        An estimate from a few pairs around zero, for choices that are no matter of truth.
+        Estimates from a few pairs around zero, for choices that are no matter of truth.
         """
         if not self._values:
             rng = np.random.default_rng(0)
@@ -178,7 +185,8 @@ class Trace:
                 self._values.append(found)
                 known = np.concatenate([known, found])
             found = x.matrix @ known[: x.matrix.shape[1]]
-            return np.asarray(np.abs(found[:, SAMPLES:] - found[:, :SAMPLES]).mean(axis=1))
+            changes = np.abs(found[:, SAMPLES:] - found[:, :SAMPLES]).mean(axis=1)
+            return changes, np.abs(found + x.offset[:, None]).mean(axis=1)
 
     def _made_by(self, x: Affine) -> tuple[int, IntArray] | None:
         """The group of units that `x` is made of, and which of them; None if it is not just one."""
