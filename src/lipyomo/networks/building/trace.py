@@ -154,8 +154,9 @@ class Trace:
         (near_a, far_a), (near_b, far_b) = self.sizes(a), self.sizes(b)
         with np.errstate(all="ignore"):
             wanted = np.nan_to_num(np.round(0.5 * np.log2(near_b / near_a)))
-            level = np.nan_to_num(np.round(0.5 * np.log2(far_b / far_a)))
+            level = np.round(0.5 * np.log2(far_b / far_a))
         wanted = np.clip(wanted, -FARTHEST, FARTHEST)
+        level = np.where(np.isfinite(level), np.clip(level, -FARTHEST, FARTHEST), wanted)
         t = np.exp2(np.clip(wanted, level - CANCELLED, level + CANCELLED))
         first, second = a.scale(0.5 * t), b.scale(0.5 / t)
         sums, differences = (
