@@ -43,7 +43,8 @@ class Params:
         it trees on trained networks have a third more nodes.
     proportional : float
         Times that a step must be cheaper with the inputs' multipliers in proportion: their bounds
-        are looser (with twice, networks of 80 inputs before 80 units have 1.6 times the nodes).
+        are looser (with four times, networks of 80 inputs before 80 units have 1.2 times the nodes;
+        with eight, some of 120 inputs take 1.2 times the time).
     power : float
         Of the smooth maximum of several functionals' bounds (8 to 32 end within 1 %).
     krylov : int
@@ -76,7 +77,7 @@ class Params:
     warm_fall: float = 0.2
     out_of_reach: float = 1.1
     stretch: float = 1.05
-    proportional: float = 4.0
+    proportional: float = 6.0
     power: float = 16.0
     krylov: int = 20
     shares: int = 5
