@@ -40,8 +40,8 @@ def test_networks_side_by_side_as_text_csv_and_picture(
     assert "random10_s0" in text.out
     assert "random10_s1" in text.out
     assert text.out.count("fastlip") == 2
-    rows = list(csv.DictReader(io.StringIO(cli("compare", *nets, *options, "--csv").out)))
-    assert [row["network"] for row in rows] == ["random10_s0"] * 2 + ["random10_s1"] * 2
+    lines = io.StringIO(cli("compare", *nets, *options, "--methods", "naive", "--csv").out)
+    assert [row["network"] for row in csv.DictReader(lines)] == ["random10_s0", "random10_s1"]
     assert picture.stat().st_size > 1000
 
 

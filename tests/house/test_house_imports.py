@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -43,23 +44,33 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-def imports(path: Path, for_types: bool = False) -> set[str]:
-    """Modules of the package that a file imports, also inside functions, perhaps for types only."""
-    tree = ast.parse(path.read_text("utf-8"))
-    left_out = {
+@cache
+def import_statements(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Those of a file, also inside functions, and whether they are for type checkers only."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    only_for_types = {
         inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not for_types
+        for node in nodes
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
         for statement in node.body
         for inner in ast.walk(statement)
     }
+    return [
+        (node, node in only_for_types)
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+
+
+def imports(path: Path, for_types: bool = False) -> set[str]:
+    """Modules of the package that a file imports, also inside functions, perhaps for types only."""
     found = set()
-    for node in ast.walk(tree):
-        if node in left_out:
+    for node, only_for_types in import_statements(path):
+        if only_for_types and not for_types:
             continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+        elif node.module is not None and node.level == 0:
             inner_modules = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= inner_modules & set(MODULES)
             if not inner_modules <= set(MODULES):
@@ -116,10 +127,10 @@ def _entries() -> dict[str, set[str]]:
             inner = path.relative_to(folder).parts[0].removesuffix(".py")
             entry = inner if package == "lipyomo" else package
             found = graph.setdefault(entry, set())
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for node, _ in import_statements(path):
                 if isinstance(node, ast.Import):
                     names = [alias.name for alias in node.names]
-                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                elif node.level == 0 and node.module:
                     names = [f"{node.module}.{alias.name}" for alias in node.names]
                 else:
                     continue
@@ -168,7 +179,7 @@ def test_experiments_and_models_are_imported_one_way(folder: str, others: set[st
     """Scripts in `models` train with what is in `experiments`; nothing goes back."""
     wrong = []
     for path in (REPOSITORY / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node, _ in import_statements(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [str(node.module)]

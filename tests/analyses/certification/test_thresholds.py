@@ -15,7 +15,7 @@ from lipyomo.networks.activations import Sigmoid
 from lipyomo.networks.layer import Curve, Layer
 from networks import random_network
 
-POINTS = np.random.default_rng(0).uniform(-1.0, 1.0, (40, 2))
+POINTS = np.random.default_rng(0).uniform(-1.0, 1.0, (16, 2))
 
 
 def with_sigmoid(seed: int = 3) -> tuple[Network, Network]:
@@ -25,8 +25,10 @@ def with_sigmoid(seed: int = 3) -> tuple[Network, Network]:
     return Network([*logit.hidden, head]), logit
 
 
-def certify(network: Any, labels: Any = None, **more: Any) -> lipyomo.RobustnessReport:
-    return lipyomo.certify_robustness(network, POINTS, labels, radius=0.05, workers=1, **more)
+def certify(
+    network: Any, labels: Any = None, points: Any = POINTS, **more: Any
+) -> lipyomo.RobustnessReport:
+    return lipyomo.certify_robustness(network, points, labels, radius=0.05, workers=1, **more)
 
 
 def test_a_final_sigmoid_decides_at_a_half() -> None:
@@ -46,11 +48,12 @@ def test_a_final_sigmoid_decides_at_a_half() -> None:
 @pytest.mark.parametrize("threshold", [0.3, 0.8])
 def test_any_threshold_decides(threshold: float) -> None:
     network, logit = with_sigmoid()
-    report = certify(network, threshold=threshold)
-    values = network.forward(POINTS)[:, 0]
+    points = POINTS[:12]
+    report = certify(network, points=points, threshold=threshold)
+    values = network.forward(points)[:, 0]
     assert [row.predicted for row in report.rows] == (values > threshold).astype(int).tolist()
-    cut = float(np.log(threshold / (1 - threshold)))
-    for row, other in zip(report.rows, certify(logit, threshold=cut).rows, strict=True):
+    same = certify(logit, points=points, threshold=float(np.log(threshold / (1 - threshold))))
+    for row, other in zip(report.rows, same.rows, strict=True):
         assert row.certified_radius <= other.adversarial_radius * (1 + 1e-9)
         assert other.certified_radius <= row.adversarial_radius * (1 + 1e-9)
 
@@ -66,11 +69,11 @@ def test_probabilities_of_other_units_decide_at_a_half() -> None:
     ("labels", "more", "good"),
     [
         (None, {}, False),
-        ([0.5] * 40, {}, False),
-        ([0, 2] * 20, {}, False),
-        ([-1, 1] * 20, {}, False),
-        ([-1, 1] * 20, {"threshold": 0.0}, False),
-        ([0, 1] * 20, {}, True),
+        ([0.5] * 16, {}, False),
+        ([0, 2] * 8, {}, False),
+        ([-1, 1] * 8, {}, False),
+        ([-1, 1] * 8, {"threshold": 0.0}, False),
+        ([0, 1] * 8, {}, True),
         (None, {"threshold": 0.5}, True),
         (None, {"threshold": float("nan")}, False),
     ],
@@ -78,7 +81,7 @@ def test_probabilities_of_other_units_decide_at_a_half() -> None:
 def test_regressors_are_refused(labels: Any, more: dict[str, float], good: bool) -> None:
     network = random_network(1, (2, 4, 1))
     if good:
-        assert certify(network, labels, **more).used == 40
+        assert certify(network, labels, **more).used == 16
         return
     with pytest.raises(LipyomoError, match=r"Remedy|threshold") as caught:
         certify(network, labels, **more)
@@ -103,7 +106,7 @@ def test_files_are_taken_and_their_examples_confirmed(tmp_path: Path) -> None:
 
 
 def test_one_radius_for_each_row() -> None:
-    network, radii = random_network(0, (2, 4, 2)), np.linspace(0.01, 0.4, 40)
+    network, radii = random_network(0, (2, 4, 2)), np.linspace(0.01, 0.4, 16)
     report = lipyomo.certify_robustness(network, POINTS, radius=radii, workers=1)
     for k, row in enumerate(report.rows):
         one = lipyomo.certify_robustness(network, POINTS[[k]], radius=radii[k], workers=1).rows[0]

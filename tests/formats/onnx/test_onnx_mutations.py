@@ -1,7 +1,8 @@
 """Damaged and mutated files: a network that agrees with onnxruntime, or one sentence; in time.
 
 Bytes are flipped, cut and repeated, and fields of the model are changed: operators, attributes,
-shapes, names, opsets, tensors.  ``LIPYOMO_MUTATE_SECONDS`` sets how long each kind is tried.
+shapes, names, opsets, tensors.  Some hundreds of each kind are tried, and more for as long as
+``LIPYOMO_MUTATE_SECONDS`` says.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from onnx_builder import model
 from lipyomo.base.errors import ImportRefused
 from lipyomo.formats.onnx import load
 
-SECONDS = float(os.environ.get("LIPYOMO_MUTATE_SECONDS", "20"))
+SECONDS = float(os.environ.get("LIPYOMO_MUTATE_SECONDS", "0"))
 LIMIT = 500_000_000
 SLOWEST = 20.0
 FILES = (
@@ -175,13 +176,18 @@ def _seeds(models: Path) -> Iterator[bytes]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("mutate", [_bytes, _fields], ids=["bytes", "fields"])
+@pytest.mark.parametrize(
+    ("mutate", "trials"), [(_bytes, 800), (_fields, 240)], ids=["bytes", "fields"]
+)
 def test_mutated_files_are_imported_or_refused(
-    mutate: Callable[[np.random.Generator, bytes], bytes], models: Path, tmp_path: Path
+    mutate: Callable[[np.random.Generator, bytes], bytes],
+    trials: int,
+    models: Path,
+    tmp_path: Path,
 ) -> None:
     seeds, path = list(_seeds(models)), tmp_path / "mutant.onnx"
     deadline, trial, refused, imported = time.monotonic() + SECONDS, 0, 0, 0
-    while time.monotonic() < deadline or trial < 60:
+    while time.monotonic() < deadline or trial < trials:
         rng = np.random.default_rng(trial)
         try:
             data = mutate(rng, seeds[trial % len(seeds)])

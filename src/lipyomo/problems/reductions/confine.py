@@ -4,7 +4,8 @@ The domain is enclosed in boxes.  On each of them every layer is an affine funct
 with an error, and an interval beside it, layer by layer; a unit's band is taken on the range that
 is proved of its argument, which is what the affine function and the interval share.  The units of
 one function in a layer are confined to one interval, which holds all their ranges on all boxes.  If
-a function is singular there, or too steep, the boxes are halved and all is done again.
+a function is singular there, or too steep, the boxes are halved and all is done again, unless their
+own points lead there: then no smaller boxes help.
 
 Rounding.  A row of the next layer is a sum of products of numbers with bounds of their sizes
 (`reach`) that are known; `gamma` of all operations so far times the sum of the absolute terms pays
@@ -77,11 +78,34 @@ def confined(network: Network, domain: Domain) -> Network:
         found, refused = _confined_on(network, gated, boxes)
         if refused is None:
             return network.with_layers(found)
-        if not bounded or 2 * boxes.shape[1] * each > MOST_NUMBERS:
+        if (
+            not bounded
+            or 2 * boxes.shape[1] * each > MOST_NUMBERS
+            or _leads_to_poles(network, boxes)
+        ):
             where = "" if bounded else "; the domain is unbounded"
             remedy = "a smaller domain" if bounded else "a bounded domain"
             raise ProblemError(f"{refused}{where}.  Remedy: {remedy}, or cut the network before it")
         boxes = _halved(boxes)
+
+
+def _leads_to_poles(network: Network, boxes: FloatArray) -> bool:
+    """Whether points of the boxes lead to where a unit's slope has no bound."""
+    values = np.concatenate([*boxes, 0.5 * boxes[0] + 0.5 * boxes[1]])
+    with np.errstate(all="ignore"):
+        for layer in network.hidden:
+            curves = [Curve(curve.activation.true, curve.units) for curve in layer.curves]
+            true = Layer(layer.weight, layer.bias, layer.left, layer.right, curves)
+            z = true.preactivation(values)
+            if not np.isfinite(z).all():
+                return False
+            try:
+                for curve in curves:
+                    _curve(curve, z[:, curve.units], z[:, curve.units])
+            except NetworkError:
+                return True
+            values = true.activate(z)
+    return False
 
 
 def _halved(boxes: FloatArray) -> FloatArray:
@@ -133,7 +157,10 @@ def _confined_on(
             if sums is not None and earlier is not None:
                 z = _between(sums, earlier, z, gamma(operations))
             try:
-                curves = [_curve(curve, z) for curve in layer.curves]
+                curves = [
+                    _curve(curve, z.low[:, curve.units], z.high[:, curve.units])
+                    for curve in layer.curves
+                ]
             except NetworkError as refused:
                 return (), f"layer {position} of the network: {refused}"
             flat = [part for parts in curves for part in parts]
@@ -216,12 +243,15 @@ def _times(values: FloatArray, sizes: FloatArray) -> FloatArray:
     return np.asarray(np.where(sizes == 0.0, 0.0, values[:, None, :] * sizes).sum(axis=-1))
 
 
-def _curve(curve: Curve, z: _Signal) -> list[Curve]:
-    """A curve's units with bounded slopes; those on both sides of a pole are two curves."""
+def _curve(curve: Curve, low: FloatArray, high: FloatArray) -> list[Curve]:
+    """A curve's units with bounded slopes; those on both sides of a pole are two curves.
+
+    Their arguments, of N boxes or points, are between `low` and `high` of shape (N, n).
+    """
     kind = curve.activation.true
     if not isinstance(kind, Unbounded):
         return [curve]
-    low, high = z.low[:, curve.units].min(axis=0), z.high[:, curve.units].max(axis=0)
+    low, high = low.min(axis=0), high.max(axis=0)
     found = []
     if len(kind.pieces) > 1:  # of several pieces each unit is on one
         left = high < kind.pieces[0].high
