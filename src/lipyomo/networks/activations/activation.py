@@ -7,6 +7,7 @@ meet.  It is a frozen value: two are equal if they are of one kind with the same
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from lipyomo.base.errors import NetworkError
 from lipyomo.base.system.memory import ARRAYS, CACHED
 from lipyomo.networks.activations.bands import Band, Cut, band, cuts, share
 from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.parabolas import parabola
 from lipyomo.networks.activations.sums import Sums
 
 BLOCK = CACHED // (8 * ARRAYS)
@@ -179,23 +181,62 @@ class Activation(ABC):
             for chords.
         """
         some = (A, c, low, high) if slope is None else (A, c, low, high, slope)
+        s, least, greatest = self._each_block(
+            some, lambda cut, *block: self._band(cut, Sums(*block))
+        )
+        least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
+        greatest[~(greatest > -np.inf)] = np.inf
+        return s, least, greatest
+
+    def parabolas(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
+    ) -> Band:
+        """Parabolas above ``A sigma + c sigma'``, see `lipyomo.networks.activations.parabolas`.
+
+        Parameters
+        ----------
+        A, c, low, high : ndarray
+            As of `lines`.
+        f : ndarray
+            Finite.  All are broadcast.
+
+        Returns
+        -------
+        s, k, over : ndarray
+            ``A sigma(z) + c sigma'(z) <= over + s z + k (z - f)**2 / 2`` for all real z in
+            [low, high], and O((high - low)**3) more at most between breaks.
+        """
+
+        def made(cut: Cut, *block: FloatArray) -> Band:
+            return parabola(cut, Sums(*block[:4]), block[4])
+
+        s, k, over = self._each_block((A, c, low, high, f), made)
+        over[np.isnan(over)] = np.inf
+        return s, k, over
+
+    def _each_block(
+        self, some: Sequence[FloatArray], made: Callable[..., Band]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Three numbers for each interval, whose ends are the third and fourth array.
+
+        They are `made` of intervals that are cut alike, so many at a time as stay in the cache.
+        """
         given = [np.asarray(array, dtype=np.float64) for array in some]
         assert all(np.isfinite(array).all() for array in given), "bands need finite numbers"
         shape = np.broadcast_shapes(*(array.shape for array in given))
         flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
-        found = s, least, greatest = tuple(np.empty(flat[0].size) for _ in range(3))
+        found = tuple(np.empty(flat[0].size) for _ in range(3))
         with np.errstate(all="ignore"):
             for cut in cuts(self.branches, flat[2], flat[3]):
-                everything = cut.where.size == s.size
+                everything = cut.where.size == flat[0].size
                 for start in range(0, cut.where.size, BLOCK):
                     part = slice(start, start + BLOCK)
                     block = part if everything else cut.where[part]
-                    here = self._band(cut, Sums(*(array[block] for array in flat)))
+                    here = made(cut, *(array[block] for array in flat))
                     for array, ends in zip(found, here, strict=True):
                         array[block] = ends
-        least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
-        greatest[~(greatest > -np.inf)] = np.inf
-        return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
+        first, second, third = (array.reshape(shape) for array in found)
+        return first, second, third
 
     def _band(self, cut: Cut, sums: Sums) -> Band:
         """A band of one block; activations with a better one than the common one say so here."""

@@ -35,6 +35,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
 from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.rounding import Error
 from lipyomo.networks.activations.sums import Sums
 
 Band = tuple[FloatArray, FloatArray, FloatArray]
@@ -113,7 +114,8 @@ class Samples:
     @classmethod
     def of(cls, branch: Branch, sums: Sums, cut: Cut) -> Samples:
         """On the pieces that a cut makes, or on whole intervals where these need none."""
-        z = [sums.low, sums.high] if branch.whole else places(sums, cut)
+        whole = branch.whole and cut.pieces == 1
+        z = [sums.low, sums.high] if whole else places(sums, cut)
         jets = [branch.jet(at, 3) for at in z]
         values, size = [], np.zeros_like(sums.low)
         for jet in jets:
@@ -128,13 +130,33 @@ class Samples:
 
     def range(self, k: int, order: int) -> tuple[FloatArray, FloatArray]:
         """Range of a derivative of F on the k-th piece, less its error (`room`)."""
-        a, b = self.z[k : k + 2]
-        parts = []
-        for factor, of in ((self.sums.A, order), (self.sums.c, order + 1)):
-            ends = self.branch.hull(of, a, b, self.jets[k][of], self.jets[k + 1][of])
-            parts.append([factor * end for end in ends])
+        parts = [[factor * end for end in ends] for factor, _, ends in self._hulls(k, order)]
         left, right = parts
         return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
+
+    def _hulls(
+        self, k: int, order: int
+    ) -> list[tuple[FloatArray, Error, tuple[FloatArray, FloatArray]]]:
+        """A, and c, with the error and range of the derivative on the k-th piece that is theirs."""
+        a, b = self.z[k : k + 2]
+        return [
+            (
+                factor,
+                self.branch.errors[of],
+                self.branch.hull(of, a, b, self.jets[k][of], self.jets[k + 1][of]),
+            )
+            for factor, of in ((self.sums.A, order), (self.sums.c, order + 1))
+        ]
+
+    def room_on(self, k: int, order: int) -> FloatArray:
+        """What `range` is off by on the k-th piece, underflow included: less than `room`."""
+        found = UNDERFLOW * ((self.sums.A != 0.0) | (self.sums.c != 0.0))
+        for factor, error, ends in self._hulls(k, order):
+            relative = error.relative + 4 * UNIT_ROUNDOFF
+            largest = np.maximum(np.abs(ends[0]), np.abs(ends[1])) * (1.0 + 2.0 * relative)
+            off = relative * (largest + error.absolute) + error.absolute
+            found = found + np.abs(factor) * off
+        return np.asarray(found)
 
     def room(self, order: int) -> FloatArray:
         """What `range` is off by, underflow included."""
@@ -167,7 +189,7 @@ def places(sums: Sums, cut: Cut) -> list[FloatArray]:
 
 def offsets(samples: Samples, s: FloatArray, wide: bool) -> tuple[FloatArray, FloatArray]:
     """Sound least and greatest value of ``G = F - s z`` on the intervals of samples."""
-    unit, branch, sums = UNIT_ROUNDOFF, samples.branch, samples.sums
+    branch, sums = samples.branch, samples.sums
     G = [value - s * z for value, z in zip(samples.values, samples.z, strict=True)]
     inner = branch.inner(sums, s)
     if inner is None:
@@ -175,6 +197,13 @@ def offsets(samples: Samples, s: FloatArray, wide: bool) -> tuple[FloatArray, Fl
     else:
         least = np.minimum(np.minimum(G[0], G[-1]), inner[0])
         greatest = np.maximum(np.maximum(G[0], G[-1]), inner[1])
+    off = off_by(samples, s)
+    return least - off, greatest + off
+
+
+def off_by(samples: Samples, s: FloatArray) -> FloatArray:
+    """What computed values of ``F - s z`` at the ends of pieces are off by."""
+    unit, branch, sums = UNIT_ROUNDOFF, samples.branch, samples.sums
     first, slope = (branch.errors[k] for k in (0, 1))
     relative = max(first.relative, slope.relative) + 16 * unit
     turned = max((abs(turn.value) for turn in branch.turns[0]), default=0.0)
@@ -183,7 +212,7 @@ def offsets(samples: Samples, s: FloatArray, wide: bool) -> tuple[FloatArray, Fl
     off += np.abs(sums.c) * (slope.absolute + relative * branch.largest(1) + UNDERFLOW)
     off += 16 * unit * np.abs(s) * sums.sizes
     off += UNDERFLOW * ((sums.A != 0.0) | (sums.c != 0.0))
-    return least - off, greatest + off
+    return np.asarray(off)
 
 
 def _on_pieces(
@@ -198,8 +227,8 @@ def _on_pieces(
         half = h * h * (0.5 + 8 * unit)
         mean = 0.5 * (G[k] + G[k + 1])
         drop = np.abs(G[k + 1] - G[k])
-        up = mean + _arch(np.maximum(room - below, 0.0) * half, drop)
-        down = mean - _arch(np.maximum(room + above, 0.0) * half, drop)
+        up = mean + arch(np.maximum(room - below, 0.0) * half, drop)
+        down = mean - arch(np.maximum(room + above, 0.0) * half, drop)
         if wide and not samples.branch.whole:
             over, under = _coarse(samples, s, G, k)
             up, down = np.fmin(up, over), np.fmax(down, under)
@@ -208,7 +237,7 @@ def _on_pieces(
     return least, greatest
 
 
-def _arch(curved: FloatArray, drop: FloatArray) -> FloatArray:
+def arch(curved: FloatArray, drop: FloatArray) -> FloatArray:
     """How far a parabola reaches above the middle of its chord: ``(Q + D**2 / Q) / 4``."""
     q = np.maximum(curved, drop)
     return np.asarray((q + drop * (drop / np.maximum(q, UNDERFLOW))) * (0.25 + 4 * UNIT_ROUNDOFF))

@@ -401,6 +401,12 @@ class Confined(Activation):
         """As `Activation.lines`, for all z that an interval shares with this one."""
         return super().lines(A, c, self._shared(low), self._shared(high), slope)
 
+    def parabolas(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
+    ) -> Band:
+        """As `Activation.parabolas`, for all z that an interval shares with this one."""
+        return super().parabolas(A, c, self._shared(low), self._shared(high), f)
+
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball, wherever that lies."""
         return self.of.exact(z)

@@ -44,6 +44,17 @@ class Affine:
             v = np.concatenate(parts, axis=1)[:, copies.source] * scale[:, None]
         return Affine(x * scale[:, None], v, constant * scale, radius * np.abs(scale))
 
+    def on(self, which: IntArray) -> Affine:
+        """The functions on some of the boxes."""
+        parts = (self.x, self.v, self.constant, self.radius)
+        x, v, constant, radius = (
+            part if part is None or len(part) == 1 else part[which] for part in parts
+        )
+        assert x is not None
+        assert constant is not None
+        assert radius is not None
+        return Affine(x, v, constant, radius)
+
     def take(self, which: IntArray | slice) -> Affine:
         """Some of the functions."""
         v = None if self.v is None else self.v[:, which]

@@ -18,6 +18,7 @@ from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.second_order import second_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +91,37 @@ def bounded(
         cutoffs = rest.cutoffs(cutoffs)
     top = confined(known, above, cutoffs)
     scores = gaps_of(known, above)
+    v = above.v
+    if context.multiplies:
+        v, top = closer(known, frame, v, top, cutoffs)
     if context.euclidean:
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, scores=scores)
     if decide and jacobian is not None:
         boxes = decided(boxes, jacobian)
-    return Bounded.of(boxes, top, rest.norm(top.top), above.v, cutoffs)
+    return Bounded.of(boxes, top, rest.norm(top.top), v, cutoffs)
+
+
+def closer(
+    known: Relaxation, frame: Frame, v: FloatArray, top: Confined, cutoffs: FloatArray
+) -> tuple[FloatArray, Confined]:
+    """Maxima (and V) of affine functions above the objective, some of which are to second order.
+
+    On boxes whose maxima are above the cutoff, but not far; where they are lower for that.
+    """
+    with np.errstate(invalid="ignore"):
+        far = top.top - cutoffs
+        some = np.flatnonzero((far > 0.0) & (far <= known.context.params.second * cutoffs))
+    if not some.size:
+        return v, top
+    part = known.on(some)
+    errors = None if frame.errors is None else frame.errors[some]
+    above = second_order(part, frame.rows[some], errors)
+    found = confined(part, above, cutoffs[some])
+    less = np.flatnonzero(found.top < top.top[some])
+    v = v.copy()
+    v[some[less]] = above.v[less]
+    return v, top.lowered(some, found)
 
 
 def under(known: Relaxation, above: Above, cutoffs: FloatArray) -> Bounded:

@@ -128,13 +128,8 @@ def _collapsed(
     context, layers = known.context, known.layers
     unit, b = context.unit, rows
     a = np.zeros_like(rows) if weights is None else weights
-    constant, fuzz = np.zeros(len(rows)), np.zeros(len(rows))
+    constant, fuzz = np.zeros(len(rows)), np.zeros(len(rows)) + rounding_of(known, errors)
     gaps: list[tuple[FloatArray, FloatArray]] = []
-    if errors is not None:
-        stage, layer = context.stages[-1], layers[-1]
-        largest = np.abs(layer.rate) + layer.rate_radius
-        largest = largest * stage.own(np.abs(layer.tangent) + layer.tangent_radius)
-        fuzz += (errors * stage.sums(largest)).sum(axis=1)
     last = layers[-1]
     worst = _worst(known, rows, weights)
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
@@ -158,6 +153,16 @@ def _collapsed(
         a, b = s @ stage.branch_weight, slopes @ stage.branch_along
     fuzz = fuzz * (1.0 + unit)
     return Above(a, b, constant + fuzz, fuzz, gaps[::-1])
+
+
+def rounding_of(known: Relaxation, errors: FloatArray | None) -> FloatArray:
+    """What errors (N, n_L) of the last layer's rows amount to, shape (N,) or (1,)."""
+    if errors is None:
+        return np.zeros(1)
+    stage, layer = known.context.stages[-1], known.layers[-1]
+    largest = np.abs(layer.rate) + layer.rate_radius
+    largest = largest * stage.own(np.abs(layer.tangent) + layer.tangent_radius)
+    return np.asarray((errors * stage.sums(largest)).sum(axis=1))
 
 
 def _of_units(

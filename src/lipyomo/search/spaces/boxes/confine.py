@@ -80,6 +80,14 @@ class Confined:
     low: FloatArray
     high: FloatArray
 
+    def lowered(self, which: IntArray, other: Confined) -> Confined:
+        """These, but those of some boxes from `other` where its maxima are less."""
+        gains = np.flatnonzero(other.top < self.top[which])
+        found = {item.name: getattr(self, item.name).copy() for item in fields(self)}
+        for name, array in found.items():
+            array[which[gains]] = getattr(other, name)[gains]
+        return Confined(**found)
+
 
 def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
     """Bounds of the objective on boxes, and over their directions.
@@ -105,10 +113,7 @@ def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
             own = x.take(which)
             rows = _rows(known, some, own, which)
             better = _within(context, some, own, rows, summed.take(which), cutoffs[which])
-        gains = better.top < top[which]
-        for item in fields(found):
-            ours, theirs = getattr(found, item.name), getattr(better, item.name)
-            ours[which[gains]] = theirs[gains]
+        found = found.lowered(which, better)
     return replace(found, fuzz=found.fuzz + above.fuzz)
 
 

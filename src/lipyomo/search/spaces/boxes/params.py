@@ -58,6 +58,9 @@ class Params:
     tangents : int
         Tangents of a ball whose multipliers are chosen, one after another: time a box against
         boxes.
+    second : float
+        Boxes of networks with products are bounded to second order as well where the first bound is
+        above the cutoff by at most so much, relative to it: on wider ones that is seldom less.
     facets : int
         A first layer of lower rank than it has inputs is split by what it sees, where a box then
         has at most so many pairs of facets: rows that each box is compared with.
@@ -80,4 +83,5 @@ class Params:
     sign_weight: float = 3.0
     sign_weight_of_products: float = 10.0
     tangents: int = 4
+    second: float = 0.2
     facets: int = 1000

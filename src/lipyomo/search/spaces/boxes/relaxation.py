@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.errors import Planes
-from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.inputs import Inputs, Row
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
 
 Lines = tuple[FloatArray, FloatArray, FloatArray]
@@ -80,6 +80,22 @@ class Relaxed:
             (bend[:, some], middle[:, some], radius[:, some]),
         )
 
+    def on(self, which: IntArray) -> Relaxed:
+        """The layer on some of the boxes, without what follows from its lines."""
+        return Relaxed(
+            self.low[which],
+            self.high[which],
+            self.tangent[which],
+            self.tangent_radius[which],
+            self.rate[which],
+            self.rate_radius[which],
+            self.reach[which],
+            self.pace[which],
+            self.pre.on(which),
+            self.pre_tangent.on(which),
+            (self.bend[0][which], self.bend[1][which], self.bend[2][which]),
+        )
+
     @property
     def empty(self) -> BoolArray:
         """Boxes on which z has no room, shape (N,)."""
@@ -105,6 +121,19 @@ class Relaxation:
     directions: tuple[FloatArray, FloatArray]
     inputs: Inputs
     layers: list[Relaxed]
+
+    def on(self, which: IntArray) -> Relaxation:
+        """What is known of some of the boxes, of layers without what follows from their lines."""
+        x, v, row = self.inputs
+        some = None if row is None else Row(row.g[which], row.h[which])
+        low, high = self.directions
+        return Relaxation(
+            self.context,
+            self.boxes.take(which),
+            (low[which], high[which]),
+            Inputs(x.take(which), v.take(which), some),
+            [layer.on(which) for layer in self.layers],
+        )
 
     @property
     def empty(self) -> BoolArray:

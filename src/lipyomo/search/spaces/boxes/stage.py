@@ -225,9 +225,8 @@ class Stage:
         some = [self.units_of(array) for array in rows]
         if not self.kinds:
             none = np.zeros_like(some[-1])
-            return {"enclose": (none,) * 2, "slope_range": (none,) * 2, "lines": (none,) * 3}.get(
-                name, none
-            )
+            counts = {"enclose": 2, "slope_range": 2, "lines": 3, "parabolas": 3}
+            return (none,) * counts[name] if name in counts else none
         return each_kind(self.kinds, name, *some)
 
     # -- at points ---------------------------------------------------------------------------------

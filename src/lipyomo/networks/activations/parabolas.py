@@ -1,0 +1,64 @@
+"""Parabolas above ``F = A sigma + c sigma'`` on an interval: what bands are, one order further.
+
+For any numbers f and k, and with the slope s of the chord of ``G = F - k (z - f)**2 / 2``,
+
+    F(z) <= over + s z + k (z - f)**2 / 2.
+
+Here k is twice the second divided difference of F at both ends and near the middle, which is a
+second derivative of F somewhere: its parabola does not reach farther than F itself where F'' is
+steep.  On pieces of the interval G is above its own chord by at most the parabola of
+`lipyomo.networks.activations.bands`, with F'' less k for F''.  That is O(w) for a width w, so that
+what is too much is O(w**3).  Intervals that hold a break have k = 0, and the band.
+
+Rounding is that of bands; ``k (z - f)**2 / 2`` is off by 8 u relative.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.networks.activations.bands import Band, Cut, Samples, arch, band, chord, off_by
+from lipyomo.networks.activations.sums import Sums
+
+PIECES = 3
+"""Least number of pieces: of a cubic, what is too much is within a quarter of its least with so
+many, and eight times as much with one."""
+
+
+def parabola(cut: Cut, sums: Sums, f: FloatArray) -> Band:
+    """Numbers (s, k, over) of sums that are cut alike, one point f each."""
+    if len(cut.branches) > 1:
+        s, _, over = band(cut, sums)
+        return s, np.zeros_like(s), over
+    unit, pieces = UNIT_ROUNDOFF, max(PIECES, cut.pieces)
+    part = Samples.of(cut.branches[0], sums, cut._replace(pieces=pieces))
+    ranges = [part.range(n, 2) for n in range(len(part.z) - 1)]
+    k = _bend(part, ranges)
+    away = [z - f for z in part.z]
+    G = [F - 0.5 * k * d * d for F, d in zip(part.values, away, strict=True)]
+    first, last = (part.slope(end) - k * away[end] for end in (0, -1))
+    s = chord(sums, (G[0], G[-1]), (first, last))
+    H = [value - s * z for value, z in zip(G, part.z, strict=True)]
+    over = np.full_like(s, -np.inf)
+    for n, (below, _) in enumerate(ranges):
+        width = part.z[n + 1] - part.z[n]
+        less = part.room_on(n, 2) + k - below + 4 * unit * (np.abs(k) + np.abs(below))
+        curved = np.maximum(less, 0.0) * (width * width * (0.5 + 8 * unit))
+        drop = np.abs(H[n + 1] - H[n])
+        np.maximum(over, 0.5 * (H[n] + H[n + 1]) + arch(curved, drop), out=over)
+    size = np.maximum(np.abs(away[0]), np.abs(away[-1]))
+    over = over + off_by(part, s) + 16 * unit * np.abs(k) * size * size
+    return s, k, over
+
+
+def _bend(part: Samples, ranges: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """The k of intervals, in the ranges of F'' on their pieces: differences alone may be noise."""
+    least = np.minimum.reduce([below for below, _ in ranges])
+    most = np.maximum.reduce([above for _, above in ranges])
+    places = 0, len(part.z) // 2, -1
+    (a, b, c), (start, middle, end) = ([one[n] for n in places] for one in (part.z, part.values))
+    k = 2.0 * ((end - middle) / (c - b) - (middle - start) / (b - a)) / (c - a)
+    k = np.clip(np.where(np.isfinite(k), k, 0.5 * least + 0.5 * most), least, most)
+    return np.where(np.isfinite(k), k, 0.0)

@@ -1,0 +1,88 @@
+"""Affine functions above quadratic forms ``e' Q e`` on cubes, low where another one is large.
+
+For any N that is negative semidefinite, and any point p,
+
+    e' Q e <= 2 (N p) . e - p' N p + above,
+
+where `above` is the positive part of the diagonal of Q - N, and the sizes of all other entries.  N
+is Q with its diagonal lowered until it dominates, or what Q has of negative eigenvalues, whichever
+gives less; p is near the maximiser of the concave function that these leave.  The second one is
+``V min(w, 0) V'`` for whatever V and w are computed: it is negative semidefinite in exact
+arithmetic, and Q - N is bounded as it is.  Sums with it are off by a rounding relative to the sizes
+of its terms.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.inputs import times
+from lipyomo.search.spaces.boxes.quadratic import SWEEPS
+
+
+class Tangents(NamedTuple):
+    """Functions ``slope . e + constant`` of N cubes.
+
+    Attributes
+    ----------
+    slope : ndarray, shape (N, D)
+    constant : ndarray, shape (N,)
+    size : ndarray, shape (N,)
+        What these are off by, over the relative error of their sums.
+    """
+
+    slope: FloatArray
+    constant: FloatArray
+    size: FloatArray
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
+def tangents(matrix: FloatArray, linear: FloatArray) -> Tangents:
+    """Functions above ``e' matrix e`` for e in [-1, 1]^D.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (N, D, D)
+        Not symmetric in general.
+    linear : ndarray, shape (N, D)
+        What these are to be low together with.
+    """
+    Q = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
+    index = np.arange(Q.shape[1])
+    diagonal, sizes = Q[:, index, index], np.abs(Q)
+    lowered = Q.copy()
+    lowered[:, index, index] = np.minimum(diagonal, np.abs(diagonal) - sizes.sum(axis=2))
+    found = _tangents(Q, lowered, linear, np.zeros(len(Q)))
+    known = np.isfinite(Q).all(axis=(1, 2), keepdims=True)
+    w, V = np.linalg.eigh(np.where(known, Q, 0.0))
+    scaled, turned = V * np.minimum(w, 0.0)[:, None], np.swapaxes(V, 1, 2)
+    terms = np.matmul(np.abs(scaled), np.abs(turned)).sum(axis=(1, 2))
+    other = _tangents(Q, np.matmul(scaled, turned), linear, terms)
+    tops = [np.abs(linear + one.slope).sum(axis=1) + one.constant for one in (found, other)]
+    less = tops[1] < tops[0]
+    return Tangents(
+        np.where(less[:, None], other.slope, found.slope),
+        np.where(less, other.constant, found.constant),
+        np.where(less, other.size, found.size),
+    )
+
+
+def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArray) -> Tangents:
+    """Those of one N each, whose entries are sums of as much as `terms`."""
+    index = np.arange(Q.shape[1])
+    left = np.abs(Q - N)
+    rises = Q[:, index, index] - N[:, index, index]
+    above = left.sum(axis=(1, 2)) - np.abs(rises).sum(axis=1) + np.maximum(rises, 0.0).sum(axis=1)
+    point, bend = np.zeros_like(linear), N[:, index, index]
+    for _ in range(SWEEPS):
+        for k in index.tolist():
+            rise = linear[:, k] + 2.0 * ((N[:, k] * point).sum(axis=1) - bend[:, k] * point[:, k])
+            away = np.divide(rise, -2.0 * bend[:, k], out=np.sign(rise), where=bend[:, k] < 0.0)
+            point[:, k] = np.clip(away, -1.0, 1.0)
+    slope = 2.0 * times(N, point)
+    constant = above - 0.5 * (point * slope).sum(axis=1)
+    size = np.abs(Q).sum(axis=(1, 2)) + np.abs(N).sum(axis=(1, 2)) + terms
+    return Tangents(slope, constant, 8.0 * size)

@@ -1,0 +1,162 @@
+"""The objective below a quadratic function, and an affine one above that.
+
+As in `collapse.py` sums ``a . h + b . t`` are taken back from layer to layer, but terms of second
+order in the deviations ``p = z - f`` and ``q = u - n`` from the middles of a box are kept.  With
+lines ``r + s p +- d`` around sigma', and a parabola above what is in brackets
+(`lipyomo.networks.activations.parabolas`), a unit has
+
+    a sigma + b u sigma' = (a sigma + b n sigma') + b q sigma'
+                        <= over + c z + k p**2 / 2 + b r q + b s q p + |b q| d,
+
+and a product has
+
+    z_i z_j           = f_j z_i + f_i z_j - f_i f_j + p_i p_j,
+    u_i z_j + z_i u_j = f_j u_i + n_i z_j - n_i f_j + q_i p_j
+                      + f_i u_j + n_j z_i - n_j f_i + q_j p_i.
+
+What is affine goes on to the layer before.  Products of deviations are a quadratic form in (x, v)
+at once, by the affine functions that are known of z and u; their errors come times the size of the
+other deviation.  So all that is left is O(h**3) for a box of width h with one direction, and terms
+of different units cancel out before they are bounded.  On wide boxes this is worse than planes.
+
+Rounding is paid for as in `collapse.py`: what a sum is made of is counted a few times more than it
+has operations that `Context.unit` does not know of.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.collapse import Above, rounding_of
+from lipyomo.search.spaces.boxes.deviations import Away, Products
+from lipyomo.search.spaces.boxes.majorants import tangents
+from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.stage import Stage
+
+
+class _Terms(NamedTuple):
+    """What a layer's units, or products, leave beside the quadratic form.
+
+    Attributes
+    ----------
+    slopes, rates : ndarray, shape (N, n)
+        Coefficients of the z and u of each branch.
+    constant, sizes : ndarray, shape (N,)
+        The latter is what sums are made of.
+    error : ndarray, shape (N,)
+    """
+
+    slopes: FloatArray
+    rates: FloatArray
+    constant: FloatArray
+    sizes: FloatArray
+    error: FloatArray
+
+    def plus(self, other: _Terms) -> _Terms:
+        """Those of a layer: of its units, and of its products behind them."""
+        return _Terms(
+            np.concatenate([self.slopes, other.slopes], axis=1),
+            np.concatenate([self.rates, other.rates], axis=1),
+            self.constant + other.constant,
+            self.sizes + other.sizes,
+            self.error + other.error,
+        )
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
+def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Above:
+    """As `lipyomo.search.spaces.boxes.collapse.collapsed`, by quadratic functions; without gaps.
+
+    Parameters
+    ----------
+    known : Relaxation
+    rows : ndarray, shape (N, n_L)
+    errors : ndarray, shape (N, n_L), optional
+        What the rows may be off by.
+    """
+    context, (x, v, _) = known.context, known.inputs
+    unit, moving, count = context.unit, bool(v.radius.any()), len(rows)
+    middle, radius = x.middle, x.radius
+    if moving:
+        middle = np.concatenate([middle, v.middle], axis=1)
+        radius = np.concatenate([radius, v.radius], axis=1)
+    form = Products(count, middle.shape[1])
+    a, b = np.zeros_like(rows), rows
+    constant, sizes, error = (np.zeros(count) for _ in range(3))
+    for stage, layer in zip(reversed(context.stages), reversed(known.layers), strict=True):
+        ends = np.minimum(layer.low, layer.high), layer.high
+        z = Away.of(layer.pre, ends, known.inputs, moving, unit)
+        ends = layer.tangent - layer.tangent_radius, layer.tangent + layer.tangent_radius
+        u = Away.of(layer.pre_tangent, ends, known.inputs, moving, unit)
+        n = stage.units_of(stage.bias).size
+        terms = _of_units(stage, layer, (a[:, :n], b[:, :n]), (z, u), form)
+        if stage.products is not None:
+            terms = terms.plus(_of_products(stage, layer, (a[:, n:], b[:, n:]), (z, u), form))
+        constant, sizes = constant + terms.constant, sizes + terms.sizes
+        error = error + terms.error
+        a, b = terms.slopes @ stage.branch_weight, terms.rates @ stage.branch_along
+    linear = np.concatenate([a, b], axis=1)[:, : middle.shape[1]]
+    above = tangents(form.matrix, linear * radius)
+    slope = np.divide(above.slope, radius, out=np.zeros_like(middle), where=radius > 0.0)
+    error = error + form.error
+    constant = constant + above.constant + error - (slope * middle).sum(axis=1)
+    sizes = sizes + form.size + above.size + error
+    sizes = sizes + (np.abs(slope) * (np.abs(middle) + radius)).sum(axis=1)
+    fuzz = rounding_of(known, errors) + 8.0 * unit * (sizes + np.abs(constant))
+    fuzz = fuzz * (1.0 + unit)
+    slope = np.where(np.isfinite(slope), slope, 0.0)
+    constant = np.where(np.isnan(constant + fuzz), np.inf, constant + fuzz)
+    d = x.middle.shape[1]
+    return Above(a + slope[:, :d], b + slope[:, d:] if moving else b, constant, fuzz, [])
+
+
+Pair = tuple[FloatArray, FloatArray]
+
+
+def _of_units(
+    stage: Stage, layer: Relaxed, factors: Pair, both: tuple[Away, Away], form: Products
+) -> _Terms:
+    """Those of units, whose outputs and tangents come with `factors`."""
+    a, b = factors
+    units = slice(a.shape[1])
+    z, u = (one.take(units) for one in both)
+    low, high = np.minimum(layer.low, layer.high)[:, units], layer.high[:, units]
+    slopes, k, over = stage.each("parabolas", a, b * u.middle, low, high, z.middle)
+    bend, centre, away = (part[:, units] for part in layer.bend)
+    rate, size = centre + bend * z.middle, np.abs(b)
+    rates, left = b * rate, size * u.reach * away
+    form.add(b * bend, u, z)
+    form.add(0.5 * k, z, z)
+    constant = over + slopes * stage.units_of(stage.bias) - rates * u.middle
+    steepest = np.abs(centre) + np.abs(bend * z.middle) + away
+    steepest = steepest + np.abs(layer.rate[:, units]) + layer.rate_radius[:, units]
+    sizes = np.abs(over) + np.abs(slopes) * layer.reach[:, units]
+    sizes += size * steepest * (layer.pace[:, units] + np.abs(u.middle) + u.reach)
+    return _Terms(slopes, rates, *(part.sum(axis=1) for part in (constant, sizes, left)))
+
+
+def _of_products(
+    stage: Stage, layer: Relaxed, factors: Pair, both: tuple[Away, Away], form: Products
+) -> _Terms:
+    """Those of products."""
+    assert stage.products is not None
+    i, j = stage.products.left, stage.products.right
+    (a, b), (z, u) = factors, both
+    z_i, z_j, u_i, u_j = z.take(i), z.take(j), u.take(i), u.take(j)
+    form.add(a, z_i, z_j)
+    form.add(b, u_i, z_j)
+    form.add(b, u_j, z_i)
+    f_i, f_j, n_i, n_j = z_i.middle, z_j.middle, u_i.middle, u_j.middle
+    slopes = np.concatenate([a * f_j + b * n_j, a * f_i + b * n_i], axis=1)
+    rates = np.concatenate([b * f_j, b * f_i], axis=1)
+    biases = (slopes * np.concatenate([stage.bias[i], stage.bias[j]])).sum(axis=1)
+    constant = biases - (a * (f_i * f_j) + b * (n_i * f_j + n_j * f_i)).sum(axis=1)
+    reach, pace = layer.reach, layer.pace
+    f_i, f_j, n_i, n_j = (np.abs(part) for part in (f_i, f_j, n_i, n_j))
+    sizes = np.abs(a) * (f_i * f_j + f_j * reach[:, i] + f_i * reach[:, j])
+    sizes += np.abs(b) * (n_i * f_j + n_j * f_i + n_j * reach[:, i] + n_i * reach[:, j])
+    sizes += np.abs(b) * (f_j * pace[:, i] + f_i * pace[:, j])
+    return _Terms(slopes, rates, constant, sizes.sum(axis=1), np.zeros(len(a)))
