@@ -126,7 +126,7 @@ def _lower(
             found = lengths_along(known, heads, i, j)[:, None]
         else:
             found = known.bounds(functionals, i, j)
-        pairs[number, :, direction] = np.minimum(pairs[number, :, direction], found)
+        pairs[number, :, direction] = np.fmin(pairs[number, :, direction], found)
 
 
 def _lower_norms(context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch) -> None:
@@ -139,7 +139,7 @@ def _lower_norms(context: Context, pairs: FloatArray, cutoff: float, phases: Pha
             some = wanted[at : at + count]
             switches = _switches(network, phases[some])
             found = norms_on(network, switches, functional, context.params.chains)
-            pairs[some, k, 0] = np.minimum(pairs[some, k, 0], found)
+            pairs[some, k, 0] = np.fmin(pairs[some, k, 0], found)
 
 
 def _switches(network: Network, phases: PhaseBatch) -> list[Switches]:
@@ -168,7 +168,7 @@ def _meet(
         pick = np.arange(len(functionals))
         low, high = refined(found.chain, pick, found.lower[-1], found.upper[-1])
         sizes = np.maximum(np.abs(low), np.abs(high))
-    pairs[number, :, direction] = np.minimum(pairs[number, :, direction], sizes)
+    pairs[number, :, direction] = np.fmin(pairs[number, :, direction], sizes)
 
 
 def most_unstable(layers: Sequence[Layer], domain: Domain, stack: Stack) -> IntArray:

@@ -2,14 +2,18 @@
 
 A tangent ``t = s u`` with s in c +- b is ``c u`` up to ``b |u|``.  Rows of a later layer are taken
 back through ``c u`` to rows in the direction v, which are the same for all directions: these only
-differ in what they add to the errors, and in the end.
+differ in what they add to the errors, and in the end.  With u in [l, h], l <= 0 <= h, the chords of
+``b |u|`` and ``-b |u|`` are ``+-(e u + o)`` with ``e = b (h + l) / (h - l)`` and
+``o = (b - e) h = -(b + e) l``: above and below t are ``(c +- e) u +- o``, so that a row X of t
+becomes ``X c + |X| e`` and adds at most ``|X| o``.
 
 Rounding.  A row X of a layer's t becomes ``fl(fl(X c) W)``.  On tangents t' of the layer before,
 that differs from what it stands for by at most ``unit |X| |c| pace``, where pace >= |W| |t'| is the
 size of all that u is made of, and unit pays for the lengths of all sums on the way.  So
 ``unit |c| pace`` is added to what a unit is off by, once, and all rows are sound.  The last sum,
-over v, is off by unit times the sum of its absolute terms.  Rows through lines around ``s u`` are
-alike, with the slopes of the lines in the place of c.
+over v, is off by unit times the sum of its absolute terms.  Rows through chords are alike, with
+``|c| + b`` in the place of ``|c|``; o is what float64 numbers b and e make it, as the larger one of
+its two forms.
 """
 
 from __future__ import annotations
@@ -22,7 +26,6 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.networks.network import Network
 from lipyomo.relaxations.linear.interval import Switches
-from lipyomo.relaxations.linear.relax import switch_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,8 @@ class Tangents:
     network : Network
     directions : ndarray, shape (q, d), or (N, q, d)
         The same for all boxes, or of each.
-    switches : list of Switches, shapes (N, units)
+    middles, spreads : list of ndarray, shapes (N, units)
+        c and b of each hidden layer, b with room for the rounding of c.
     low, high : list of ndarray
         Least and largest derivatives of each hidden layer's pre-activations.
     paces : list of ndarray
@@ -45,7 +49,8 @@ class Tangents:
 
     network: Network
     directions: FloatArray
-    switches: list[Switches]
+    middles: list[FloatArray]
+    spreads: list[FloatArray]
     low: list[FloatArray]
     high: list[FloatArray]
     paces: list[FloatArray]
@@ -55,45 +60,49 @@ class Tangents:
     def of(cls, network: Network, switches: list[Switches], directions: FloatArray) -> Tangents:
         """From the slopes that boxes leave, and directions (q, d) or (N, q, d)."""
         unit = gamma(sum(network.sizes) + 8 * len(network.layers))
-        found = cls(network, directions, switches, [], [], [], unit)
-        middles: list[FloatArray] = []
+        found = cls(network, directions, [], [], [], [], [], unit)
         errors: list[FloatArray] = []
         low = high = found._columns
         size = np.abs(low)
         for k, layer in enumerate(network.hidden):
             weight, (left, right) = layer.dense_weight, switches[k]
-            pace = np.abs(weight) @ size  # of what enters the layer
-            least, most = found._substituted(k, middles, errors)
+            heavy = np.abs(weight)
+            pace = heavy @ size  # of what enters the layer
+            least, most = found._substituted(k, errors)
             if k:
-                positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
-                room = unit * pace
-                least = np.maximum(least, positive @ low + negative @ high - room)
-                most = np.minimum(most, positive @ high + negative @ low + room)
+                middle, radius = weight @ (0.5 * (low + high)), heavy @ (0.5 * (high - low))
+                room = 3.0 * unit * pace
+                least = np.maximum(least, middle - radius - room)
+                most = np.minimum(most, middle + radius + room)
                 least = np.minimum(least, most)
             shape = len(left), *least.shape[1:]
             found.low.append(np.broadcast_to(least, shape))
             found.high.append(np.broadcast_to(most, shape))
             found.paces.append(np.broadcast_to(pace, shape))
-            centre = 0.5 * (left + right)
-            spread = 0.5 * np.abs(right - left) + UNIT * (left != right) * (abs(left) + abs(right))
-            own = spread[:, :, None] * np.maximum(np.abs(least), np.abs(most))
-            middles.append(centre)
-            errors.append(own * (1.0 + 4.0 * UNIT) + unit * np.abs(centre)[:, :, None] * pace)
-            low, high = Switches(left[:, :, None], right[:, :, None]).range(least, most)
-            size = np.maximum(np.abs(low), np.abs(high))
+            half, steep = 0.5 * np.abs(right - left), np.maximum(np.abs(left), np.abs(right))
+            found.middles.append(0.5 * (left + right))
+            found.spreads.append(half + 2.0 * UNIT * (left != right) * steep)
+            centre, spread = found.middles[-1][:, :, None], found.spreads[-1][:, :, None]
+            largest = np.maximum(np.abs(least), np.abs(most))
+            errors.append(spread * largest * (1.0 + 4.0 * UNIT) + unit * np.abs(centre) * pace)
+            size = steep[:, :, None] * largest
+            if (left >= 0).all() and (right >= 0).all():  # least and most are where the ends are
+                room = 16.0 * UNIT * size
+                low = centre * least - half[:, :, None] * np.abs(least) - room
+                high = centre * most + half[:, :, None] * np.abs(most) + room
+            else:
+                low, high = Switches(left[:, :, None], right[:, :, None]).range(least, most)
         found.paces.append(np.abs(network.head.dense_weight) @ size)
         return found
 
-    def _substituted(
-        self, layer: int, middles: list[FloatArray], errors: list[FloatArray]
-    ) -> tuple[FloatArray, FloatArray]:
+    def _substituted(self, layer: int, errors: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Ranges of a layer's tangents, whose rows are taken back through those before it."""
         weights, unit = [one.dense_weight for one in self.network.hidden], self.unit
         rows: FloatArray = weights[layer][None]
         error: FloatArray = np.zeros((1, 1, 1))
         for j in range(layer - 1, -1, -1):
             error = error + np.abs(rows) @ errors[j]
-            rows = _product(rows * middles[j][:, None, :], weights[j])
+            rows = _product(rows * self.middles[j][:, None, :], weights[j])
         along = self._columns
         middle = rows @ along
         error = error * (1.0 + unit) + unit * (np.abs(rows) @ np.abs(along) + np.abs(middle))
@@ -113,7 +122,7 @@ class Tangents:
     def bounds(self, functionals: FloatArray, box: IntArray, along: IntArray) -> FloatArray:
         """Upper bounds of ``|y . J v|`` for functionals y, shape (n, k).
 
-        Rows of both signs are taken back through lines above and below what units pass on.
+        Rows of both signs are taken back through chords.
 
         Parameters
         ----------
@@ -128,14 +137,16 @@ class Tangents:
         constant = unit * np.matmul(np.abs(start), pace[:, :, None])[:, :, 0]
         rows = start @ self.network.head.dense_weight
         for k in range(len(hidden) - 1, -1, -1):
-            low, high = self.low[k][box, :, along], self.high[k][box, :, along]
-            left, right = (side[box] for side in self.switches[k])
-            slopes, offsets = switch_lines(low, high, left, right)
-            rises = rows > 0
-            constant = constant + (rows * np.where(rises, *offsets[:, :, None])).sum(axis=2)
-            rows = rows * np.where(rises, *slopes[:, :, None])
-            pace = self.paces[k][box, :, along]
-            constant = constant + unit * np.matmul(np.abs(rows), pace[:, :, None])[:, :, 0]
+            centre, spread = self.middles[k][box], self.spreads[k][box]
+            low = np.minimum(self.low[k][box, :, along], 0.0)
+            high = np.maximum(self.high[k][box, :, along], 0.0)
+            turn = spread * ((high + low) / np.where(high > low, high - low, 1.0))
+            offset = np.maximum((spread - turn) * high, (spread + turn) * -low)
+            lost = unit * (np.abs(centre) + spread) * self.paces[k][box, :, along]
+            sizes = np.abs(rows)
+            each = offset * (1.0 + 8.0 * UNIT) + lost
+            constant = constant + np.matmul(sizes, each[:, :, None])[:, :, 0]
+            rows = rows * centre[:, None] + sizes * turn[:, None]
             rows = _product(rows, hidden[k].dense_weight)
         chosen = self.along(box, along)[:, :, None]
         ends = np.matmul(rows, chosen)[:, :, 0]
