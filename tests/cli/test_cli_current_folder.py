@@ -44,7 +44,7 @@ def run(
 
 
 COMMANDS = {
-    "compare": ("--box", "0,1", "--methods", "naive,bnb", "--time-limit", "60"),
+    "compare": ("--box", "0,1", "--methods", "bnb", "--time-limit", "60"),
     "isolated": ("--box", "0,1", "--method", "lipsdp"),
     "workers": ("--box", "0,1", "--method", "bnb", "--workers", "2"),
 }

@@ -51,7 +51,7 @@ def problem(sizes: tuple[int, ...], smooth: bool = False, reach: float = 1.0) ->
 
 
 SMOOTH, WIDE = (2, 64, 64, 1), (10, 60, 60, 1)
-FEW: dict[str, Any] = {"time_limit": 1.0}
+FEW: dict[str, Any] = {"time_limit": 0.6}
 
 
 def command(*words: object) -> None:
@@ -116,14 +116,14 @@ ENTRIES: dict[str, Entry] = {
     "proof": proof,
     "methods": methods,
     "compare": lambda folder: list(
-        compare(problem((10, 80, 80, 1)), ["crown", "lipsdp"], time_limit=3.0)
+        compare(problem((10, 80, 80, 1)), ["crown", "lipsdp"], time_limit=1.5)
     ),
     "load": lambda folder: lipyomo.load(folder / "large.onnx"),
     "lipyomo jacobian": lambda folder: command(
-        "jacobian", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 1
+        "jacobian", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 0.6
     ),
     "lipyomo range": lambda folder: command(
-        "range", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 1
+        "range", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 0.6
     ),
 }
 
