@@ -18,6 +18,9 @@ EXACT = 1e-6
 CERTAIN = 1e-14
 """Relative width of what an oracle says of a point."""
 
+FEW: dict[str, dict[str, object]] = {"clever": {"batches": 5, "batch_size": 50}}
+"""Options of methods that only sample, whose every answer is judged alike."""
+
 
 class Answered(Protocol):
     """A result, as far as it is judged."""

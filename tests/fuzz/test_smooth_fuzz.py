@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from fuzz_families import draw
-from fuzz_judge import faults
+from fuzz_judge import FEW, faults
 from smooth_networks import CURVED
 
 import lipyomo
@@ -15,8 +15,6 @@ from lipyomo.base.errors import MethodError
 from lipyomo.methods import get_method, methods
 
 SEEDS = range(2)
-FEW = {"clever": {"batches": 5, "batch_size": 50}}
-"""Samples of what only samples."""
 
 
 @pytest.mark.parametrize("family", CURVED)
