@@ -18,9 +18,10 @@ from flint import arb
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.system.memory import ARRAYS, CACHED
-from lipyomo.networks.activations.bands import Band, Cut, band, cuts, share
+from lipyomo.networks.activations.bands import Band, band, cuts, share
 from lipyomo.networks.activations.branch import Branch
 from lipyomo.networks.activations.parabolas import parabola
+from lipyomo.networks.activations.samples import Cut
 from lipyomo.networks.activations.sums import Sums
 
 BLOCK = CACHED // (8 * ARRAYS)

@@ -27,15 +27,13 @@ anything in particular: the bounds hold for every s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
 from lipyomo.networks.activations.branch import Branch
-from lipyomo.networks.activations.rounding import Error
+from lipyomo.networks.activations.samples import Cut, Samples
 from lipyomo.networks.activations.sums import Sums
 
 Band = tuple[FloatArray, FloatArray, FloatArray]
@@ -51,18 +49,6 @@ band is too wide by, as F'' is not constant, is a share of about the width over 
 number; time grows with the number.  Those of the last row count as wide."""
 
 
-class Cut(NamedTuple):
-    """Intervals that are treated alike: their places, their branches, and how they are cut.
-
-    Wide ones are cut more finely near zero, and the ranges of F and F' on their pieces are used.
-    """
-
-    where: IntArray
-    branches: tuple[Branch, ...]
-    pieces: int
-    wide: bool
-
-
 def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> list[Cut]:
     """How intervals are cut."""
     mixed = np.ones(low.shape, dtype=bool)
@@ -74,7 +60,9 @@ def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> lis
         groups.append(((branch,), alone))
     found = []
     for members, among in (*groups, (branches, mixed)):
-        unit = min(branch.unit for branch in members)
+        unit: float | FloatArray = min(branch.unit for branch in members)
+        if len(members) == 1:
+            unit = members[0].units(low, high)
         if all(branch.whole for branch in members):
             found.append(Cut(np.flatnonzero(among), members, 1, False))
             continue
@@ -84,107 +72,6 @@ def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> lis
             if where.size:
                 found.append(Cut(where, members, pieces, place == len(PIECES) - 1))
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """F at the ends of the pieces of intervals, which lie inside one branch.
-
-    Attributes
-    ----------
-    branch : Branch
-    sums : Sums
-    z : list of ndarray
-        Ends of pieces, in order.
-    jets : list of tuples of ndarray
-        Derivatives there.
-    values : list of ndarray
-        F there.
-    size : ndarray
-        Largest ``|A sigma| + |c sigma'|``.
-    """
-
-    branch: Branch
-    sums: Sums
-    z: list[FloatArray]
-    jets: list[tuple[FloatArray, ...]]
-    values: list[FloatArray]
-    size: FloatArray
-
-    @classmethod
-    def of(cls, branch: Branch, sums: Sums, cut: Cut) -> Samples:
-        """On the pieces that a cut makes, or on whole intervals where these need none."""
-        whole = branch.whole and cut.pieces == 1
-        z = [sums.low, sums.high] if whole else places(sums, cut)
-        jets = [branch.jet(at, 3) for at in z]
-        values, size = [], np.zeros_like(sums.low)
-        for jet in jets:
-            left, right = sums.A * jet[0], sums.c * jet[1]
-            values.append(left + right)
-            np.maximum(size, np.abs(left) + np.abs(right), out=size)
-        return cls(branch, sums, z, jets, values, size)
-
-    def slope(self, end: int) -> FloatArray:
-        """F' at the first (0) or last (-1) place."""
-        return self.sums.of(*self.jets[end][1:3])
-
-    def range(self, k: int, order: int) -> tuple[FloatArray, FloatArray]:
-        """Range of a derivative of F on the k-th piece, less its error (`room`)."""
-        parts = [[factor * end for end in ends] for factor, _, ends in self._hulls(k, order)]
-        left, right = parts
-        return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
-
-    def _hulls(
-        self, k: int, order: int
-    ) -> list[tuple[FloatArray, Error, tuple[FloatArray, FloatArray]]]:
-        """A, and c, with the error and range of the derivative on the k-th piece that is theirs."""
-        a, b = self.z[k : k + 2]
-        return [
-            (
-                factor,
-                self.branch.errors[of],
-                self.branch.hull(of, a, b, self.jets[k][of], self.jets[k + 1][of]),
-            )
-            for factor, of in ((self.sums.A, order), (self.sums.c, order + 1))
-        ]
-
-    def room_on(self, k: int, order: int) -> FloatArray:
-        """What `range` is off by on the k-th piece, underflow included: less than `room`."""
-        found = UNDERFLOW * ((self.sums.A != 0.0) | (self.sums.c != 0.0))
-        for factor, error, ends in self._hulls(k, order):
-            relative = error.relative + 4 * UNIT_ROUNDOFF
-            largest = np.maximum(np.abs(ends[0]), np.abs(ends[1])) * (1.0 + 2.0 * relative)
-            off = relative * (largest + error.absolute) + error.absolute
-            found = found + np.abs(factor) * off
-        return np.asarray(found)
-
-    def room(self, order: int) -> FloatArray:
-        """What `range` is off by, underflow included."""
-        A, c, branch = self.sums.A, self.sums.c, self.branch
-        value, slope = (
-            (error.relative + 4 * UNIT_ROUNDOFF) * branch.largest(k) + error.absolute
-            for k, error in enumerate(branch.errors[order : order + 2], order)
-        )
-        room = np.abs(A) * value
-        room += np.abs(c) * slope
-        return np.asarray(room + UNDERFLOW * ((A != 0.0) | (c != 0.0)))
-
-
-def places(sums: Sums, cut: Cut) -> list[FloatArray]:
-    """Ends of pieces, in order: even in z, or in z / (1 + |z|) on wide intervals."""
-    low, high = sums.low, sums.high
-    shares = [k / cut.pieces for k in range(1, cut.pieces)]
-    if cut.wide:
-        first, last = low / (1.0 + np.abs(low)), high / (1.0 + np.abs(high))
-        bent = [first + share * (last - first) for share in shares]
-        inner = [y / (1.0 - np.abs(y)) for y in bent]
-    else:
-        width = high - low
-        inner = [low + share * width for share in shares]
-    found = [low]
-    for z in inner:
-        found.append(np.minimum(np.maximum(z, found[-1]), high))
-    return [*found, high]
 
 
 def offsets(samples: Samples, s: FloatArray, wide: bool) -> tuple[FloatArray, FloatArray]:
@@ -219,11 +106,14 @@ def _on_pieces(
     samples: Samples, s: FloatArray, G: list[FloatArray], wide: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Least and greatest G by the parabolas of all pieces, but for the rounding of values."""
-    unit, room = UNIT_ROUNDOFF, samples.room(2)
+    unit, steep = UNIT_ROUNDOFF, samples.branch.steep
+    room = samples.room(2)
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
     for k in range(len(samples.z) - 1):
         h = samples.z[k + 1] - samples.z[k]
         below, above = samples.range(k, 2)
+        if steep:
+            room = samples.room_on(k, 2)
         half = h * h * (0.5 + 8 * unit)
         mean = 0.5 * (G[k] + G[k + 1])
         drop = np.abs(G[k + 1] - G[k])

@@ -59,16 +59,24 @@ class Branch(ABC):
     whole : bool
         Whether bands need no pieces: the second derivative is constant, or `inner`, or a band of
         the activation's own, says all.
+    steep : bool
+        Whether derivatives are far larger at one end than elsewhere: what they are off by then
+        follows from the part of the interval at hand.
     """
 
     low: float = -np.inf
     high: float = np.inf
     whole: bool = False
+    steep: bool = False
 
     @property
     def unit(self) -> float:
         """Length on which derivatives change."""
         return 1.0
+
+    def units(self, low: FloatArray, high: FloatArray) -> float | FloatArray:
+        """The same on parts of the interval, one number for all or shape (n,)."""
+        return self.unit
 
     @property
     def turns(self) -> tuple[tuple[Turn, ...], ...]:

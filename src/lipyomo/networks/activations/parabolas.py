@@ -19,7 +19,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.activations.bands import Band, Cut, Samples, arch, band, chord, off_by
+from lipyomo.networks.activations.bands import Band, arch, band, chord, off_by
+from lipyomo.networks.activations.samples import Cut, Samples
 from lipyomo.networks.activations.sums import Sums
 
 PIECES = 3

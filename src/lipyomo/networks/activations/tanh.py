@@ -19,7 +19,7 @@ from flint import arb
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.activations.activation import Activation, Slope
-from lipyomo.networks.activations.bands import Band, Cut
+from lipyomo.networks.activations.bands import Band
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
 from lipyomo.networks.activations.cubic import tanh_band
 from lipyomo.networks.activations.derived import Derivative
@@ -27,6 +27,7 @@ from lipyomo.networks.activations.elementary import exp, tanh
 from lipyomo.networks.activations.hyperbolic import TanhFamily
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
+from lipyomo.networks.activations.samples import Cut
 from lipyomo.networks.activations.sums import Sums
 
 INFLECTION = math.log(2.0 + math.sqrt(3.0)) / 2.0

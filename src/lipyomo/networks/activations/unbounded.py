@@ -40,6 +40,8 @@ STEEPEST = 1e100
 class Piece(Branch):
     """An interval on which a function is smooth; limits at its ends are computed there."""
 
+    steep = True
+
     @cached_property
     def tails(self) -> tuple[tuple[float, float], ...]:
         """Limits at both ends; numbers that are computed, and off by `errors`."""
@@ -78,6 +80,12 @@ class PowerPiece(Piece):
         if _is_whole(self.exponent):
             return 1.0
         return max(min(abs(self.low), abs(self.high)), 1e-300)
+
+    def units(self, low: FloatArray, high: FloatArray) -> float | FloatArray:
+        """How far zero is from parts of the interval."""
+        if _is_whole(self.exponent):
+            return 1.0
+        return np.maximum(np.minimum(np.abs(low), np.abs(high)), 1e-300)
 
     @property
     def turns(self) -> tuple[tuple[Turn, ...], ...]:
@@ -160,6 +168,10 @@ class LogPiece(Piece):
     def unit(self) -> float:
         """How far zero is."""
         return max(self.low, 1e-300)
+
+    def units(self, low: FloatArray, high: FloatArray) -> float | FloatArray:
+        """How far zero is from parts of the interval."""
+        return np.maximum(low, 1e-300)
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""

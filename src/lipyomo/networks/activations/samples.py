@@ -1,0 +1,127 @@
+"""Values and derivatives of what bands are made around, on pieces of intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
+from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.rounding import Error
+from lipyomo.networks.activations.sums import Sums
+
+
+class Cut(NamedTuple):
+    """Intervals that are treated alike: their places, their branches, and how they are cut.
+
+    Wide ones are cut more finely near zero, and the ranges of F and F' on their pieces are used.
+    """
+
+    where: IntArray
+    branches: tuple[Branch, ...]
+    pieces: int
+    wide: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """F at the ends of the pieces of intervals, which lie inside one branch.
+
+    Attributes
+    ----------
+    branch : Branch
+    sums : Sums
+    z : list of ndarray
+        Ends of pieces, in order.
+    jets : list of tuples of ndarray
+        Derivatives there.
+    values : list of ndarray
+        F there.
+    size : ndarray
+        Largest ``|A sigma| + |c sigma'|``.
+    """
+
+    branch: Branch
+    sums: Sums
+    z: list[FloatArray]
+    jets: list[tuple[FloatArray, ...]]
+    values: list[FloatArray]
+    size: FloatArray
+
+    @classmethod
+    def of(cls, branch: Branch, sums: Sums, cut: Cut) -> Samples:
+        """On the pieces that a cut makes, or on whole intervals where these need none."""
+        whole = branch.whole and cut.pieces == 1
+        z = [sums.low, sums.high] if whole else places(sums, cut)
+        jets = [branch.jet(at, 3) for at in z]
+        values, size = [], np.zeros_like(sums.low)
+        for jet in jets:
+            left, right = sums.A * jet[0], sums.c * jet[1]
+            values.append(left + right)
+            np.maximum(size, np.abs(left) + np.abs(right), out=size)
+        return cls(branch, sums, z, jets, values, size)
+
+    def slope(self, end: int) -> FloatArray:
+        """F' at the first (0) or last (-1) place."""
+        return self.sums.of(*self.jets[end][1:3])
+
+    def range(self, k: int, order: int) -> tuple[FloatArray, FloatArray]:
+        """Range of a derivative of F on the k-th piece, less its error (`room`)."""
+        parts = [[factor * end for end in ends] for factor, _, ends in self._hulls(k, order)]
+        left, right = parts
+        return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
+
+    def _hulls(
+        self, k: int, order: int
+    ) -> list[tuple[FloatArray, Error, tuple[FloatArray, FloatArray]]]:
+        """A, and c, with the error and range of the derivative on the k-th piece that is theirs."""
+        a, b = self.z[k : k + 2]
+        return [
+            (
+                factor,
+                self.branch.errors[of],
+                self.branch.hull(of, a, b, self.jets[k][of], self.jets[k + 1][of]),
+            )
+            for factor, of in ((self.sums.A, order), (self.sums.c, order + 1))
+        ]
+
+    def room_on(self, k: int, order: int) -> FloatArray:
+        """What `range` is off by on the k-th piece, underflow included: less than `room`."""
+        found = UNDERFLOW * ((self.sums.A != 0.0) | (self.sums.c != 0.0))
+        for factor, error, ends in self._hulls(k, order):
+            relative = error.relative + 4 * UNIT_ROUNDOFF
+            largest = np.maximum(np.abs(ends[0]), np.abs(ends[1])) * (1.0 + 2.0 * relative)
+            off = relative * (largest + error.absolute) + error.absolute
+            found = found + np.abs(factor) * off
+        return np.asarray(found)
+
+    def room(self, order: int) -> FloatArray:
+        """What `range` is off by, underflow included."""
+        A, c, branch = self.sums.A, self.sums.c, self.branch
+        value, slope = (
+            (error.relative + 4 * UNIT_ROUNDOFF) * branch.largest(k) + error.absolute
+            for k, error in enumerate(branch.errors[order : order + 2], order)
+        )
+        room = np.abs(A) * value
+        room += np.abs(c) * slope
+        return np.asarray(room + UNDERFLOW * ((A != 0.0) | (c != 0.0)))
+
+
+def places(sums: Sums, cut: Cut) -> list[FloatArray]:
+    """Ends of pieces, in order: even in z, or in z / (1 + |z|) on wide intervals."""
+    low, high = sums.low, sums.high
+    shares = [k / cut.pieces for k in range(1, cut.pieces)]
+    if cut.wide:
+        first, last = low / (1.0 + np.abs(low)), high / (1.0 + np.abs(high))
+        bent = [first + share * (last - first) for share in shares]
+        inner = [y / (1.0 - np.abs(y)) for y in bent]
+    else:
+        width = high - low
+        inner = [low + share * width for share in shares]
+    found = [low]
+    for z in inner:
+        found.append(np.minimum(np.maximum(z, found[-1]), high))
+    return [*found, high]
