@@ -36,6 +36,8 @@ class Clock:
     ----------
     curtailed : bool
         Whether something was left out because it would not have ended in time.
+    stopped : bool
+        Whether `stop` was called, as it is for Ctrl-C, whatever `should_stop` says.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Clock:
         self._should_stop = should_stop
         self._stopped = False
         self._around = around
-        self.curtailed = False
+        self.curtailed = self.stopped = False
 
     @property
     def seconds(self) -> float:
@@ -116,7 +118,7 @@ class Clock:
 
     def stop(self) -> None:
         """Interrupt whatever looks at this clock."""
-        self._stopped = True
+        self._stopped = self.stopped = True
 
     def is_set(self) -> bool:
         """Whether the caller asked to stop, in the words of a stop event."""

@@ -249,7 +249,8 @@ def _quick_incumbent(run: Run) -> Witness | None:
 
 def was_interrupted(result: Result) -> bool:
     """Whether a method was told to stop; where memory runs out, it ends with the same status."""
-    return result.status is Status.INTERRUPTED and STARVED not in result.warnings
+    told = result.stopped or result.status is Status.INTERRUPTED
+    return told and STARVED not in result.warnings
 
 
 def finished(method: Method, run: Run) -> Result:

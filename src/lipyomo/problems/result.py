@@ -230,6 +230,8 @@ class Result:
     look_ahead : ndarray, shape (N,), optional
         The look-ahead of a split on each hidden unit, averaged over the nodes of a search: its
         proof splits in this order.  Not written to files.
+    stopped : bool
+        Whether it was told to stop by Ctrl-C, even if all was known by then.  Not written to files.
     """
 
     lower: float
@@ -250,6 +252,7 @@ class Result:
     history: list[tuple[float, float, float]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     look_ahead: FloatArray | None = None
+    stopped: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -280,7 +283,7 @@ class Result:
         """Plain data for JSON; infinities become None."""
         witness = None if self.witness is None else self.witness.to_dict()
         found: dict[str, Any] = plain({**vars(self), "gap": self.gap, "witness": witness})
-        del found["look_ahead"]
+        del found["look_ahead"], found["stopped"]
         return found
 
     def summary(self) -> str:

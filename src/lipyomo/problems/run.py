@@ -248,6 +248,7 @@ class Run:
             warnings=list(self._warnings),
             history=self._closing_history(),
             details=dict(self._details),
+            stopped=self.clock.stopped,
             **self._facts | facts,
         )
 

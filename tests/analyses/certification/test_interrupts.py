@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ import pytest
 
 import lipyomo
 from interrupts import pressed
+from lipyomo.search.engine.engine import Engine
 from networks import random_network
 
 WIDE = random_network(3, (12, 40, 40, 3))
@@ -50,3 +52,20 @@ def test_ctrl_c_ends_all_rows(ask: Callable[[], object], after: float) -> None:
     with pressed(after), pytest.raises(KeyboardInterrupt):
         ask()
     assert time.monotonic() - began < 60.0  # which is what one row may take
+
+
+def test_ctrl_c_counts_where_all_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a row whose search has found all it looked for, nothing but proofs is left."""
+    small, points = random_network(3, (4, 8, 8, 3)), POINTS[:, :4]
+    proofs: list[Engine] = []
+
+    def interrupted(engine: Engine) -> float:
+        proofs.append(engine)
+        if len(proofs) == 1:
+            raise KeyboardInterrupt
+        return math.inf
+
+    monkeypatch.setattr(Engine, "_proved_upper", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lipyomo.certify_robustness(small, points, radius=3.0, methods=["bnb"], workers=1)
+    assert len({id(engine) for engine in proofs}) == 1

@@ -46,7 +46,8 @@ def bound_until(
         time_limit=seconds, progress=watch, should_stop=decided, workers=1, attain=False
     )
     result = solve(problem, method, settings)
-    return result if decided() else unless_interrupted(result)
+    # Ctrl-C may come when all is known but proofs: then the rows that follow are not begun.
+    return result if decided() and not result.stopped else unless_interrupted(result)
 
 
 def unless_interrupted(result: Result) -> Result:

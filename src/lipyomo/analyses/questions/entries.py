@@ -373,7 +373,7 @@ class EntrySearch:
         )
         run = Run(joint, settings)
         found = search(run, C * (1.0 + slack), slack=slack)
-        if was_interrupted(found) and not enough():
+        if was_interrupted(found) and (found.stopped or not enough()):
             clock.stop()
         self.nodes += found.nodes or 0
         self._drop(found.upper, M)
