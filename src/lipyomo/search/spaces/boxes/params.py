@@ -83,5 +83,5 @@ class Params:
     sign_weight: float = 3.0
     sign_weight_of_products: float = 10.0
     tangents: int = 4
-    second: float = 0.2
+    second: float = 0.03
     facets: int = 1000
