@@ -107,27 +107,24 @@ def contraction(
     # Where c is does not matter; something has to move, unless units are smooth.
     moves = float(domain.frozen.all() or not form.smooth)
     box = Box(np.append(domain.lower, still), np.append(domain.upper, still + moves))
-    own = replace(settings, **shared(clock, 1))
     found = eigenvalues(
         lambda tilt: LipschitzProblem(
             affine_after(form, np.hstack([np.eye(d), tilt * np.eye(d)])), box, "l2", "l2", wrt=along
         ),
         along,
-        own,
+        settings,
         clock,
     )
-    ends = np.array([*found.least, *found.largest])
+    ends = np.array([*found.low, *found.high])
     off += 2.0 * skew * float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
     low, high = (
         None if at is None else Point.at(np.atleast_2d(at.point)[:, :d]) for at in found.witnesses
     )
-    return Range(
-        (found.least[0] - off, found.least[1] + off),
-        (found.largest[0] - off, found.largest[1] + off),
-        (low, high),
-        found.status,
-        clock.seconds,
-        found.nodes,
+    return replace(
+        found,
+        low=(found.low[0] - off, found.low[1] + off),
+        high=(found.high[0] - off, found.high[1] + off),
+        witnesses=(low, high),
     )
 
 

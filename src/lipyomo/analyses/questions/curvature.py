@@ -240,5 +240,5 @@ def curvature(
         lambda tilt: _problem(network, domain, "l2", row, tilt), moving, settings, clock
     )
     return Curvature(
-        found.least, found.largest, found.witnesses, found.status, clock.seconds, found.nodes
+        found.low, found.high, found.witnesses, found.status, found.seconds, found.nodes
     )

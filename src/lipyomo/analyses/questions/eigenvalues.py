@@ -19,6 +19,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Point, Result, Status
 from lipyomo.problems.settings import Settings
 
@@ -27,28 +28,6 @@ ALIKE = 1e-4
 
 ROUNDING = 2.0**-50
 """Of sums of a few numbers, relative to their sizes."""
-
-
-@dataclass(frozen=True)
-class Eigenvalues:
-    """The least and the largest eigenvalue that matrices have anywhere in a domain.
-
-    Attributes
-    ----------
-    least, largest : (float, float)
-        Intervals.  The upper end of `least` and the lower end of `largest` are attained.
-    witnesses : (Point or None, Point or None)
-        Where they are attained; None where the end is infinite.
-    status : Status
-        Why an interval is not narrow, if one is not.
-    nodes : int
-    """
-
-    least: tuple[float, float]
-    largest: tuple[float, float]
-    witnesses: tuple[Point | None, Point | None]
-    status: Status
-    nodes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +89,7 @@ def eigenvalues(
     along: IntArray,
     settings: Settings,
     clock: Clock,
-) -> Eigenvalues:
+) -> Range:
     """The ends of the spectrum of H(x) over a domain, from two searches or three.
 
     Parameters
@@ -122,6 +101,11 @@ def eigenvalues(
     settings : Settings
     clock : Clock
         The first search has a third of what is left.
+
+    Returns
+    -------
+    Range
+        ``low`` is the interval of the least eigenvalue, ``high`` that of the largest.
 
     Raises
     ------
@@ -153,7 +137,7 @@ def eigenvalues(
     low = min(searches, key=lambda one: one.least)
     high = max(searches, key=lambda one: one.largest)
     states = [one.found.status for one in (searches if len(further) < 2 else further)]
-    return Eigenvalues(
+    return Range(
         (max(one.floor for one in searches), low.least),
         (high.largest, min(one.ceiling for one in searches)),
         (
@@ -161,5 +145,6 @@ def eigenvalues(
             high.point if np.isfinite(high.largest) else None,
         ),
         next((state for state in states if state is not Status.EXACT), Status.EXACT),
+        clock.seconds,
         sum(one.found.nodes or 0 for one in searches),
     )
