@@ -201,7 +201,7 @@ def gaps_of(known: Relaxation, above: Above) -> FloatArray:
             assert before.value is not None
             assert before.change is not None
             moved = share_of_tangents @ stage.along_sizes
-            of_later = (share @ stage.sizes) * before.value[2] + moved * before.change[2]
+            of_later = (share @ stage.sizes) * before.value[2] + moved * before.change.spread
             of_later = own.on_rows(own.spread(of_later))
             of_tangents = own.spread(moved) * before.rate_radius * own.own(before.tangent_radius)
             of_later_tangents = own.on_rows(of_tangents)

@@ -136,7 +136,7 @@ def _collapsed(
         products = None
         if stage.products is not None:
             n = stage.products.units
-            products = factored(stage, layer, a[:, n:], b[:, n:], worst if lowest else None, unit)
+            products = factored(stage, layer, a[:, n:], b[:, n:], worst, lowest, known.inputs, unit)
             a, b, some = a[:, :n], b[:, :n], layer.units(n)
         else:
             some = layer

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs, spans, times
 
@@ -60,11 +61,19 @@ class Errors(NamedTuple):
 
 
 class Planes(NamedTuple):
-    """What is left of z_i z_j, of u_i z_j, and of z_i u_j."""
+    """What is left of z_i z_j, of u_i z_j, and of z_i u_j.
+
+    Attributes
+    ----------
+    values, left, right : Errors
+    whole : tuple, optional
+        Ranges of all products z_i z_j and of their tangents, where these are known as such.
+    """
 
     values: Errors
     left: Errors
     right: Errors
+    whole: tuple[Ends, Ends] | None
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what overflows says nothing

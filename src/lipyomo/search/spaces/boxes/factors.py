@@ -17,9 +17,11 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import at
-from lipyomo.search.spaces.boxes.errors import Errors
+from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.shared import jointly
 from lipyomo.search.spaces.boxes.stage import Stage
+from lipyomo.search.spaces.boxes.terms import Range, levelled, plane_above
 
 Gap = tuple[FloatArray, FloatArray]
 
@@ -52,27 +54,14 @@ class Factored:
         return s, r, (stage.on_rows(both[0]), stage.on_rows(both[1]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Range:
-    """Ends and middle of signals (N, P), and where they are at one point of each box."""
-
-    low: FloatArray
-    high: FloatArray
-    middle: FloatArray
-    there: FloatArray | None
-
-    @property
-    def size(self) -> FloatArray:
-        """Largest absolute values."""
-        return np.maximum(np.abs(self.low), np.abs(self.high))
-
-
 def factored(
     stage: Stage,
     layer: Relaxed,
     a: FloatArray,
     b: FloatArray,
-    point: tuple[FloatArray, FloatArray] | None,
+    worst: tuple[FloatArray, FloatArray],
+    lowest: bool,
+    inputs: Inputs,
     unit: float,
 ) -> Factored:
     """Planes above ``a h + b t`` of the products of a layer.
@@ -82,9 +71,11 @@ def factored(
     stage : Stage
     layer : Relaxed
     a, b : ndarray, shape (N, P)
-    point : (ndarray, ndarray), optional
-        x and v of each box, at which the planes are to be the lowest; by default those through the
-        middles.
+    worst : (ndarray, ndarray)
+        x and v of each box, where the objective is largest.
+    lowest : bool
+        Whether planes are to be the lowest there, and not those through the middles.
+    inputs : Inputs
     unit : float
     """
     products, planes = stage.products, layer.planes
@@ -93,58 +84,51 @@ def factored(
     n, count = products.units, products.left.size
     middles = layer.rate[:, n + count :], layer.rate[:, n : n + count]
     low = np.minimum(layer.low, layer.high)
+    shared = None if lowest else products.shared  # the lowest planes hardly gain by it
     z, u = [], []
     for rows, middle in zip((products.left, products.right), middles, strict=True):
         ends = low[:, rows], layer.high[:, rows]
         centre, radius = layer.tangent[:, rows], layer.tangent_radius[:, rows]
         own = centre - radius, centre + radius
         there: list[FloatArray | None] = [None, None]
-        if point is not None:
-            there[0] = np.clip(at(layer.pre.take(rows), *point), *ends)
-            there[1] = np.clip(at(layer.pre_tangent.take(rows), *point), *own)
-        z.append(_Range(*ends, middle, there[0]))
-        u.append(_Range(*own, centre, there[1]))
-    value = _above(a, z[0], z[1], planes.values)
-    left = _above(b, u[0], z[1], planes.left)
-    right = _above(b, z[0], u[1], planes.right)
-    slopes = np.concatenate([value[0] + right[0], value[1] + left[1]], axis=1)
-    rates = np.concatenate([left[0], right[1]], axis=1)
-    own_rows = products.own[n:]
-    constant = (value[2] + left[2] + right[2]).sum(axis=1)
-    constant = constant + (slopes * stage.bias[own_rows]).sum(axis=1)
-    sizes = np.abs(a) * z[0].size * z[1].size
-    sizes = sizes + np.abs(b) * (u[0].size * z[1].size + z[0].size * u[1].size)
-    fuzz = 4.0 * sizes.sum(axis=1)
-    fuzz = fuzz + (np.abs(slopes) * layer.reach[:, own_rows]).sum(axis=1)
-    fuzz = fuzz + (np.abs(rates) * layer.pace[:, own_rows]).sum(axis=1)
+        if lowest or planes.whole is not None or shared is not None:
+            there[0] = np.clip(at(layer.pre.take(rows), *worst), *ends)
+            there[1] = np.clip(at(layer.pre_tangent.take(rows), *worst), *own)
+        z.append(Range(*ends, middle, there[0]))
+        u.append(Range(*own, centre, there[1]))
+    value = plane_above(a, z[0], z[1], planes.values, lowest)
+    left = plane_above(b, u[0], z[1], planes.left, lowest)
+    right = plane_above(b, z[0], u[1], planes.right, lowest)
     gaps = [
         np.abs(c) * (errors.high - errors.low)
         for c, errors in ((a, planes.values), (b, planes.left), (b, planes.right))
     ]
+    if planes.whole is not None:
+        own, along = planes.whole
+        (value,), (gaps[0],) = levelled(a, own, [(value, z[0], z[1])], gaps[:1])
+        (left, right), gaps[1:] = levelled(
+            b, along, [(left, u[0], z[1]), (right, z[0], u[1])], gaps[1:]
+        )
+    slopes = np.concatenate([value[0] + right[0], value[1] + left[1]], axis=1)
+    rates = np.concatenate([left[0], right[1]], axis=1)
+    own_rows, constants = products.own[n:], value[2] + left[2] + right[2]
+    sizes = np.abs(a) * z[0].size * z[1].size
+    sizes = sizes + np.abs(b) * (u[0].size * z[1].size + z[0].size * u[1].size)
     of_u = np.concatenate([gaps[1], gaps[2]], axis=1)
     of_z = np.concatenate([gaps[0] + gaps[2], gaps[0] + gaps[1]], axis=1)
+    if shared is not None:
+        points = [np.concatenate([one.there, other.there], axis=1) for one, other in (z, u)]
+        parts = slopes * points[0] + rates * points[1]
+        heights = parts[:, :count] + parts[:, count:] + constants
+        some = shared.products
+        joint = jointly(shared, layer, (a[:, some], b[:, some]), worst, inputs, unit)
+        joint.replacing(shared, heights, slopes, rates, constants, of_z, of_u)
+        sizes = sizes.sum(axis=1) + joint.size.sum(axis=1)
+    else:
+        sizes = sizes.sum(axis=1)
+    constant = constants.sum(axis=1)
+    constant = constant + (slopes * stage.bias[own_rows]).sum(axis=1)
+    fuzz = 4.0 * sizes
+    fuzz = fuzz + (np.abs(slopes) * layer.reach[:, own_rows]).sum(axis=1)
+    fuzz = fuzz + (np.abs(rates) * layer.pace[:, own_rows]).sum(axis=1)
     return Factored(slopes, rates, constant, unit * fuzz, (of_z, of_u))
-
-
-def _above(
-    c: FloatArray, p: _Range, q: _Range, errors: Errors
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Planes ``A p + B q + C`` above ``c p q``: the lowest at the ranges' points, if there are any.
-
-    With (p - f)(q - g) of one sign, or within the errors, ``c p q`` is at most
-    ``c (g p + f q - f g)``, and the error.
-    """
-    rises = c >= 0.0
-    g, f, e = q.middle, p.middle, np.where(rises, errors.high, errors.low)
-    if p.there is not None and q.there is not None:
-        g, f, e = np.broadcast_arrays(g, f, e)
-        least = c * (g * p.there + f * q.there - f * g + e)
-        for one, other in (
-            (np.where(rises, q.high, q.low), p.low),
-            (np.where(rises, q.low, q.high), p.high),
-        ):
-            found = c * (one * p.there + other * q.there - other * one)
-            less = found < least
-            least = np.where(less, found, least)
-            g, f, e = np.where(less, one, g), np.where(less, other, f), np.where(less, 0.0, e)
-    return c * g, c * f, c * (e - f * g)

@@ -10,19 +10,30 @@ with n the middles of u, and errors of `errors.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.base.numerics.ranges import product
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends, product
 from lipyomo.search.spaces.boxes.errors import Form, Planes, errors_of
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal
-from lipyomo.search.spaces.boxes.relaxation import Lines, Relaxed
+from lipyomo.search.spaces.boxes.relaxation import Change, Lines, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
-def with_planes(stage: Stage, layer: Relaxed, inputs: Inputs, unit: float) -> Relaxed:
-    """The layer with what is left of its products, and slopes of their branches."""
+def with_planes(
+    stage: Stage,
+    layer: Relaxed,
+    inputs: Inputs,
+    whole: tuple[Ends, Ends] | None,
+    unit: float,
+) -> Relaxed:
+    """The layer with what is left of its products, and slopes of their branches.
+
+    `whole` are ranges of products and of their tangents, where these are known as such.
+    """
     products = stage.products
     assert products is not None
     n, count = products.units, products.left.size
@@ -42,6 +53,7 @@ def with_planes(stage: Stage, layer: Relaxed, inputs: Inputs, unit: float) -> Re
         errors_of(z[0], z[1], inputs, unit),
         errors_of(u[0], z[1], inputs, unit),
         errors_of(z[0], u[1], inputs, unit),
+        whole,
     )
     ones, zeros = np.ones_like(middles), np.zeros_like(middles)
     return replace(layer, planes=planes, bend=_behind(layer.bend, (ones, zeros, zeros)))
@@ -72,17 +84,20 @@ def with_product_lines(stage: Stage, layer: Relaxed, unit: float) -> Relaxed:
     rounding = rounding + np.abs(n_i * m_j) + np.abs(m_i * n_j)
     rounding += np.abs(n_j) * reach[:, i] + np.abs(n_i) * reach[:, j]
     rounding += np.abs(m_j) * pace[:, i] + np.abs(m_i) * pace[:, j]
-    added = layer.tangent[:, products.other[n:]], drift, away + unit * rounding
-    change = _behind(layer.change, added)
+    tilt = layer.tangent[:, products.other[n:]]
+    own = Change(layer.rate[:, n:], tilt, drift, away + unit * rounding)
+    change = Change(*map(_after, layer.change, own))
     return replace(layer, value=value, change=change)
 
 
 def _behind(units: Lines, products: Lines) -> Lines:
     """Lines of units, and those of products behind them."""
-    slope, middle, radius = (
-        np.concatenate(both, axis=1) for both in zip(units, products, strict=True)
-    )
+    slope, middle, radius = map(_after, units, products)
     return slope, middle, radius
+
+
+def _after(units: FloatArray, products: FloatArray) -> FloatArray:
+    return np.concatenate([units, products], axis=1)
 
 
 def with_products(
@@ -98,10 +113,16 @@ def with_products(
         (ends[0][:, rows], ends[1][:, rows]) for ends, rows in ((z, i), (z, j), (u, i), (u, j))
     )
     one, other = product(u_i, z_j), product(z_i, u_j)
+    whole: Sequence[Ends | None] = (None, None)
+    if layer.planes is not None and layer.planes.whole is not None:
+        whole = layer.planes.whole
     found = []
-    for (low, high), signal in zip(
-        (product(z_i, z_j), (one[0] + other[0], one[1] + other[1])), units, strict=True
+    for (low, high), signal, narrower in zip(
+        (product(z_i, z_j), (one[0] + other[0], one[1] + other[1])), units, whole, strict=True
     ):
+        if narrower is not None:
+            low = np.fmax(low, narrower[0])
+            high = np.maximum(np.fmin(high, narrower[1]), low)
         middle = 0.5 * (low + high)
         radius = np.maximum(high - middle, middle - low)
         size = (np.abs(middle) + radius) * (1.0 + unit)

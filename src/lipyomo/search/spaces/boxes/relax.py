@@ -36,10 +36,11 @@ from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
 from lipyomo.search.spaces.boxes.means import means
-from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines, with_products
+from lipyomo.search.spaces.boxes.normalised import Normalised, normalised
+from lipyomo.search.spaces.boxes.outputs import levelled, outputs_of
+from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
-from lipyomo.search.spaces.boxes.ratios import with_ratios
-from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.relaxation import Change, Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.remainders import (
     Remainders,
     Sums,
@@ -74,21 +75,27 @@ def relaxed(
     left: Remainders | None = None
     signals = [(inputs.x, inputs.v)]
     still = not (inputs.v.middle.any() or inputs.v.radius.any())
+    rooted: Normalised | None = None
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
         before = Before(found, left)
         layer = _layer(context, before, boxes, inputs, signals, (still, forwards))
-        found.append(_with_lines(context, stage, layer, inputs, last))
+        whole: tuple[Ends, Ends] | None = None
+        if stage.quotients is not None and stage.products is not None and rooted is not None:
+            whole = rooted.products(stage.quotients, stage.products.left.size)
+        rooted = None
+        if stage.roots is not None:
+            ends = layer.low[:, stage.roots.units], layer.high[:, stage.roots.units]
+            rooted = normalised(stage.roots, found[-1], ends, unit)
+            layer = rooted.narrowing(stage.roots, layer, unit)
+        found.append(_with_lines(context, stage, layer, inputs, last, whole))
         if not last:
             left = None
             if context.stages[number + 1].summed.size and not forwards:
                 left = remainders_of(stage, found[-1], inputs, unit)
-            tangents = _tangents(stage, found[-1], unit)
-            if stage.powers and not still:
-                tangents = with_ratios(stage, found[-1], tangents, inputs, unit)
-            units = _values(stage, found[-1]), tangents
-            if stage.products is not None:
-                units = with_products(stage, found[-1], unit, units)
+            units = outputs_of(stage, found[-1], inputs, rooted, unit)
+            if whole is not None:
+                found[-1] = levelled(stage, found[-1], units, unit)
             signals = [signals[-1], units]
     return Relaxation(context, boxes, directions, inputs, found)
 
@@ -189,16 +196,24 @@ def _narrowed(stage: Stage, low: FloatArray, high: FloatArray, whole: Whole) -> 
 
 
 def _with_lines(
-    context: Context, stage: Stage, layer: Relaxed, inputs: Inputs, last: bool
+    context: Context,
+    stage: Stage,
+    layer: Relaxed,
+    inputs: Inputs,
+    last: bool,
+    whole: tuple[Ends, Ends] | None,
 ) -> Relaxed:
-    """The same with lines around sigma and sigma', widened for rounding; and with planes."""
+    """The same with lines around sigma and sigma', widened for rounding; and with planes.
+
+    `whole` are ranges of products and of their tangents, where these are known as such.
+    """
     unit, low = context.unit, np.minimum(layer.low, layer.high)
     one, zero = np.ones_like(layer.low), np.zeros_like(layer.low)
     bend, under, over = stage.each("lines", zero, one, low, layer.high)
     centre, away = centred(under, over, unit)
     layer = replace(layer, bend=(bend, centre, away))
     if stage.products is not None:
-        layer = with_planes(stage, layer, inputs, unit)
+        layer = with_planes(stage, layer, inputs, whole, unit)
     if last:
         return layer
     slope, under, over = stage.each("lines", one, zero, low, layer.high)
@@ -212,26 +227,9 @@ def _with_lines(
     drift = u * (centre - rate) + tilt * bias
     rounding = size * (np.abs(bend) * some.reach + np.abs(centre) + away + np.abs(rate) + rr)
     rounding += np.abs(rate) * some.pace + rr * ur
-    change = tilt, drift, size * away + rr * ur + unit * rounding
+    change = Change(rate, tilt, drift, size * away + rr * ur + unit * rounding)
     layer = replace(layer, value=(slope, middle + shift, radius), change=change)
     return layer if stage.products is None else with_product_lines(stage, layer, unit)
-
-
-def _values(stage: Stage, layer: Relaxed) -> Signal:
-    """Ranges of the units' h."""
-    low, high = stage.each("enclose", np.minimum(layer.low, layer.high), layer.high)
-    middle = 0.5 * (low + high)
-    radius = np.maximum(high - middle, middle - low)
-    return Signal(middle, radius, np.maximum(np.abs(low), np.abs(high)))
-
-
-def _tangents(stage: Stage, layer: Relaxed, unit: float) -> Signal:
-    """Ranges of the units' t = sigma'(z) u."""
-    some = layer if stage.products is None else layer.units(stage.products.units)
-    u, ur, rate, rr = some.tangent, some.tangent_radius, some.rate, some.rate_radius
-    middle = rate * u
-    radius = np.abs(rate) * ur + rr * (np.abs(u) + ur) + unit * np.abs(middle)
-    return Signal(middle, radius, (np.abs(middle) + radius) * (1.0 + unit))
 
 
 def _range(affine: Affine, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
@@ -268,13 +266,13 @@ def _substituted(
     sums: Sums | None = None
     for place in range(len(before.layers) - 1, -1, -1):
         layer, own = before.layers[place], context.stages[place]
-        value, change, rate = layer.value, layer.change, layer.rate
+        value, change = layer.value, layer.change
         if before.left is not None and place == len(before.layers) - 1:
-            value, change, rate = before.left.value, before.left.change, before.left.rate
+            value, change = before.left.value, before.left.change
             sums = sums_of(before.left, rows, stage.summed, tangent, unit)
         assert value is not None
         assert change is not None
-        (slope, middle, away), (tilt, drift, spread) = value, change
+        (slope, middle, away), (rate, tilt, drift, spread) = value, change
         Z = None
         if X is not None:
             constant = constant + times(X, middle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,18 @@ from lipyomo.search.spaces.boxes.quadratic import Quadratic
 
 Lines = tuple[FloatArray, FloatArray, FloatArray]
 """Slope, middle and radius."""
+
+
+class Change(NamedTuple):
+    """Tangents t within ``rate u + tilt z + drift +- spread``.
+
+    Slopes of branches, and numbers of outputs; the bias's part is in the drift.
+    """
+
+    rate: FloatArray
+    tilt: FloatArray
+    drift: FloatArray
+    spread: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +54,8 @@ class Relaxed:
     value : tuple of ndarray, or None
         The same of h, where a later layer needs it: slopes of branches, and numbers of outputs;
         the bias's part is in the middle.
-    change : tuple of ndarray, or None
-        (tilt, drift, spread) of t, likewise.
+    change : Change, or None
+        The same of t.
     wholes : (Quadratic, Quadratic), optional
         z and u of rows that are `Stage.summed`.
     """
@@ -60,7 +73,7 @@ class Relaxed:
     bend: Lines
     planes: Planes | None = None
     value: Lines | None = None
-    change: Lines | None = None
+    change: Change | None = None
     wholes: tuple[Quadratic, Quadratic] | None = None
 
     def units(self, count: int) -> Relaxed:

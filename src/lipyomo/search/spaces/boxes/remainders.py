@@ -24,7 +24,7 @@ from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.errors import Errors
 from lipyomo.search.spaces.boxes.inputs import Inputs, times
 from lipyomo.search.spaces.boxes.quadratic import Deviations, Quadratic, turned
-from lipyomo.search.spaces.boxes.relaxation import Lines, Relaxed
+from lipyomo.search.spaces.boxes.relaxation import Change, Lines, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
 DIMENSIONS = 16
@@ -38,10 +38,9 @@ class Remainders:
     Attributes
     ----------
     stage : Stage
-    value, change : tuple of ndarray
+    value : tuple of ndarray
+    change : Change
         As `Relaxed.value` and `Relaxed.change`, without remainders of products and squares.
-    rate : ndarray, shape (N, branches)
-        What goes with `change`.
     values, tangents : Errors
         Ranges (N, P) of the remainders.
     z, u : Deviations
@@ -50,8 +49,7 @@ class Remainders:
 
     stage: Stage
     value: Lines
-    change: Lines
-    rate: FloatArray
+    change: Change
     values: Errors
     tangents: Errors
     z: Deviations
@@ -163,12 +161,11 @@ def remainders_of(stage: Stage, layer: Relaxed, inputs: Inputs, unit: float) -> 
     middles = 0.5 * (low + high)
     f, reach, bias = middles[:, squares], layer.reach[:, squares], stage.bias[squares]
     away_z = np.maximum(high - middles, middles - low)[:, squares]
-    own, rate = 2.0 * f, layer.rate.copy()
-    rate[:, squares] = own
+    own = 2.0 * f
     middle, radius = layer.tangent[:, squares], layer.tangent_radius[:, squares]
     slope, shift, away = (part.copy() for part in layer.value)
-    tilt, drift, spread = (part.copy() for part in layer.change)
-    slope[:, squares], tilt[:, squares] = own, 2.0 * middle
+    rate, tilt, drift, spread = (part.copy() for part in layer.change)
+    slope[:, squares], rate[:, squares], tilt[:, squares] = own, own, 2.0 * middle
     shift[:, squares] = own * bias - f * f
     away[:, squares] = unit * (f * f + np.abs(own) * reach)
     drift[:, squares] = 2.0 * middle * bias - middle * own
@@ -200,8 +197,8 @@ def remainders_of(stage: Stage, layer: Relaxed, inputs: Inputs, unit: float) -> 
     u = None
     if inputs.v.middle.any() or moving:
         u = Deviations.of(layer.pre_tangent, layer.tangent, inputs, moving, unit)
-    change = tilt, drift, spread
-    return Remainders(stage, (slope, shift, away), change, rate, values, tangents, z, u)
+    change = Change(rate, tilt, drift, spread)
+    return Remainders(stage, (slope, shift, away), change, values, tangents, z, u)
 
 
 def _joined(one: Errors, other: Errors) -> Errors:

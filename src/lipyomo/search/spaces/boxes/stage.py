@@ -21,67 +21,9 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.activations import Power
 from lipyomo.networks.gates import Gates
+from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.relaxations.linear.kinds import Kind, each_kind
-
-
-@dataclass(frozen=True, eq=False)
-class Products:
-    """The products of a layer, behind so many units.
-
-    Attributes
-    ----------
-    units : int
-        Rows, and outputs, that are units; the outputs behind them are products.
-    left, right : ndarray of int, shape (P,)
-        Rows of each product's factors.
-    rows : int
-        Number of all rows.
-    """
-
-    units: int
-    left: IntArray
-    right: IntArray
-    rows: int
-
-    @cached_property
-    def own(self) -> IntArray:
-        """The row of each branch: of the units, of the left factors, of the right ones."""
-        return np.concatenate([np.arange(self.units), self.left, self.right])
-
-    @cached_property
-    def other(self) -> IntArray:
-        """The row that a branch's slope depends on: its own one of a unit, else the other one."""
-        return np.concatenate([np.arange(self.units), self.right, self.left])
-
-    @cached_property
-    def output(self) -> IntArray:
-        """The output of each branch."""
-        after = self.units + np.arange(self.left.size)
-        return np.concatenate([np.arange(self.units), after, after])
-
-    @cached_property
-    def scatter(self) -> FloatArray:
-        """Ones where a branch belongs to a row, shape (branches, rows)."""
-        found = np.zeros((self.own.size, self.rows))
-        found[np.arange(self.own.size), self.own] = 1.0
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Rows that outputs are products of: squares, and then those of `Products`.
-
-    Attributes
-    ----------
-    left, right, output : ndarray of int, shape (P,)
-    squares : ndarray of int, shape (s,)
-        Units that are squares: the first rows, twice, and outputs.
-    """
-
-    left: IntArray
-    right: IntArray
-    output: IntArray
-    squares: IntArray
+from lipyomo.search.spaces.boxes.products import Pairs, Products
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +71,10 @@ class Stage:
         Rows that are between two others.
     summed : ndarray of int, shape (s,)
         Rows, among the fresh ones, that several products or squares of the layer before add up to.
+    roots : Roots, optional
+        Units that are inverse roots of sums of squares of the layer before.
+    quotients : Quotients, optional
+        Products with such units of the layer before.
     """
 
     weight: FloatArray
@@ -144,20 +90,31 @@ class Stage:
     copies: Copies | None = None
     gates: Gates | None = None
     summed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    roots: Roots | None = None
+    quotients: Quotients | None = None
 
     def with_inputs(self, weight: FloatArray, bias: FloatArray, off: FloatArray) -> Stage:
         """The same units of other inputs; tangents are as before."""
         return replace(self, weight=weight, sizes=abs(weight), bias=bias, off=off)
 
-    @cached_property
-    def pairs(self) -> Pairs | None:
-        """Squares and products; None if there are none."""
+    def powers_of(self, exponent: float) -> IntArray:
+        """Units that are powers with an exponent, in their order."""
         numbers = np.arange(self.units_of(self.bias).size)
         found = [numbers[:0]]
         for activation, units in self.kinds:
-            if activation.true == Power(2.0):
+            if activation.true == Power(exponent):
                 found.append(numbers[units])
-        squares = np.sort(np.concatenate(found))
+        return np.sort(np.concatenate(found))
+
+    @cached_property
+    def squares(self) -> IntArray:
+        """Units that are squares."""
+        return self.powers_of(2.0)
+
+    @cached_property
+    def pairs(self) -> Pairs | None:
+        """Squares and products; None if there are none."""
+        numbers, squares = np.arange(self.units_of(self.bias).size), self.squares
         if self.products is None:
             return Pairs(squares, squares, squares, squares) if squares.size else None
         left, right = self.products.left, self.products.right

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.gates import Gates, Rows, gated_sums
+from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
 from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.relaxations.linear.kinds import kinds_of
 from lipyomo.search.spaces.boxes.passed import Passed, with_passed
-from lipyomo.search.spaces.boxes.stage import Copies, Products, Stage
+from lipyomo.search.spaces.boxes.products import Products
+from lipyomo.search.spaces.boxes.stage import Copies, Stage
 
 
 class _Chosen(NamedTuple):
@@ -104,9 +108,10 @@ def stages_of(
         if stages:
             fresh = found.weight if copies is None else found.weight[copies.fresh]
             sums = _sums(fresh, stages[-1], network.input_dim)
-        stages.append(
-            Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates, sums)
-        )
+        stage = Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates, sums)
+        if any(pairs_of):
+            stage = _with_normalised(stage, stages)
+        stages.append(stage)
         place += broken.size
     head = network.head.dense_weight
     return tuple(stages), head if chosen is None else chosen.of(head)
@@ -120,7 +125,7 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
     known: dict[bytes, int] = {}
     scales: list[float] = []
     for row in zip(*parts, strict=True):
-        key, scale = _canonical(*row)
+        key, scale = canonical(*row)
         known.setdefault(key, len(scales))
         scales.append(scale)
     one, other = rows.take(sums), rows.take(differences)
@@ -130,7 +135,7 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
     for side, sign in enumerate((1.0, -1.0)):
         both = zip(*(p + sign * q for p, q in zip(one, other, strict=True)), strict=True)
         for k, row in enumerate(both):
-            key, scale = _canonical(*row)
+            key, scale = canonical(*row)
             if key not in known:
                 known[key] = len(scales)
                 for part, array in zip(more, row, strict=True):
@@ -176,6 +181,22 @@ def _gates(rows: _Rows, before: Stage) -> Gates | None:
     )
 
 
+def _with_normalised(stage: Stage, before: Sequence[Stage]) -> Stage:
+    """A layer with its inverse roots of sums of squares, and its quotients by such."""
+    roots: Roots | None = None
+    quotients: Quotients | None = None
+    if before and before[-1].pairs is not None:
+        roots = roots_of(Rows(stage.weight, stage.bias), stage.powers_of(-0.5), before[-1].squares)
+    if stage.products is not None and len(before) > 1 and before[-1].roots is not None:
+        rows, factors = Rows(stage.weight, stage.bias), (stage.products.left, stage.products.right)
+        one, other = (
+            Passing(Rows(own.weight, own.bias), _passed(own, later.weight.shape[1]))
+            for own, later in zip(before[:-3:-1], (stage, before[-1]), strict=True)
+        )
+        quotients = quotients_of(before[-1].roots, rows, factors, one, other)
+    return replace(stage, roots=roots, quotients=quotients)
+
+
 def _passed(stage: Stage, outputs: int) -> BoolArray:
     """Which of a stage's outputs are the rows of their units."""
     found = np.zeros(outputs, dtype=bool)
@@ -198,11 +219,11 @@ def _copies(rows: _Rows, before: Stage) -> Copies | None:
         filled = np.flatnonzero(weight)
         if filled.size == 1 and passed[filled[0]] and bias == 0.0:
             share = float(weight[filled[0]])
-            if abs(np.frexp(share)[0]) == 0.5 and abs(np.frexp(share)[1]) <= _FAR:
+            if is_power_of_two(share):
                 again.append((k, int(filled[0])))
                 scale[k] = share
                 continue
-        key, size = _canonical(weight, bias)
+        key, size = canonical(weight, bias)
         if key not in known:
             known[key] = len(fresh), size
             fresh.append(k)
@@ -213,24 +234,3 @@ def _copies(rows: _Rows, before: Stage) -> Copies | None:
     for k, row in again:
         source[k] = len(fresh) + row
     return Copies(np.array(fresh, dtype=np.intp), source, scale)
-
-
-def _canonical(*row: FloatArray) -> tuple[bytes, float]:
-    """A key that rows have in common which are equal but for a sign and a power of two; and that.
-
-    Powers are small enough that nothing overflows or underflows which is of any size.
-    """
-    whole = np.concatenate([np.atleast_1d(part) for part in row])
-    filled = np.flatnonzero(whole)
-    if not filled.size:
-        return whole.tobytes(), 1.0
-    power = int(np.frexp(np.abs(whole).max())[1])
-    least = int(np.frexp(np.abs(whole[filled]).min())[1])
-    scale = np.copysign(np.ldexp(1.0, power), whole[filled[0]])
-    if abs(power) > _FAR or least < -_FAR:
-        scale = 1.0
-    return (whole / scale + 0.0).tobytes(), float(scale)
-
-
-_FAR = 60
-"""Largest exponents of two by which rows are scaled."""

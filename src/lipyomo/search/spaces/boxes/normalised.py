@@ -1,0 +1,132 @@
+"""Ranges of normalised rows and of their tangents, together: near small variances they are not far.
+
+With v = sum_k c_k s_k**2 + least, o_k = s_k / sqrt(v) and w_k = v - c_k s_k**2, which is positive,
+
+    o_k = s_k / sqrt(c_k s_k**2 + w_k)              rises in s_k, and falls in w_k in size,
+    o_k' = (s_k' w_k / v - o_k q_k) / sqrt(v),      q_k = the sum of c_j o_j s_j' over all other j,
+    v' = 2 q sqrt(v),    (1 / sqrt(v))' = -q / v,   q = the sum over all j.
+
+By ``sum_k c_k o_k**2 <= 1`` and the inequality of Cauchy and Schwarz ``|q|`` and ``|q_k|`` are at
+most the norms of the s' that they are sums of, sqrt(sum c s'**2), and the bracket of o_k' is at
+most that of all times sqrt(w_k / (v c_k)).  As products of ranges all of these are larger than they
+are by powers of ``1 / sqrt(least)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends, product, size
+from lipyomo.networks.normalised import Quotients, Roots
+from lipyomo.search.spaces.boxes.affine import centred
+from lipyomo.search.spaces.boxes.relaxation import Relaxed
+
+
+class Normalised(NamedTuple):
+    """Ranges of o and o' of squares (N, n), and of v' and (1 / sqrt(v))' of roots (N, g)."""
+
+    values: Ends
+    tangents: Ends
+    sums: Ends
+    roots: Ends
+
+    def products(self, quotients: Quotients, count: int) -> tuple[Ends, Ends]:
+        """Ranges of a layer's products and of their tangents, (N, count); infinite if not known."""
+        found = []
+        for ends in (self.values, self.tangents):
+            sides = [end[:, quotients.squares] * quotients.scale for end in ends]
+            low = np.full((len(sides[0]), count), -np.inf)
+            high = np.full_like(low, np.inf)
+            low[:, quotients.products] = np.minimum(*sides)
+            high[:, quotients.products] = np.maximum(*sides)
+            found.append((low, high))
+        return found[0], found[1]
+
+    def narrowing(self, roots: Roots, layer: Relaxed, unit: float) -> Relaxed:
+        """The roots' layer, with what is known of v'."""
+        u, radius = layer.tangent.copy(), layer.tangent_radius.copy()
+        low = np.fmax((u - radius)[:, roots.units], self.sums[0])
+        high = np.fmin((u + radius)[:, roots.units], self.sums[1])
+        u[:, roots.units], radius[:, roots.units] = centred(low, np.maximum(low, high), unit)
+        return replace(layer, tangent=u, tangent_radius=radius)
+
+
+@np.errstate(all="ignore")  # what overflows says nothing
+def normalised(roots: Roots, before: Relaxed, v: Ends, unit: float) -> Normalised:
+    """What is known of quotients by roots.
+
+    Parameters
+    ----------
+    roots : Roots
+    before : Relaxed
+        Of the layer with the squares.
+    v : (ndarray, ndarray), shape (N, g)
+        Ends of the roots' arguments.
+    unit : float
+        What sums round.
+    """
+    c, rows, group = roots.weights, roots.squares, roots.group
+    s = np.minimum(before.low, before.high)[:, rows], before.high[:, rows]
+    centre, radius = before.tangent[:, rows], before.tangent_radius[:, rows]
+    along = centre - radius, centre + radius
+    least, most = _squares(s)
+    least, most = c * least, c * most
+    down, up = 1.0 - 8.0 * unit, 1.0 + 8.0 * unit
+    total = (least @ roots.whole + roots.least) * down
+    low, high = np.fmax(v[0], total), np.maximum(v[1], v[0])
+    w_low = (least @ roots.others + roots.least[group]) * down
+    w_high = (most @ roots.others + roots.least[group]) * up
+    room = 8.0 * unit * (np.abs(v[1][:, group]) + most)
+    w_low = np.fmax(w_low, low[:, group] - most - room)
+    w_high = np.maximum(np.fmin(w_high, high[:, group] - least + room), w_low)
+    limit = up / np.sqrt(c)
+    o_low = s[0] / np.sqrt(c * s[0] * s[0] + np.where(s[0] >= 0.0, w_high, w_low))
+    o_high = s[1] / np.sqrt(c * s[1] * s[1] + np.where(s[1] >= 0.0, w_low, w_high))
+    o = (
+        np.fmax(o_low - 8.0 * unit * np.abs(o_low), -limit),
+        np.fmin(o_high + 8.0 * unit * np.abs(o_high), limit),
+    )
+    # q, q_k, and brackets
+    terms = product(o, along)
+    terms = c * terms[0], c * terms[1]
+    largest = c * size(along) ** 2
+    q = _sums(terms, roots.whole, largest, unit)
+    rest = _sums(terms, roots.others, largest, unit)
+    keep = w_low / (most + w_low) * down, np.minimum(w_high / (least + w_high) * up, 1.0)
+    one, other = product(keep, along), product(o, rest)
+    lost = 8.0 * unit * (size(one) + size(other))
+    reach = np.sqrt(largest @ roots.whole)[:, group] * np.sqrt(keep[1] / c) * up
+    bracket = (
+        np.fmax(one[0] - other[1] - lost, -reach),
+        np.fmin(one[1] - other[0] + lost, reach),
+    )
+    root = down / np.sqrt(high), up / np.sqrt(low)
+    tangents = _wider(product((root[0][:, group], root[1][:, group]), bracket), unit)
+    slope = product((root[0] * root[0] * down, root[1] * root[1] * up), q)
+    sums = product((np.sqrt(low) * down * 2.0, np.sqrt(high) * up * 2.0), q)
+    return Normalised(o, tangents, _wider(sums, unit), _wider((-slope[1], -slope[0]), unit))
+
+
+def _squares(s: Ends) -> Ends:
+    """The range of squares."""
+    least = np.maximum(np.maximum(s[0], -s[1]), 0.0)
+    return least * least, size(s) ** 2
+
+
+def _sums(terms: Ends, which: FloatArray, largest: FloatArray, unit: float) -> Ends:
+    """Sums of terms ``c o s'``, in which all ``c s'**2`` are at most `largest`."""
+    sizes = size(terms) @ which
+    reach = np.sqrt(largest @ which) * (1.0 + 8.0 * unit)
+    low, high = (end @ which for end in terms)
+    lost = 8.0 * unit * sizes
+    return np.fmax(low - lost, -reach), np.fmin(high + lost, reach)
+
+
+def _wider(ends: Ends, unit: float) -> Ends:
+    """Ranges with room for the rounding of a few products."""
+    room = 8.0 * unit * size(ends)
+    return ends[0] - room, ends[1] + room

@@ -1,0 +1,104 @@
+"""Ranges of the outputs of a layer, and lines that are no more than these."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, IntArray
+from lipyomo.base.numerics.ranges import Ends
+from lipyomo.search.spaces.boxes.inputs import Inputs, Signal
+from lipyomo.search.spaces.boxes.normalised import Normalised
+from lipyomo.search.spaces.boxes.planes import with_products
+from lipyomo.search.spaces.boxes.ratios import with_ratios
+from lipyomo.search.spaces.boxes.relaxation import Change, Relaxed
+from lipyomo.search.spaces.boxes.stage import Stage
+
+
+def outputs_of(
+    stage: Stage, layer: Relaxed, inputs: Inputs, rooted: Normalised | None, unit: float
+) -> tuple[Signal, Signal]:
+    """Ranges of h and t of all outputs.
+
+    Parameters
+    ----------
+    stage : Stage
+    layer : Relaxed
+    inputs : Inputs
+    rooted : Normalised, optional
+        What is known of the layer's inverse roots.
+    unit : float
+    """
+    tangents = _tangents(stage, layer, unit)
+    if stage.powers and (inputs.v.middle.any() or inputs.v.radius.any()):
+        tangents = with_ratios(stage, layer, tangents, inputs, unit)
+    if stage.roots is not None and rooted is not None:
+        tangents = _within(tangents, stage.roots.units, rooted.roots, unit)
+    units = _values(stage, layer), tangents
+    return units if stage.products is None else with_products(stage, layer, unit, units)
+
+
+def _values(stage: Stage, layer: Relaxed) -> Signal:
+    """Ranges of the units' h."""
+    low, high = stage.each("enclose", np.minimum(layer.low, layer.high), layer.high)
+    middle = 0.5 * (low + high)
+    radius = np.maximum(high - middle, middle - low)
+    return Signal(middle, radius, np.maximum(np.abs(low), np.abs(high)))
+
+
+def _tangents(stage: Stage, layer: Relaxed, unit: float) -> Signal:
+    """Ranges of the units' t = sigma'(z) u."""
+    some = layer if stage.products is None else layer.units(stage.products.units)
+    u, ur, rate, rr = some.tangent, some.tangent_radius, some.rate, some.rate_radius
+    middle = rate * u
+    radius = np.abs(rate) * ur + rr * (np.abs(u) + ur) + unit * np.abs(middle)
+    return Signal(middle, radius, (np.abs(middle) + radius) * (1.0 + unit))
+
+
+def _within(signal: Signal, some: IntArray, ends: Ends, unit: float) -> Signal:
+    """Ranges of which some have these ends as well."""
+    low, high = signal.middle - signal.radius, signal.middle + signal.radius
+    low[:, some] = np.fmax(low[:, some], ends[0])
+    high[:, some] = np.fmin(high[:, some], ends[1])
+    return Signal.between(low, np.maximum(low, high), unit)
+
+
+def levelled(stage: Stage, layer: Relaxed, units: tuple[Signal, Signal], unit: float) -> Relaxed:
+    """The layer with ranges in the place of lines of products, where these leave more.
+
+    Parameters
+    ----------
+    stage : Stage
+    layer : Relaxed
+        With lines.
+    units : (Signal, Signal)
+        Ranges of h and t of all outputs.
+    unit : float
+    """
+    assert layer.value is not None
+    assert layer.change is not None
+    n = stage.units_of(stage.bias).size
+    (h, t), (slope, middle, radius), change = units, layer.value, layer.change
+    level = h.radius < radius
+    level[:, :n] = False
+    value = (
+        np.where(_spread(stage, level), 0.0, slope),
+        np.where(level, h.middle, middle),
+        np.where(level, h.radius + unit * h.size, radius),
+    )
+    level = t.radius < change.spread
+    level[:, :n] = False
+    branches = _spread(stage, level)
+    change = Change(
+        np.where(branches, 0.0, change.rate),
+        np.where(branches, 0.0, change.tilt),
+        np.where(level, t.middle, change.drift),
+        np.where(level, t.radius + unit * t.size, change.spread),
+    )
+    return replace(layer, value=value, change=change)
+
+
+def _spread(stage: Stage, outputs: BoolArray) -> BoolArray:
+    """Which branches are those of some outputs."""
+    return np.asarray(stage.spread(np.where(outputs, 1.0, 0.0)) > 0.0)

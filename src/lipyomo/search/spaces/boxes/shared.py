@@ -1,0 +1,204 @@
+"""Planes above sums of products that have a factor r in common.
+
+With a and b, what their outputs and tangents are multiplied by,
+
+    sum_k a_k z_k r + b_k (u_k r + z_k r') = P r + Q r',
+    P = sum_k a_k z_k + b_k u_k,               Q = sum_k b_k z_k,
+
+are two bilinear terms.  The ranges of P and Q as sums are narrower than the sums of those of all
+terms, for much of them cancels out: a normalised row, or a token that several values are weighted
+by, has as many products as entries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends
+from lipyomo.search.spaces.boxes.affine import Affine, centred
+from lipyomo.search.spaces.boxes.errors import Form, errors_of
+from lipyomo.search.spaces.boxes.inputs import Inputs, spans, times
+from lipyomo.search.spaces.boxes.products import Shared
+from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.terms import Range, plane_above
+
+
+class Joint(NamedTuple):
+    """Planes above the sums of groups of products, as coefficients of their p members and rows.
+
+    Attributes
+    ----------
+    slopes, rates : (ndarray, ndarray), shapes (N, p) and (N, G)
+        Of z and u of the members' other rows, and of the rows in common.
+    constant, size, height : ndarray, shape (N, G)
+        Of the planes; sums of sizes of all terms; and where planes are at the worst point.
+    gaps, of_tangents : (ndarray, ndarray), shape (N, p)
+        What each member's other row adds for want of knowledge, in all and by its tangent; and what
+        the row in common adds with that member.
+    """
+
+    slopes: tuple[FloatArray, FloatArray]
+    rates: tuple[FloatArray, FloatArray]
+    constant: FloatArray
+    size: FloatArray
+    height: FloatArray
+    gaps: tuple[FloatArray, FloatArray]
+    of_tangents: tuple[FloatArray, FloatArray]
+
+    def replacing(
+        self,
+        shared: Shared,
+        heights: FloatArray,
+        slopes: FloatArray,
+        rates: FloatArray,
+        constants: FloatArray,
+        of_z: FloatArray,
+        of_u: FloatArray,
+    ) -> None:
+        """Put these planes, and gaps, in the places of those of single products that are higher.
+
+        All of these are of a layer's P products: heights and constants (N, P), and slopes, rates
+        and gaps (N, 2 P), of left and then of right rows.
+        """
+        some, count = shared.products, constants.shape[1]
+        less = (self.height < shared.sums(heights[:, some]))[:, shared.group]
+        first = np.zeros(some.size)
+        first[shared.first] = 1.0
+        ahead, behind = some + count * ~shared.second, some + count * shared.second
+        for into, (members, rows) in (
+            (slopes, (self.slopes[0], self.slopes[1][:, shared.group] * first)),
+            (rates, (self.rates[0], self.rates[1][:, shared.group] * first)),
+            (of_z, self.gaps),
+            (of_u, self.of_tangents),
+        ):
+            into[:, ahead] = np.where(less, members, into[:, ahead])
+            into[:, behind] = np.where(less, rows, into[:, behind])
+        constant = self.constant[:, shared.group] * first
+        constants[:, some] = np.where(less, constant, constants[:, some])
+
+
+def jointly(
+    shared: Shared,
+    layer: Relaxed,
+    factors: tuple[FloatArray, FloatArray],
+    worst: tuple[FloatArray, FloatArray],
+    inputs: Inputs,
+    unit: float,
+) -> Joint:
+    """Planes of all groups, through the middles of all ranges.
+
+    Parameters
+    ----------
+    shared : Shared
+    layer : Relaxed
+    factors : (ndarray, ndarray), shape (N, p)
+        What members' outputs and tangents are multiplied by.
+    worst : (ndarray, ndarray)
+        x and v of each box, where the objective is largest.
+    inputs : Inputs
+    unit : float
+    """
+    (a, b), group = factors, shared.group
+    low = np.minimum(layer.low, layer.high)
+    z = low[:, shared.others], layer.high[:, shared.others]
+    u, radius = layer.tangent[:, shared.others], layer.tangent_radius[:, shared.others]
+    away = 0.5 * np.abs(a) * (z[1] - z[0]), np.abs(b) * radius, 0.5 * np.abs(b) * (z[1] - z[0])
+    pre, along = layer.pre.take(shared.others), layer.pre_tangent.take(shared.others)
+    P = _sum([(a, pre), (b, along)], shared, inputs, unit)
+    Q = _sum([(b, pre)], shared, inputs, unit)
+    of_z, of_u, of_z_too = _spread(a, z), _spread(b, (u - radius, u + radius)), _spread(b, z)
+    first = _form(P, (of_z[0] + of_u[0], of_z[1] + of_u[1]), shared, inputs, unit)
+    second = _form(Q, of_z_too, shared, inputs, unit)
+    rows = shared.rows
+    ends = low[:, rows], layer.high[:, rows]
+    r = Form.of(layer.pre.take(rows), *centred(*ends, unit))
+    turn = Form.of(
+        layer.pre_tangent.take(rows), layer.tangent[:, rows], layer.tangent_radius[:, rows]
+    )
+    one = np.ones((len(a), rows.size))
+    found, heights, gaps = [], [], []
+    for p, q in ((first, r), (second, turn)):
+        errors = errors_of(p, q, inputs, unit)
+        ranges = _range(p, worst), _range(q, worst)
+        plane = plane_above(one, *ranges, errors, False)
+        found.append((plane, ranges[1].size))
+        assert ranges[0].there is not None
+        assert ranges[1].there is not None
+        heights.append(plane[0] * ranges[0].there + plane[1] * ranges[1].there + plane[2])
+        gaps.append((errors.high - errors.low)[:, group])
+    ((A, B, C), size), ((D, E, F), other) = found
+    z_sizes, u_sizes = np.maximum(np.abs(z[0]), np.abs(z[1])), np.abs(u) + radius
+    size = size * shared.sums(np.abs(a) * z_sizes + np.abs(b) * u_sizes)
+    other = other * shared.sums(np.abs(b) * z_sizes)
+    slopes = a * A[:, group] + b * D[:, group], B
+    rates = b * A[:, group], E
+    whole, rest = shared.sums(away[0] + away[1])[:, group], shared.sums(away[2])[:, group]
+    shares = [
+        np.divide(part, total, out=np.zeros_like(part), where=total > 0.0)
+        for part, total in ((away[0], whole), (away[1], whole), (away[2], rest))
+    ]
+    by_z, by_u, by_turn = gaps[0] * shares[0], gaps[0] * shares[1], gaps[1] * shares[2]
+    return Joint(
+        slopes,
+        rates,
+        C + F,
+        size + other,
+        heights[0] + heights[1],
+        (by_z + by_u + by_turn, by_z + by_u + by_turn),
+        (by_u, by_turn),
+    )
+
+
+def _spread(c: FloatArray, ends: Ends) -> Ends:
+    """Ends of terms."""
+    one, other = c * ends[0], c * ends[1]
+    return np.minimum(one, other), np.maximum(one, other)
+
+
+def _sum(
+    terms: list[tuple[FloatArray, Affine]], shared: Shared, inputs: Inputs, unit: float
+) -> Affine:
+    """Sums over each group as functions of (x, v), with the rounding of their coefficients."""
+    x: FloatArray | None = None
+    v: FloatArray | None = None
+    constant = np.zeros((len(terms[0][0]), shared.rows.size))
+    radius, size = constant, constant
+    for c, affine in terms:
+        own = shared.sums(c[:, :, None] * affine.x)
+        x = own if x is None else x + own
+        sizes = times(np.abs(affine.x), inputs.x.size) + np.abs(affine.constant) + affine.radius
+        if affine.v is not None:
+            own = shared.sums(c[:, :, None] * affine.v)
+            v = own if v is None else v + own
+            sizes = sizes + times(np.abs(affine.v), inputs.v.size)
+        constant = constant + shared.sums(c * affine.constant)
+        radius = radius + shared.sums(np.abs(c) * affine.radius)
+        size = size + shared.sums(np.abs(c) * sizes)
+    assert x is not None
+    return Affine(x, v, constant, radius + 4.0 * unit * size)
+
+
+def _form(affine: Affine, terms: Ends, shared: Shared, inputs: Inputs, unit: float) -> Form:
+    """Functions with their ranges, which are at most the sums of those of their terms."""
+    sizes = 4.0 * unit * shared.sums(np.maximum(np.abs(terms[0]), np.abs(terms[1])))
+    middle = affine.constant + times(affine.x, inputs.x.middle)
+    down, up = spans(affine.x, inputs, unit)
+    beside = affine.radius
+    if affine.v is not None:
+        middle = middle + times(affine.v, inputs.v.middle)
+        beside = beside + times(np.abs(affine.v), inputs.v.radius)
+    low = np.fmax(shared.sums(terms[0]) - sizes, middle - down - beside)
+    high = np.fmin(shared.sums(terms[1]) + sizes, middle + up + beside)
+    return Form.of(affine, *centred(low, np.maximum(low, high), unit))
+
+
+def _range(form: Form, worst: tuple[FloatArray, FloatArray]) -> Range:
+    """The range of a form, and where it is at a point."""
+    low, high = form.middle - form.radius, form.middle + form.radius
+    there = form.constant + times(form.x, worst[0])
+    if form.v is not None:
+        there = there + times(form.v, worst[1])
+    return Range(low, high, form.middle, np.clip(there, low, high))

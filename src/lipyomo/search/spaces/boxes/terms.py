@@ -1,0 +1,75 @@
+"""Planes above bilinear terms of two signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends
+from lipyomo.search.spaces.boxes.errors import Errors
+
+Plane = tuple[FloatArray, FloatArray, FloatArray]
+"""Coefficients of both signals, and a constant."""
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Ends and middle of signals (N, P), and where they are at one point of each box."""
+
+    low: FloatArray
+    high: FloatArray
+    middle: FloatArray
+    there: FloatArray | None
+
+    @property
+    def size(self) -> FloatArray:
+        """Largest absolute values."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+
+def levelled(
+    c: FloatArray, ends: Ends, planes: list[tuple[Plane, Range, Range]], gaps: list[FloatArray]
+) -> tuple[list[Plane], list[FloatArray]]:
+    """Planes above sums of one or two terms, and gaps; level ones where these are lower.
+
+    Sums are within `ends`; they are compared at the ranges' points.
+    """
+    with np.errstate(invalid="ignore"):  # no range, and no coefficient
+        most = np.fmax(c * ends[0], c * ends[1])
+        width = np.abs(c) * (ends[1] - ends[0])
+    height = np.zeros_like(c)
+    for (A, B, C), p, q in planes:
+        assert p.there is not None
+        assert q.there is not None
+        height = height + A * p.there + B * q.there + C
+    level = most < height
+    share = 1.0 / len(planes)
+    found = [
+        (np.where(level, 0.0, A), np.where(level, 0.0, B), np.where(level, share * most, C))
+        for (A, B, C), _, _ in planes
+    ]
+    return found, [np.where(level, share * width, gap) for gap in gaps]
+
+
+def plane_above(c: FloatArray, p: Range, q: Range, errors: Errors, lowest: bool) -> Plane:
+    """Planes ``A p + B q + C`` above ``c p q``; the lowest at the ranges' points, or middle ones.
+
+    With (p - f)(q - g) of one sign, or within the errors, ``c p q`` is at most
+    ``c (g p + f q - f g)``, and the error.
+    """
+    rises = c >= 0.0
+    g, f, e = q.middle, p.middle, np.where(rises, errors.high, errors.low)
+    if lowest and p.there is not None and q.there is not None:
+        g, f, e = np.broadcast_arrays(g, f, e)
+        least = c * (g * p.there + f * q.there - f * g + e)
+        for one, other in (
+            (np.where(rises, q.high, q.low), p.low),
+            (np.where(rises, q.low, q.high), p.high),
+        ):
+            found = c * (one * p.there + other * q.there - other * one)
+            less = found < least
+            least = np.where(less, found, least)
+            g, f, e = np.where(less, one, g), np.where(less, other, f), np.where(less, 0.0, e)
+    return c * g, c * f, c * (e - f * g)
