@@ -9,7 +9,7 @@ from fuzz_derivatives import draw, faults
 from lipyomo import networks
 
 
-@pytest.mark.parametrize("seed", [*range(6), 2308])
+@pytest.mark.parametrize("seed", [*range(4), 2308])
 def test_no_promise_is_broken(seed: int) -> None:
     assert faults(seed, 0.3) == []
 

@@ -60,7 +60,7 @@ def _norm(jacobian: np.ndarray, sample) -> float:
     )
 
 
-def _judge(sample) -> int:
+def _judge(sample, seconds: float) -> int:
     """Solve a problem by all methods that take it; how many there were."""
     answers = {}
     for method in methods():
@@ -68,7 +68,7 @@ def _judge(sample) -> int:
             with suppress(MethodError):
                 options = FEW.get(method, {})
                 answers[method] = lipyomo.solve(
-                    sample.problem, method, time_limit=1.0, options=options
+                    sample.problem, method, time_limit=seconds, options=options
                 )
     truth = sample.oracle.constant()
     for method, result in answers.items():
@@ -78,7 +78,7 @@ def _judge(sample) -> int:
 
 @pytest.mark.parametrize("family", CURVED)
 def test_no_promise_is_broken(family: str) -> None:
-    assert sum(_judge(draw(family, seed)) for seed in SEEDS) >= 1
+    assert sum(_judge(draw(family, seed), 0.4) for seed in SEEDS) >= 1
 
 
 FOUND = (
@@ -91,4 +91,4 @@ FOUND = (
 @pytest.mark.parametrize("name", FOUND)
 def test_what_went_wrong_once_does_not_again(name: str) -> None:
     family, seed = name.split("/")
-    assert _judge(draw(family, int(seed))) >= 1
+    assert _judge(draw(family, int(seed)), 1.0) >= 1

@@ -87,7 +87,7 @@ def seen(seed: int) -> tuple[LipschitzProblem, float]:
     return problem, max(problem.value_at(x).value for x in points)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", UPPER)
 def test_upper_ends_hold(name: str, seed: int) -> None:
     problem, sampled = seen(seed)

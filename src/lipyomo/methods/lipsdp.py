@@ -231,7 +231,7 @@ def run(run: Run) -> Result:
         norm: OutputNorm = small.output_norm if position == len(parts) - 1 else L2Output()
         begins: tuple[InputNorm, Matrix | None] = "l2", None
         if position == 0:
-            begins = small.input_norm, small.directions
+            begins = small.norm, small.directions
         plan = _Plan(*begins, sharing, solver)
         domain = small.domain if len(parts) == 1 else AllSpace(part.input_dim)
         found.append(_Piece(part, part_phases, norm, plan, domain))

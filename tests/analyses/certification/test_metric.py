@@ -88,7 +88,7 @@ def test_a_linear_classifier_has_the_radius_of_its_dual_norm(kind: str) -> None:
     rng = np.random.default_rng(2)
     W, b = rng.standard_normal((3, 3)), rng.standard_normal(3)
     network = lipyomo.Network.from_arrays([W], [b])
-    points = rng.standard_normal((6, 3))
+    points = rng.standard_normal((3, 3))
     norm = LinearOutput(vertices=rows)
     for methods in (["margins"], ["crown"], ["bnb"]):
         report = lipyomo.certify_robustness(

@@ -71,6 +71,18 @@ def test_bands_hold_what_is_inside(definition: Definition) -> None:
     check_bands(definition, (A[few], 0.0 * c[few], low[few], high[few]))
 
 
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_bands_hold_what_underflows(definition: Definition) -> None:
+    """Nothing less a steep line, between zero and the least number: products of both round to 0."""
+    slope = np.array([4.0, -4.0, 0.5, 1e8])
+    nothing, least = np.zeros(4), np.full(4, 5e-324)
+    check_bands(definition, (nothing, nothing, nothing, least), slope)
+    check_bands(definition, (nothing, nothing, -least, nothing), slope)
+    check_bands(definition, (least, least, nothing, least), slope)
+    check_bands(definition, (least, nothing, slope - 1e-9, slope))
+    check_bands(definition, (-least, least, slope - 1e-9, slope))
+
+
 @pytest.mark.parametrize("definition", DEFINITIONS[:2], ids=name)
 @pytest.mark.parametrize("wrong", [0.0, 0.3, 1.0, 1e9, np.nan])
 def test_bands_do_not_rest_on_the_roots_that_are_found(

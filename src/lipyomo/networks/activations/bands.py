@@ -98,7 +98,7 @@ def off_by(samples: Samples, s: FloatArray) -> FloatArray:
     off += np.abs(sums.A) * (first.absolute + relative * turned + UNDERFLOW)
     off += np.abs(sums.c) * (slope.absolute + relative * branch.largest(1) + UNDERFLOW)
     off += 16 * unit * np.abs(s) * sums.sizes
-    off += UNDERFLOW * ((sums.A != 0.0) | (sums.c != 0.0))
+    off += UNDERFLOW * ((sums.A != 0.0) | (sums.c != 0.0) | (s != 0.0))
     return np.asarray(off)
 
 

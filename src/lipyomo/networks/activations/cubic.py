@@ -68,7 +68,7 @@ def tanh_band(sums: Sums) -> Band:
     off = rest * (high - low) * (1 + 4 * unit)
     off += 48 * unit * (big * np.maximum(np.abs(first), np.abs(last)) + small)
     off += 32 * unit * np.abs(s) * sums.sizes
-    off += UNDERFLOW * (big + small) + UNDERFLOW * ((big > 0.0) | (small > 0.0))
+    off += UNDERFLOW * (big + small) + UNDERFLOW * ((big > 0.0) | (small > 0.0) | (s != 0.0))
     return s, least - off, greatest + off
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
 from lipyomo.networks.activations.activation import Activation, Slope
 from lipyomo.networks.activations.bands import Band
 from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
@@ -71,11 +71,12 @@ class Sigmoid(Activation):
         return Slope(0.25, Derivative(TanhFamily(), 1), 0.5)
 
     def _band(self, cut: Cut, sums: Sums) -> Band:
-        """``A (1 + tanh y) / 2 + c tanh'(y) / 4`` with y = z / 2; only the last sums round."""
+        """``A (1 + tanh y) / 2 + c tanh'(y) / 4`` with y = z / 2; halves and last sums round."""
         half = 0.5 * sums.A
         slope = None if sums.slope is None else 2.0 * sums.slope
         turned = Sums(half, 0.25 * sums.c, 0.5 * sums.low, 0.5 * sums.high, slope)
         s, least, greatest = tanh_band(turned)
         off = 2 * UNIT_ROUNDOFF * np.abs(half)
         off += 2 * UNIT_ROUNDOFF * np.maximum(np.abs(least), np.abs(greatest))
+        off += UNDERFLOW * ((sums.A != 0.0) | (sums.c != 0.0))  # halves of the least numbers are 0
         return 0.5 * s, least + half - off, greatest + half + off

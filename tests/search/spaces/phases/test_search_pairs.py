@@ -29,7 +29,7 @@ def test_constants_are_those_without_pairs(mixed: bool, monkeypatch: pytest.Monk
     """Also on networks whose other kernels are cheaper, so that the answers are known."""
     used = 0
     monkeypatch.setattr(Bounder, "takes_pairs", lambda *given: True)
-    for seed in range(6):
+    for seed in range(4):
         make = mixed_network if mixed else random_network
         network = make(seed, (4, 10, 9, 8, 2))
         problem = LipschitzProblem(network, Box(0.0, 0.7, 4), "linf", "linf")
