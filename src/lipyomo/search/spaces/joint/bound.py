@@ -96,8 +96,14 @@ def _lower_pairs(context: Context, pairs: FloatArray, cutoff: float, phases: Pha
     params, count = context.params, context.box_chunk
     wanted = _wanted(pairs, cutoff)
     several = np.flatnonzero(wanted.sum(axis=1) > params.single)
-    for at in range(0, several.size, count):
-        _lower(context, pairs, several[at : at + count], wanted, phases)
+    widths = wanted[several].sum(axis=1)
+    several = several[np.argsort(widths, kind="stable")]
+    widths.sort()
+    at = 0
+    while at < several.size:  # boxes with about as many directions
+        end = min(at + count, int(np.searchsorted(widths, 2 * widths[at], side="right")))
+        _lower(context, pairs, several[at:end], wanted, phases)
+        at = end
     wanted = _wanted(pairs, cutoff)
     alone = pairs.max(axis=(1, 2)) <= params.far * cutoff
     alone[np.setdiff1d(np.arange(len(pairs)), several)] = True
@@ -111,17 +117,20 @@ def _lower_pairs(context: Context, pairs: FloatArray, cutoff: float, phases: Pha
 def _lower(
     context: Context, pairs: FloatArray, boxes: IntArray, wanted: BoolArray, phases: PhaseBatch
 ) -> None:
-    """Lower bounds of the wanted pairs of some boxes in place, all directions together."""
+    """Lower bounds of the wanted pairs of some boxes in place, all directions together.
+
+    Each box has as many directions as any of them wants: boxes that want as many belong together.
+    """
     network, functionals = context.problem.tangent_network, context.targets.functionals
-    switches = _switches(network, phases[boxes])
-    columns = np.flatnonzero(wanted[boxes].any(axis=0))
+    switches, own = _switches(network, phases[boxes]), wanted[boxes]
+    columns = np.argsort(~own, axis=1, kind="stable")[:, : own.sum(axis=1).max()]
     known = Tangents.of(network, switches, context.directions[columns])
-    own, column = np.nonzero(wanted[np.ix_(boxes, columns)])
+    box, along = np.nonzero(np.take_along_axis(own, columns, axis=1))
     middle = central(network, switches) if context.round_out else None
     heads = None if middle is None else network.head.dense_weight @ middle
-    for at in range(0, own.size, context.params.chains):
-        i, j = own[at : at + context.params.chains], column[at : at + context.params.chains]
-        number, direction = boxes[i], columns[j]
+    for at in range(0, box.size, context.params.chains):
+        i, j = box[at : at + context.params.chains], along[at : at + context.params.chains]
+        number, direction = boxes[i], columns[i, j]
         if heads is not None:
             found = lengths_along(known, heads, i, j)[:, None]
         else:
