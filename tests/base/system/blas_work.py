@@ -51,7 +51,7 @@ def problem(sizes: tuple[int, ...], smooth: bool = False, reach: float = 1.0) ->
 
 
 SMOOTH, WIDE = (2, 64, 64, 1), (10, 60, 60, 1)
-FEW: dict[str, Any] = {"time_limit": 0.6}
+FEW: dict[str, Any] = {"time_limit": 0.4}
 
 
 def command(*words: object) -> None:
