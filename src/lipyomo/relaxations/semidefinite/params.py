@@ -61,6 +61,8 @@ class Params:
     usual_steps : int
         Newton steps of a descent from a closed form.  So many have to be left where products of
         pairs are looked for, and so many first steps where points are looked for before them.
+    single : int
+        Order of C from which on a wide kernel's Newton steps are computed in single precision.
     newton : float
         Times that a Newton step takes as long as one of a quasi-Newton method.
     long_step : float
@@ -83,6 +85,7 @@ class Params:
     shares: int = 5
     paired: int = 128
     usual_steps: int = 20
+    single: int = 512
     newton: float = 5.0
     long_step: float = 0.02
     threads: int = 2

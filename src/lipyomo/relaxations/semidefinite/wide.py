@@ -20,7 +20,7 @@ the ``b_k = e_k - U_k`` are
 
 It is solved in one of two ways, whichever is predicted to be cheaper:
 
-- `direct`: written out and factorised, (d + F)^3 / 3;
+- `direct`: written out and factorised, (d + F)^3 / 3, in single precision where it is large;
 - `conjugate`: its block in zeta is a diagonal plus ``2 X W W^T X`` (X = diag of the primal v) plus
   the elementwise square of ``mu^{1/2} W W^T``.  The first two are inverted exactly by Woodbury's
   formula and precondition conjugate gradients, to which the third is applied as
@@ -53,6 +53,7 @@ from lipyomo.relaxations.semidefinite.kernel import (
 )
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.products import pair_matrices
+from lipyomo.relaxations.semidefinite.single import Products, fits_single, solved_in_single
 
 
 def _add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
@@ -273,11 +274,18 @@ class WideKernel:
         simple = float((-y[shrinking] / step[shrinking]).min(initial=np.inf))
         return min(simple, longest_step(product, self.order))
 
-    def _blocks(self, factor: _Factor, y: FloatArray, x: FloatArray) -> _Blocks:
+    def _blocks(
+        self,
+        factor: _Factor,
+        y: FloatArray,
+        x: FloatArray,
+        dtype: type[np.floating] = np.float64,
+    ) -> _Blocks:
         one_over, (lam, more, _) = 1.0 / y[: self.inputs], self._split(y)
-        half = 0.5 * self.coupling(y) * one_over[:, None]
-        K_inverse = np.ascontiguousarray(inverse_of(np.asfortranarray(factor.lower)))
+        half = (0.5 * self.coupling(y) * one_over[:, None]).astype(dtype, copy=False)
+        K_inverse = np.ascontiguousarray(inverse_of(np.asfortranarray(factor.lower)), dtype)
         Q = self._triangle - 0.5 * self._weighted(lam, more, factor.gram).T
+        Q = Q.astype(dtype, copy=False)
         B_units = K_inverse @ Q.T
         B_inputs = half @ B_units
         B_inputs -= one_over[:, None] * self._columns
@@ -294,6 +302,11 @@ class WideKernel:
         With ``C^{-1} + x x^T / mu`` in place of ``C^{-1}`` products of its entries give the second
         derivatives of `quarter` as well, and a matrix of rank one too much.
         """
+        large = self._direct and self.order >= PARAMS.single
+        if large and fits_single(y[: self.order]):
+            found = self._system_in_single(factor, y, x, mu)
+            if found is not None:
+                return found
         parts, d = self._blocks(factor, y, x), self.inputs
         x_inputs, states, slack = x[:d], x[d:], parts.slack
         a, b = states[self._left], np.concatenate([slack, states])[self._right]
@@ -322,8 +335,8 @@ class WideKernel:
         H_mixed *= mu
         _add_outer(H_mixed, -squares, both / mu)
         if not self._direct:
-            found = _Conjugate(factor, parts.half, y[:d], x_inputs, mu, H_units, H_mixed)
-            return found.system(plain, np.concatenate([-found.variance, units]))
+            equations = _Conjugate(factor, parts.half, y[:d], x_inputs, mu, H_units, H_mixed)
+            return equations.system(plain, np.concatenate([-equations.variance, units]))
         _add_outer(inner, x_inputs, x_inputs / mu)
         corner = np.square(inner, out=inner)
         corner *= mu
@@ -331,6 +344,23 @@ class WideKernel:
         hessian = np.empty((d + a.size, d + a.size))  # of which the upper triangle is read
         hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
         return solved_system(plain, np.concatenate([inputs, units]), hessian)
+
+    def _system_in_single(
+        self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
+    ) -> NewtonSystem | None:
+        """The same in single precision; None where that is too little."""
+        d = self.inputs
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not solved
+            parts = self._blocks(factor, y, x, np.float32)
+            terms, inner = self._terms(parts), parts.A @ parts.half.T
+            inner.flat[:: d + 1] += 1.0 / y[:d]
+            a, b = x[d:][self._left], np.concatenate([parts.slack, x[d:]])[self._right]
+            known = (inner, terms.AA, terms.AB, terms.BB, terms.A_inputs, terms.B_inputs)
+            found = Products(*(part.astype(np.float32, copy=False) for part in known))
+            hessian = found.hessian(x[:d], a, b, mu)
+            plain = np.concatenate([1.0 - np.square(x[:d]), -a * b])
+            barrier = -np.concatenate([inner.diagonal(), terms.AB.diagonal()])
+            return solved_in_single(plain, barrier.astype(np.float64), hessian)
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Derivatives of the barrier function by the logarithms of zeta and lambda."""
