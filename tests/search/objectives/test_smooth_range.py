@@ -42,7 +42,7 @@ def test_both_ends_are_those_of_many_local_searches(kind: str, domain: Domain) -
     network = smooth_network(1, (2, 8, 6, 1), kind)
     found = value_range(network, domain, time_limit=60)
     assert found.status is Status.EXACT
-    points = domain.sample(np.random.default_rng(0), 4000)
+    points = domain.sample(np.random.default_rng(0), 2000)
     values = network.forward(points)[:, 0]
     assert found.low[0] <= values.min() <= values.max() <= found.high[1]
     for x, end, place in zip(found.witnesses, (found.low[1], found.high[0]), (1, 0), strict=True):
