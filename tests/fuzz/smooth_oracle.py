@@ -319,7 +319,8 @@ class SmoothOracle:
 
     def at(self, point: Sequence[float]) -> arb | None:
         """A lower bound of the norm at a point of the moving inputs; None next to a jump."""
-        seen = self._look(_Box(tuple(point), tuple(point)), arb(0))
+        with ctx.workprec(8 * BITS):  # products that are written as squares cancel
+            seen = self._look(_Box(tuple(point), tuple(point)), arb(0))
         return None if seen is None else seen.lower
 
     # -- one box -------------------------------------------------------------------------------
