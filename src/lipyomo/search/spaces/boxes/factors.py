@@ -19,7 +19,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import at
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
-from lipyomo.search.spaces.boxes.shared import jointly
+from lipyomo.search.spaces.boxes.shared import Single, jointly
 from lipyomo.search.spaces.boxes.stage import Stage
 from lipyomo.search.spaces.boxes.terms import Range, levelled, plane_above
 
@@ -122,7 +122,8 @@ def factored(
         heights = parts[:, :count] + parts[:, count:] + constants
         some = shared.products
         joint = jointly(shared, layer, (a[:, some], b[:, some]), worst, inputs, unit)
-        joint.replacing(shared, heights, slopes, rates, constants, of_z, of_u)
+        single = Single(slopes, rates, constants, of_z, of_u)
+        slopes, rates, constants, of_z, of_u = joint.instead(shared, heights, single)
         sizes = sizes.sum(axis=1) + joint.size.sum(axis=1)
     else:
         sizes = sizes.sum(axis=1)

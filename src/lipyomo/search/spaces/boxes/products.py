@@ -55,17 +55,20 @@ class Products:
     @cached_property
     def shared(self) -> Shared | None:
         """Products that have a row in common; each is in the group of the row that more have."""
-        counts = np.bincount(np.concatenate([self.left, self.right]), minlength=self.rows)
+        both = self.left != self.right  # squares have one row
+        counts = np.bincount(
+            np.concatenate([self.left[both], self.right[both]]), minlength=self.rows
+        )
         second = counts[self.right] > counts[self.left]
         common = np.where(second, self.right, self.left)
-        numbers, group, members = np.unique(common, return_inverse=True, return_counts=True)
-        some = np.flatnonzero((members[group] > 1) & (self.left != self.right))
+        members = np.bincount(common[both], minlength=self.rows)
+        some = np.flatnonzero(both & (members[common] > 1))
         if not some.size:
             return None
-        some = some[np.argsort(group[some], kind="stable")]
-        rows, own = np.unique(group[some], return_inverse=True)
+        some = some[np.argsort(common[some], kind="stable")]
+        rows, own = np.unique(common[some], return_inverse=True)
         other = np.where(second, self.left, self.right)[some]
-        return Shared(numbers[rows], some, own, other, second[some])
+        return Shared(rows, some, own, other, second[some])
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,25 @@ from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.terms import Range, plane_above
 
 
+class Single(NamedTuple):
+    """Planes above a layer's P products one by one.
+
+    Attributes
+    ----------
+    slopes, rates : ndarray, shape (N, 2 P)
+        Coefficients of z and u of the left rows, and then of the right ones.
+    constants : ndarray, shape (N, P)
+    of_z, of_u : ndarray, shape (N, 2 P)
+        Gaps of these rows: in all, and of their tangents alone.
+    """
+
+    slopes: FloatArray
+    rates: FloatArray
+    constants: FloatArray
+    of_z: FloatArray
+    of_u: FloatArray
+
+
 class Joint(NamedTuple):
     """Planes above the sums of groups of products, as coefficients of their p members and rows.
 
@@ -48,21 +67,17 @@ class Joint(NamedTuple):
     gaps: tuple[FloatArray, FloatArray]
     of_tangents: tuple[FloatArray, FloatArray]
 
-    def replacing(
-        self,
-        shared: Shared,
-        heights: FloatArray,
-        slopes: FloatArray,
-        rates: FloatArray,
-        constants: FloatArray,
-        of_z: FloatArray,
-        of_u: FloatArray,
-    ) -> None:
-        """Put these planes, and gaps, in the places of those of single products that are higher.
+    def instead(self, shared: Shared, heights: FloatArray, single: Single) -> Single:
+        """These planes, and gaps, in the places of those of single products that are higher.
 
-        All of these are of a layer's P products: heights and constants (N, P), and slopes, rates
-        and gaps (N, 2 P), of left and then of right rows.
+        Parameters
+        ----------
+        shared : Shared
+        heights : ndarray, shape (N, P)
+            Where the planes of all of the layer's products are at the worst point.
+        single : Single
         """
+        slopes, rates, constants, of_z, of_u = (part.copy() for part in single)
         some, count = shared.products, constants.shape[1]
         less = (self.height < shared.sums(heights[:, some]))[:, shared.group]
         first = np.zeros(some.size)
@@ -78,6 +93,7 @@ class Joint(NamedTuple):
             into[:, behind] = np.where(less, rows, into[:, behind])
         constant = self.constant[:, shared.group] * first
         constants[:, some] = np.where(less, constant, constants[:, some])
+        return Single(slopes, rates, constants, of_z, of_u)
 
 
 def jointly(
