@@ -45,7 +45,7 @@ def test_a_linear_classifier_has_the_radius_of_the_textbook(norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_nothing_certified_is_ever_refuted(norm: str, seed: int) -> None:
     network = random_network(seed, (2, 8, 6, 3))
     rng = np.random.default_rng(seed)

@@ -96,7 +96,7 @@ def test_it_is_the_least_distance_over_all_regions(norm: str, seed: int) -> None
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("make", [random_network, mixed_network, integer_network])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_attack_is_nearer_than_what_is_certified(norm: str, make, seed: int) -> None:
     network = make(seed, (3, 5, 4, 3))
     points = np.random.default_rng(seed).uniform(-1, 1, (2, 3))

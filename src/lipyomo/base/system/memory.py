@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -32,8 +33,12 @@ DEEPEST = sys.getrecursionlimit() // 20
 Python's own stack would end."""
 
 
+@cache
 def machine_memory() -> int:
-    """Bytes of memory of this machine, or of the control group that this process runs in."""
+    """Bytes of memory of this machine, or of the control group that this process runs in.
+
+    The system is asked once: maps of coefficients ask for each product.
+    """
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not on this system
