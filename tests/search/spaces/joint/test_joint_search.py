@@ -22,6 +22,8 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.joint import context as contexts
+from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.params import PARAMS, Params
 from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
@@ -180,6 +182,20 @@ def test_a_search_that_can_afford_nothing_halves_boxes(monkeypatch: pytest.Monke
     assert found.complete
     assert found.counters.get(EXAMINED, 0) < freely.counters[EXAMINED]
     assert found.best.value == pytest.approx(exact_constant(problem), rel=1e-6)
+
+
+def test_boxes_stay_as_they_are_once_time_is_up() -> None:
+    problem = LipschitzProblem(random_network(1, (3, 12, 8, 2)), Box(-1, 1, 3)).reduced.problem
+    context = Context.of(problem, HALVED)
+    assert context is not None
+    space = pipeline_for(problem, Settings(), None, None).context
+    found, every = bounded(context, context.whole(), 0.0), np.ones(1, dtype=bool)
+    late = closing(context, space, found, 0.0, every, Clock(0.0))
+    assert not late.tried.any()
+    assert np.array_equal(late.found.boxes.pairs, found.boxes.pairs)
+    early = closing(context, space, found, 0.0, every, Clock())
+    assert early.tried.all()
+    assert early.found.boxes.bounds <= found.boxes.bounds
 
 
 def test_a_search_that_is_stopped_has_bounds_on_both_sides() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.clock import Clock
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.joint.bound import Bounded
@@ -76,11 +77,17 @@ class Known:
 
 
 def closing(
-    context: Context, space: phases.Context, found: Bounded, value: float, which: BoolArray
+    context: Context,
+    space: phases.Context,
+    found: Bounded,
+    value: float,
+    which: BoolArray,
+    clock: Clock,
 ) -> Closing:
     """Bound boxes by semidefinite bounds, those with the least bounds first.
 
-    Where several more fail than meet the cutoff, the others are left as they are.
+    Where several more fail than meet the cutoff, the others are left as they are; and so they are
+    once time is up.
 
     Parameters
     ----------
@@ -92,6 +99,7 @@ def closing(
         What is attained.
     which : ndarray of bool, shape (N,)
         Boxes that are to be bounded.
+    clock : Clock
     """
     cutoff = space.cutoff(value)
     pairs = found.boxes.pairs.copy()
@@ -101,12 +109,12 @@ def closing(
     tried = np.zeros(len(pairs), dtype=bool)
     patience = context.params.patience
     for k in np.argsort(found.boxes.bounds, kind="stable").tolist():
-        if patience < 0:
+        if patience < 0 or clock.expired:
             break
         if not which[k] or found.boxes.bounds[k] <= cutoff:
             continue
         tried[k] = True
-        certificates[k] = _bounded(context, space, every[k], pairs[k], value, known)
+        certificates[k] = _bounded(context, space, every[k], pairs[k], value, known, clock)
         patience += 2 if pairs[k].max() <= cutoff else -1
     boxes = replace(found.boxes, pairs=pairs)
     return Closing(Bounded(boxes, found.stack), tuple(certificates), tried)
@@ -119,6 +127,7 @@ def _bounded(
     pairs: FloatArray,
     value: float,
     known: Known,
+    clock: Clock,
 ) -> dict[int, DualCertificate]:
     """Lower the bounds of a box's pairs (k, q) in place until one stays above the cutoff."""
     bounder, targets = space.bounder, space.targets
@@ -132,7 +141,7 @@ def _bounded(
         if of[target] <= cutoff:
             break
         start = None if bounder.prover.pairs.count else known.start(target)
-        least = bounder.minimise(form, target, start, aim)
+        least = bounder.minimise(form, target, start, aim, lambda: clock.expired)
         if least is None:
             break
         multipliers = least.state.multipliers

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.spaces.bundle import joined, thin
 from lipyomo.search.spaces.joint.bound import bounded
@@ -49,6 +50,7 @@ def halved(
     boxes: Boxes,
     reach: Reach | None = None,
     most: int = 0,
+    clock: Clock | None = None,
 ) -> Halved:
     """Close boxes by semidefinite bounds, hand them over or halve them.
 
@@ -66,9 +68,11 @@ def halved(
     most : int, optional
         So many boxes at most are handed over, but for those too thin to be halved; others that are
         near wait as they are.
+    clock : Clock, optional
+        Of semidefinite bounds.
     """
     known = reach or Reach(0.0, 0.0)
-    far, waiting, near = _parted(context, space, points, boxes, known, most)
+    far, waiting, near = _parted(context, space, points, boxes, known, most, clock or Clock())
     halves, can = far.halves()
     if not can.all():  # float64 numbers are too coarse: units are left to decide
         halves = joined([halves, far.take(~can)])
@@ -89,6 +93,7 @@ def _parted(
     boxes: Boxes,
     reach: Reach,
     most: int,
+    clock: Clock,
 ) -> tuple[Boxes, Boxes, Halved]:
     """Boxes that are to be halved, those that wait, and what became of the others."""
     cutoff = space.cutoff(points.best.value)
@@ -106,7 +111,7 @@ def _parted(
     if not some.any():
         return boxes.take(far), waiting, Halved(none, counters=counters)
     found = bounded(context, boxes.take(some), cutoff)
-    known = closing(context, space, found, points.best.value, short[some])
+    known = closing(context, space, found, points.best.value, short[some], clock)
     bounds = known.found.boxes.bounds
     done = bounds <= cutoff
     number = np.flatnonzero(~done & (~short[some] | (bounds <= reach.handed * cutoff)))

@@ -253,7 +253,7 @@ class Pipeline(Searching[Part, Task]):
                 break
             some = boxes.take(slice(at, at + size))
             near = reach.affordable(task.seconds, clock.left)
-            parts.append(halved(context, space, points, some, near, max(most, 0)))
+            parts.append(halved(context, space, points, some, near, max(most, 0), clock))
             most -= len(parts[-1].nodes)
             reach = reach.after(parts[-1].counters)
             pulse()
