@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from math import isclose
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions import make_witness, witness_of_pattern
 from lipyomo.primal.regions.params import Params
+from lipyomo.primal.regions.witness import unbeaten
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Witness
@@ -151,3 +156,20 @@ def test_values_of_large_networks_are_below_the_exact_ones(norm_in, out) -> None
         found = replay(problem, witness)
         assert Fraction(witness.value) ** 2 <= found.square
         assert witness.value == pytest.approx(float(found), rel=1e-11)
+
+
+@pytest.mark.parametrize(("limit", "asked"), [(None, 4), (0.0, 2)])
+def test_time_that_is_over_ends_the_search_for_a_better_witness(
+    limit: float | None, asked: int
+) -> None:
+    """But not before there is one: here the first point has none, and no witness is as good."""
+    seen = []
+
+    def certify(x: np.ndarray) -> Any:
+        seen.append(x)
+        return None if len(seen) == 1 else SimpleNamespace(value=0.5)
+
+    clock = Clock(math.inf if limit is None else limit)
+    best = unbeaten(np.zeros((4, 1)), np.ones(4), certify, clock)
+    assert best is not None
+    assert len(seen) == asked

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, Pattern
+from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.exact import root_below
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -179,16 +180,22 @@ def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness |
 
 
 def unbeaten(
-    points: FloatArray, values: FloatArray, certify: Callable[[FloatArray], Witness | None]
+    points: FloatArray,
+    values: FloatArray,
+    certify: Callable[[FloatArray], Witness | None],
+    clock: Clock | None = None,
 ) -> Witness | None:
     """The best witness at points (n, d) whose `values` (n,) fall.
 
-    The search ends with the first witness that no later point can beat beyond rounding.
+    The search ends with the first witness that no later point can beat beyond rounding, or with
+    the best one so far once the time of `clock` is over.
     """
     best: Witness | None = None
     for x, value in zip(points, values, strict=True):
-        if best is not None and best.value >= value * (1.0 - PARAMS.rounding):
-            break
+        if best is not None:
+            late = clock is not None and clock.expired
+            if late or best.value >= value * (1.0 - PARAMS.rounding):
+                break
         found = certify(x)
         if found is not None and (best is None or found.value > best.value):
             best = found

@@ -45,14 +45,16 @@ def smooth_incumbent(
         context = Context.of(Question(small))
     except MethodError:  # too many vertices for ascents
         points = small.domain.sample(rng, evaluations or Params().samples)
-        return _best(problem, points, sampled_norms(small, points))
+        return _best(problem, points, sampled_norms(small, points), clock)
     params = context.params
     starts = params.starts if evaluations is None else max(1, evaluations // params.steps)
     points, values = ascended(context, small.domain.sample(rng, starts), clock)
-    return _best(problem, points, values)
+    return _best(problem, points, values, clock)
 
 
-def _best(problem: LipschitzProblem, points: FloatArray, values: FloatArray) -> Witness | None:
+def _best(
+    problem: LipschitzProblem, points: FloatArray, values: FloatArray, clock: Clock
+) -> Witness | None:
     """A checked witness at the best of some points of the reduced problem."""
     order = np.argsort(-values, kind="stable")
-    return unbeaten(points[order], values[order], partial(witness_near, problem))
+    return unbeaten(points[order], values[order], partial(witness_near, problem), clock)
