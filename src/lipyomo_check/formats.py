@@ -11,6 +11,8 @@ SMOOTH_FORMAT = "lipyomo-proof-7"
 """That of networks with smooth units."""
 PRODUCT_FORMAT = "lipyomo-proof-8"
 """That of networks with products, or with units that only readers of this format know."""
+LINE_FORMAT = "lipyomo-proof-9"
+"""That of boxes of networks with two-slope units."""
 
 
 class Edition(Enum):
@@ -28,7 +30,15 @@ class Edition(Enum):
     PRODUCTS = PRODUCT_FORMAT
     """Products of signals, powers, exponentials and logarithms, and derivatives as units."""
 
+    LINES = LINE_FORMAT
+    """Two lines of each two-slope unit, with slopes of their own, and flat ones of its slope."""
+
     @property
     def plain(self) -> bool:
         """Whether bounds are those of the first two formats."""
         return self in (Edition.BOXES, Edition.DOMAINS)
+
+    @property
+    def products(self) -> bool:
+        """Whether networks may have products, and claims be about values."""
+        return self in (Edition.PRODUCTS, Edition.LINES)

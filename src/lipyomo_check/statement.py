@@ -127,7 +127,8 @@ def read_statement(record: Any) -> Statement:
     if input_norm not in ("l1", "l2", "linf"):
         raise ProofError("the input norm is none of l1, l2, linf")
     name, vertices = read_output_norm(entry(record, "output_norm"), layers[-1].units)
-    values = edition is Edition.PRODUCTS and record.get("question") == "values"
+    newest = edition is not None and edition.products
+    values = newest and record.get("question") == "values"
     if record.get("question") is not None and not values:
         raise ProofError("a proof of this format is about constants")
     ends = None
@@ -142,8 +143,8 @@ def read_statement(record: Any) -> Statement:
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
     directions = read_directions(record, domain, layers[0].inputs)
-    newest = edition is not None and not edition.plain
-    by_slopes = newest and record.get("slopes") is True
+    able = edition is not None and not edition.plain
+    by_slopes = able and record.get("slopes") is True
     shell = None
     if values:
         if directions is not None or by_slopes:

@@ -25,6 +25,7 @@ from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
+from lipyomo_check.formats import DIRECTED_FORMAT, FORMAT
 
 EACH = 50
 """False files of a network."""
@@ -110,8 +111,7 @@ def damaged(payload: bytes, rng: np.random.Generator) -> bytes:
 def falsified(first: dict[str, Any], payload: bytes, rng: np.random.Generator) -> bytes:
     """A file that claims what is not true."""
     false = false_values if first.get("question") == "values" else false_constant
-    boxes = any("curves" in layer for layer in first["network"]) and "slopes" not in first
-    boxes |= false is false_values
+    boxes = first["format"] not in (FORMAT, DIRECTED_FORMAT) and "slopes" not in first
     cases = damaged(payload, rng) if boxes or rng.random() < 0.3 else damaged_steps(payload, rng)
     return gzip.compress(json.dumps(first | false(first, rng)).encode() + b"\n" + cases)
 
@@ -147,17 +147,18 @@ Files = Callable[[dict[str, Any], bytes, np.random.Generator], bytes]
 """From a true statement and its cases to a file that claims what is not true."""
 
 
-def prove_constant(problem: LipschitzProblem, path: Path) -> bool:
+def prove_constant(problem: LipschitzProblem, path: Path, boxes: bool | None = None) -> bool:
     """Write the proof of a constant that is not zero."""
     result = lipyomo.solve(problem, gap=1e-3, time_limit=5)
     if result.witness is None or result.lower == 0.0:
         return False
-    return write_proof(path, problem, result, time_limit=5).cases > 0
+    return write_proof(path, problem, result, time_limit=5, boxes=boxes).cases > 0
 
 
 def of_any_units(rng: np.random.Generator, seed: int, path: Path) -> bool:
-    """Every third one without smooth units."""
-    return prove_constant(random_problem(rng, smooth=seed % 3 > 0), path)
+    """Every third one without smooth units, half of these in boxes where they can be."""
+    problem = random_problem(rng, smooth=seed % 3 > 0)
+    return prove_constant(problem, path, seed % 2 > 0 and problem.domain.is_bounded)
 
 
 def run(

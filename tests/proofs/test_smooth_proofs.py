@@ -476,17 +476,23 @@ def test_shorter_and_longer_files_are_refused(tmp_path: Path) -> None:
         check_proof(path)
 
 
-@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize(
-    "names", [["tanh"], ["gelu", "relu", "elu"], ["hard_swish", "relu"], ["cos"]]
+    ("names", "rules"),
+    [
+        *itertools.product(
+            [["tanh"], ["gelu", "relu", "elu"], ["hard_swish", "relu"], ["cos"]], ["", "plain"]
+        ),
+        *((names, "lines") for names in (["relu"], ["bent", "relu"], ["elu", "bent", "relu"])),
+    ],
 )
-def test_bounds_hold_at_sampled_points(names: list[str], plain: bool) -> None:
+def test_bounds_hold_at_sampled_points(names: list[str], rules: str) -> None:
     """Of wide boxes, of ones smaller than rounding, within phases and half-spaces, some empty.
 
     Affine functions hold as well.
     """
     rng = np.random.default_rng(7)
-    kinds = [two_slopes(0.0, 1.0) if name == "relu" else kind_of(name) for name in names]
+    slopes = {"relu": (0.0, 1.0), "bent": (0.3, -0.5)}
+    kinds = [two_slopes(*slopes[name]) if name in slopes else kind_of(name) for name in names]
     levels = []
     for inputs, units in ((3, 6), (6, 5)):
         weight = rng.standard_normal((units, inputs))
@@ -495,7 +501,8 @@ def test_bounds_hold_at_sampled_points(names: list[str], plain: bool) -> None:
         sizes = np.abs(weight)
         bias = rng.standard_normal(units)
         levels.append(Level(weight, sizes, bias, groups, weight, sizes))
-    chain = Chain(levels, rng.standard_normal((2, 5)), 10.0, plain=plain)
+    options = {"plain": rules == "plain", "two_lines": rules == "lines"}
+    chain = Chain(levels, rng.standard_normal((2, 5)), 10.0, **options)
     functional, less = rng.standard_normal(2), 0
     for width in (4.0, 0.5, 1e-2, 1e-5, 1e-9, 0.0):
         count = 40
@@ -516,12 +523,13 @@ def test_bounds_hold_at_sampled_points(names: list[str], plain: bool) -> None:
             x = low + rng.choice([0.0, 1.0, rng.random()], low.shape) * (high - low)
             x = np.clip(x, low, high)
             v = np.where(rng.random(low.shape) < 0.5, v_low, v_high)
-            h, t, inside = x, v, (rise * x).sum(axis=1) > least + 1e-12
+            h, t, inside, ranges = x, v, (rise * x).sum(axis=1) > least + 1e-12, []
             for i, level in enumerate(levels):
                 z, u = h @ level.weight.T + level.bias, t @ level.weight.T
                 for n, (layer, k) in enumerate(chain.broken):
                     if layer == i:
                         inside &= (z_low[:, n] < z[:, k]) & (z[:, k] < z_high[:, n])
+                ranges.append((z, found.layers[i].low, found.layers[i].high))
                 h, t = np.empty_like(z), np.empty_like(u)
                 for units, kind in level.groups:
                     at = z[:, units]
@@ -535,6 +543,9 @@ def test_bounds_hold_at_sampled_points(names: list[str], plain: bool) -> None:
             room = 1e-11 * (1 + np.abs(truth))
             assert (truth <= found.upper + room)[inside].all()
             assert (truth <= plane + room)[inside].all()
+            for z, least_z, most_z in ranges:
+                room_z = 1e-12 * (1 + np.abs(z))
+                assert ((least_z <= z + room_z) & (z <= most_z + room_z))[inside].all()
     assert less > 0
 
 

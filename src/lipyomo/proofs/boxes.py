@@ -89,7 +89,7 @@ def _step(question: Question, taken: Taken) -> Step:
     scores[:, :sides] *= left
     codes[split] = np.argmax(scores, axis=1) + 1
     if (scores.max(axis=1) < 0.0).any():
-        raise UnfinishedError("boxes are as small as float64 allows before they are closed")
+        raise UnfinishedError("boxes are as small as they may be before they are closed")
     return Step(codes, cuts)
 
 
@@ -128,6 +128,8 @@ def _scores(question: Question, taken: Taken) -> FloatArray:
             of_v += found[1]
     middle = boxes.low + (boxes.high - boxes.low) / 2.0
     inside = (boxes.low < middle) & (middle < boxes.high)
+    whole = question.first.boxes
+    inside &= reach > PARAMS.least_width * (whole.high[0] - whole.low[0])
     splittable = np.hstack([inside, v_reach > 0])
     shares = taken.goals.shares
     across = shares * shares.sum(axis=1, keepdims=True) / (2.0 * _size(question))

@@ -36,6 +36,9 @@ class Params:
         Nodes that the averages of the search count as.
     least_cut : float
         Boxes are cut where that takes this share of a width: a longer file against fewer boxes.
+    least_width : float
+        Boxes narrower than this share of the domain are not halved: where kinks meet in a point,
+        some box is open however small it is.
     """
 
     room: float = 2.0**-40
@@ -47,6 +50,7 @@ class Params:
     points: int = 64
     looks: float = 100.0
     least_cut: float = 0.05
+    least_width: float = 2.0**-50
 
 
 PARAMS = Params()

@@ -6,6 +6,7 @@ import gzip
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,13 +18,14 @@ from lipyomo.base.errors import ProofError
 from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.base.tolerances import EXACT_TOLERANCE
-from lipyomo.networks.activations import Confined, Derivative, Unbounded
+from lipyomo.networks.activations import Derivative, Unbounded
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
 from lipyomo.problems.run import PROVED
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
+from lipyomo.proofs.form import calls_for_boxes, format_of, is_shown
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.recorder import Recorder, Unfinished
 from lipyomo.proofs.records import (
@@ -37,15 +39,15 @@ from lipyomo.proofs.replay import replay
 from lipyomo.proofs.slopes import slope_steps
 from lipyomo.search.engine.params import HALVED
 from lipyomo_check.errors import ProofError as CheckError
-from lipyomo_check.formats import DIRECTED_FORMAT, FORMAT, PRODUCT_FORMAT, SMOOTH_FORMAT
+from lipyomo_check.formats import SMOOTH_FORMAT
 from lipyomo_check.smooth.kinds import LARGEST, parameters_of
 from lipyomo_check.statement import read_statement
 
 _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""
 
-_SMOOTH = ("x", "functional")
-"""The same where units are smooth."""
+_IN_BOXES = ("x", "functional")
+"""The same of a proof in boxes."""
 
 Progress = Callable[[int], None]
 
@@ -67,7 +69,11 @@ class Written:
 
 
 def statement_of(
-    problem: LipschitzProblem, result: Result, onnx: Path | None = None, certify: bool = False
+    problem: LipschitzProblem,
+    result: Result,
+    onnx: Path | None = None,
+    certify: bool = False,
+    boxes: bool = False,
 ) -> dict[str, Any]:
     """The first line of a proof.
 
@@ -79,6 +85,8 @@ def statement_of(
         The file that the network came from.
     certify : bool, optional
         Whether an upper end that rests on a solver is to be proved as well.
+    boxes : bool, optional
+        Whether a piecewise linear network is to be proved in boxes; smooth ones are in any case.
 
     Raises
     ------
@@ -99,10 +107,10 @@ def statement_of(
             "them a little width, or leave the proof out"
         )
     check_units(problem.network)
-    smooth, along = problem.network.smooth, problem.directions
+    boxes, along = boxes or problem.network.smooth, problem.directions
     witness = result.witness.to_dict()
-    named = {key: witness[key] for key in (_SMOOTH if smooth else _WITNESS) if key in witness}
-    if smooth:
+    named = {key: witness[key] for key in (_IN_BOXES if boxes else _WITNESS) if key in witness}
+    if boxes:
         lower = min(result.lower, result.witness.value)
         if problem.domain.rows.count or problem.domain.ball is not None:
             named["inside"] = _inner_point(problem)
@@ -113,28 +121,18 @@ def statement_of(
         lower = min(result.lower, exact.below)
     proved = certify or result.basis in (None, PROVED)
     return {
-        "format": _format(problem),
+        "format": format_of(problem, boxes),
         "network": network_record(problem.network),
         "domain": domain_record(problem.domain),
         "input_norm": problem.norm,
         **({} if along is None else {"directions": directions_record(along)}),
         "output_norm": output_norm_record(problem),
         "lower": lower,
-        "upper": _upper(result, smooth),
+        "upper": _upper(result, boxes),
         "onnx": None if onnx is None else file_digest(onnx),
         "witness": named,
         "basis": None if proved else f"{result.method}: {result.basis}",
     }
-
-
-def _format(problem: LipschitzProblem) -> str:
-    """The first format whose readers know all of it."""
-    network = problem.network
-    if not network.smooth:
-        return FORMAT if problem.directions is None else DIRECTED_FORMAT
-    kinds = [curve.activation for layer in network.layers for curve in layer.curves]
-    newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)
-    return PRODUCT_FORMAT if newer else SMOOTH_FORMAT
 
 
 def check_units(network: Network) -> None:
@@ -161,15 +159,15 @@ def check_units(network: Network) -> None:
                 ) from None
 
 
-def _upper(result: Result, smooth: bool) -> float:
+def _upper(result: Result, boxes: bool) -> float:
     """The upper end that is to be proved.
 
     That of boxes has room for the checker's arithmetic, and is not nearer to the lower end than
     what counts as exact.
     """
-    room = PARAMS.aim if smooth else PARAMS.room
+    room = PARAMS.aim if boxes else PARAMS.room
     upper = float(np.nextafter(result.upper * (1.0 + room), np.inf))
-    return max(upper, result.lower * (1.0 + 0.99 * EXACT_TOLERANCE)) if smooth else upper
+    return max(upper, result.lower * (1.0 + 0.99 * EXACT_TOLERANCE)) if boxes else upper
 
 
 def _inner_point(problem: LipschitzProblem) -> list[float]:
@@ -190,6 +188,7 @@ def write_proof(
     progress: Progress | None = None,
     certify: bool = False,
     time_limit: float = math.inf,
+    boxes: bool | None = None,
 ) -> Written:
     """Write the proof of a result.
 
@@ -215,6 +214,10 @@ def write_proof(
         Prove the upper end also where it rests on a solver.
     time_limit : float, optional
         Seconds, after which the proof of the upper end ends.
+    boxes : bool, optional
+        Whether a piecewise linear network is proved in boxes, in float64 with all rounding counted,
+        and not by splits of units, in whole numbers.  By default it is where it has few inputs and
+        so wide a domain that bounds of the whole say nothing.
 
     Returns
     -------
@@ -229,19 +232,40 @@ def write_proof(
     """
     clock = Clock(time_limit, stop)
     check_output(path, PROOF, () if onnx is None else (onnx,))
-    first = statement_of(problem, result, onnx, certify)
+    first, in_boxes = _first(problem, result, onnx, certify, boxes)
     with written(path, PROOF) as stream:
         cases = 0
         if first["basis"] is None:
             progress = progress or _quiet
-            if problem.network.smooth:
-                cases, first = _write_smooth(stream, first, problem, result, clock, progress)
-            else:
+            if in_boxes:
+                cases, first = _write_boxes(stream, first, problem, result, clock, progress)
+                if not (cases or boxes or problem.network.smooth or clock.expired):
+                    # kinks meet in a point, about which boxes do not end
+                    first, in_boxes = statement_of(problem, result, onnx, certify), False
+            if not in_boxes:
                 recording = Recording.of(problem, read_statement(first), clock, PARAMS)
                 cases, first = _write_cases(stream, first, recording, result, progress)
         if first["basis"] is not None:
             _write(stream, first, iter(()), lambda: None)
     return Written(cases, first["upper"] if cases else None)
+
+
+def _first(
+    problem: LipschitzProblem,
+    result: Result,
+    onnx: Path | None,
+    certify: bool,
+    boxes: bool | None,
+) -> tuple[dict[str, Any], bool]:
+    """The first line of a proof, and whether it is one in boxes."""
+    smooth, plain = problem.network.smooth, partial(statement_of, problem, result, onnx, certify)
+    wanted = calls_for_boxes(problem, result) if boxes is None and not smooth else boxes
+    if smooth or not wanted:
+        return plain(), smooth
+    first = plain(boxes=True)
+    if boxes or is_shown(first):
+        return first, True
+    return plain(), False  # its witness lies between float64 numbers
 
 
 def _quiet(cases: int) -> None:
@@ -270,7 +294,7 @@ def _write_cases(
     return 1, first
 
 
-def _write_smooth(
+def _write_boxes(
     stream: BinaryIO,
     first: dict[str, Any],
     problem: LipschitzProblem,
@@ -278,7 +302,7 @@ def _write_smooth(
     clock: Clock,
     progress: Progress,
 ) -> tuple[int, dict[str, Any]]:
-    """The same where units are smooth: by ranges of slopes, or else as a tree of boxes.
+    """The same in boxes: by ranges of slopes of smooth units, or else as a tree of boxes.
 
     With many inputs a tree hardly ends; where ranges of slopes prove a looser upper end, that is
     what is left of it then.
@@ -287,7 +311,7 @@ def _write_smooth(
     domain, found = problem.domain, None
     try:
         many = np.count_nonzero(~domain.frozen) >= HALVED
-        if first["format"] != PRODUCT_FORMAT and (not domain.is_bounded or many):
+        if first["format"] == SMOOTH_FORMAT and (not domain.is_bounded or many):
             some = clock.part() if domain.is_bounded else clock
             found = slope_steps(problem, statement, some)
         if domain.is_bounded and (found is None or found[0] > statement.upper):

@@ -31,6 +31,13 @@ def meet(one: Ranges, other: Ranges) -> Ranges:
     return unzipped(overlap(a, b) for a, b in zip(own, others, strict=True))
 
 
+def are_apart(one: Ranges, other: Ranges) -> bool:
+    """Whether two ranges of some number surely share nothing."""
+    own, others = zip(*one, strict=True), zip(*other, strict=True)
+    gaps = (abs(a[0] - b[0]) - a[1] - b[1] for a, b in zip(own, others, strict=True))
+    return any(gap > 0 for gap in gaps)
+
+
 def overlap(one: Range, other: Range) -> Range:
     """The same of two single ranges."""
     low = (one[0] - one[1]).max(other[0] - other[1])

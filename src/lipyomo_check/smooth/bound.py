@@ -63,6 +63,7 @@ from lipyomo_check.smooth.layers import Mode, Relaxed
 from lipyomo_check.smooth.levels import Level
 from lipyomo_check.smooth.objective import Objective
 from lipyomo_check.smooth.planes import Planes
+from lipyomo_check.smooth.two_lines import TwoLines, ends_by_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,8 @@ class Chain:
         Whether bounds are those of earlier formats.
     offset : ndarray, shape (m,), optional
         Bias of the last layer, if values are to be bounded, and no derivatives.
+    two_lines : bool, optional
+        Whether two-slope units have two lines (`two_lines`).
 
     Attributes
     ----------
@@ -125,6 +128,8 @@ class Chain:
     grows : bool
         Whether ranges have to show that numbers are not too large: it has products, or units whose
         slopes have no bounds.
+    by_lines : bool
+        Whether pre-activations have ranges by two lines as well.
     most : int
         Boxes that are bounded together.
 
@@ -143,9 +148,11 @@ class Chain:
         euclidean: bool = False,
         plain: bool = False,
         offset: Array | None = None,
+        two_lines: bool = False,
     ) -> None:
         self.levels, self.head, self.offset = tuple(levels), head, offset
         self.domain, self.euclidean, self.plain = domain, euclidean, plain
+        self.two_lines = two_lines
         self.broken = tuple(
             (i, int(k))
             for i, level in enumerate(levels)
@@ -165,11 +172,13 @@ class Chain:
         widths = [level.branch_weight.shape for level in levels]
         if levels and levels[0].tangents is not levels[0].weight:
             widths.append(levels[0].tangents.shape)
-        widest = max(max(max(shape) for shape in widths), *head.shape)
+        widest = max(*head.shape, *(n for shape in widths for n in shape))
         self.gamma = (widest + 16) * (len(levels) + 2) * 2.0**-51
         self._objective = Objective(self.levels, head, offset, plain, self.gamma)
         self._growth = growth_of(self.levels, head, largest, offset)
         self.grows = any(self._grows)
+        kinked = any(group.kind.straight for level in levels for group in level.groups)
+        self.by_lines = two_lines and kinked and all(level.products is None for level in levels)
         # rows of boxes: the largest width times the most inputs of a layer
         cells = widest * max((k for _, k in widths), default=1)
         self.most = max(1, min(TOGETHER, MOST_NUMBERS // cells))
@@ -185,6 +194,7 @@ class Chain:
         x, v = middles(boxes.low, boxes.high), middles(boxes.v_low, boxes.v_high)
         space = inherited(boxes.rise, boxes.least, *x)
         layers: list[Relaxed] = []
+        lines: list[TwoLines] = []
         rows: list[tuple[Rows, Rows]] = []
         scope = Scope(x[1], v[1], self.gamma)
         h, t = x, v
@@ -199,11 +209,16 @@ class Chain:
             else:
                 of_z, of_u = _first_rows(level, z, u)
             own = narrowed(of_z.x, (of_z.low, of_z.high), space, x[1])
-            z = self._in_phase(i, _both(z, own), boxes)
+            z = _both(z, own)
+            if i and self.by_lines:
+                z = _both(z, ends_by_lines(self.levels, lines, x, self.gamma))
+            z = self._in_phase(i, z, boxes)
             sizes = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
             inner = i + 1 < len(self.levels) or self.euclidean
-            mode = Mode(inner, self.plain, self.grows and inner)
+            mode = Mode(inner, self.plain, self.grows and inner, self.two_lines)
             layers.append(Relaxed.of(level, z, u, sizes, (of_z, of_u), scope, mode))
+            if self.by_lines:
+                lines.append(TwoLines.of(layers[-1]))
             rows.append((of_z, of_u))
             if inner:
                 h, t = layers[-1].outputs(level), layers[-1].tangents(level)

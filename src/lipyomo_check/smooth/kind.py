@@ -66,6 +66,11 @@ class Kind:
     inside: Callable[[Array, Array], Bools] | None = None
     geometric: bool = False
 
+    @property
+    def straight(self) -> bool:
+        """Whether it is a line on either side of each break."""
+        return self.bounds == (0.0, 0.0, 0.0)
+
     def rooms(self, z: Array, value: Array, slope: Array) -> tuple[Array | float, Array | float]:
         """What sigma and sigma' err by, in units of `ERROR`, where they are at most this large."""
         if self.inside is None:

@@ -24,7 +24,7 @@ from lipyomo_check.smooth.grouped import (
     lines_behind,
     wider,
 )
-from lipyomo_check.smooth.levels import Indices, Level
+from lipyomo_check.smooth.levels import Group, Indices, Level
 from lipyomo_check.smooth.lines import Samples
 
 
@@ -41,11 +41,15 @@ class Change(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """What a layer needs: lines of slopes, the bounds of earlier formats, ranges of outputs."""
+    """What a layer needs.
+
+    Lines of slopes, the bounds of earlier formats, ranges of outputs, two lines of two-slope units.
+    """
 
     inner: bool
     plain: bool
     narrow: bool
+    two_lines: bool
 
 
 class Relaxed(NamedTuple):
@@ -118,7 +122,7 @@ class Relaxed(NamedTuple):
         low, high = z
         top = np.maximum(low, high)
         samples = tuple(
-            (group, Samples.of(group.kind, low[:, group.units], top[:, group.units], mode.plain))
+            (group, _samples(group, low[:, group.units], top[:, group.units], mode))
             for group in level.groups
         )
         shape = low.shape if level.products is None else (len(low), level.products.units)
@@ -230,3 +234,9 @@ class Relaxed(NamedTuple):
         """Those of u, with room for rounding."""
         m, reach = self.m[:, rows], self.m_reach[:, rows]
         return np.nextafter(m - reach, -np.inf), np.nextafter(m + reach, np.inf)
+
+
+def _samples(group: Group, low: Array, high: Array, mode: Mode) -> Samples:
+    """A group's functions on intervals."""
+    flat = mode.two_lines and group.kind.straight
+    return Samples.of(group.kind, low, high, mode.plain, flat)

@@ -57,6 +57,9 @@ class Samples:
         Largest absolute values of ends, values and slopes, (*intervals).
     plain : bool
         Whether bounds have all of a parabola's height, as those of earlier formats.
+    flat : bool
+        Whether slopes of lines are those of sigma alone: where sigma' is constant but for jumps, no
+        line is closer to it than a flat one.
     """
 
     kind: Kind
@@ -70,9 +73,12 @@ class Samples:
     right: tuple[Bools, ...]
     size: tuple[Array, Array, Array]
     plain: bool = False
+    flat: bool = False
 
     @classmethod
-    def of(cls, kind: Kind, low: Array, high: Array, plain: bool = False) -> Samples:
+    def of(
+        cls, kind: Kind, low: Array, high: Array, plain: bool = False, flat: bool = False
+    ) -> Samples:
         """Sample the intervals [low, high]."""
         ends = _knots(kind, low, high)
         start, end = ends[:-1], ends[1:]
@@ -98,6 +104,7 @@ class Samples:
             right,
             (np.maximum(np.abs(low), np.abs(high)), *sizes),
             plain,
+            flat,
         )
 
     def lines(self, A: Array | float, c: Array | float) -> tuple[Array, Array, Array]:
@@ -107,6 +114,7 @@ class Samples:
 
     def chord(self, A: Array | float, c: Array | float) -> Array:
         """The slope of ``A sigma + c sigma'`` from end to end, or in the middle."""
+        c = 0.0 if self.flat else c
         width = self.ends[-1] - self.ends[0]
         rise = A * (self.values[-1] - self.values[0]) + c * (self.slopes[-1] - self.slopes[0])
         slope = A * self.middle[0] + c * self.middle[1]

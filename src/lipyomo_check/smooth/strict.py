@@ -19,6 +19,7 @@ from lipyomo_check.smooth.balls import (
     absolute,
     added,
     affine_range,
+    are_apart,
     columns_times,
     floats_around,
     largest_value,
@@ -33,6 +34,7 @@ from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.levels import Exact, Level, units_alone
 from lipyomo_check.smooth.strict_factors import Form, forms_of, left_of, plane_error
 from lipyomo_check.smooth.strict_layers import Known, Relaxing
+from lipyomo_check.smooth.strict_lines import Hidden, ends_by_lines
 from lipyomo_check.smooth.strict_pieces import extremes
 from lipyomo_check.smooth.strict_spaces import (
     Affine,
@@ -58,7 +60,9 @@ class StrictChain:
         self.chain, self.units = chain, list(map(units_alone, hidden))
         last = len(hidden) - 1
         self._relaxing = [
-            Relaxing(level, units, i < last or chain.euclidean, chain.plain, chain.grows)
+            Relaxing(
+                level, units, i < last or chain.euclidean, chain.plain, chain.grows, chain.two_lines
+            )
             for i, (level, units) in enumerate(zip(chain.levels, self.units, strict=True))
         ]
         self.weights = [_exact(level.weight, level.rest, 0) for level in chain.levels]
@@ -98,7 +102,10 @@ class StrictChain:
                     along = of_x, of_v
                     u = meet(natural[1], of_u)
                 outer = z
-                ends = self._in_phase(i, meet(natural[0], narrowed(rows, z, box, x)), box)
+                further = [narrowed(rows, z, box, x)]
+                if i and self.chain.by_lines:
+                    further.append(self._by_lines(layers, x))
+                ends = self._ends(i, natural[0], further, box)
                 if ends is None:
                     return Affine(arb(-math.inf), [], []), []
                 forms = None
@@ -124,6 +131,22 @@ class StrictChain:
                 if one.mu is not None and one.mu[0] > 0.0:
                     found = with_multiple(found, arb(float(one.mu[0])), *space(), x[1])
             return found, layers
+
+    def _by_lines(self, layers: list[Known], x: Ranges) -> Ranges:
+        """Ranges of the next layer's pre-activations by two lines of all units before it."""
+        count = len(layers)
+        before = list(map(Hidden, self.weights, self.biases, self.units))[:count]
+        return ends_by_lines(self.weights[count], self.biases[count], before, layers, x)
+
+    def _ends(
+        self, i: int, z: Ranges, others: Sequence[Ranges], box: Boxes
+    ) -> list[tuple[float, float]] | None:
+        """Ends of what ranges share within the phases; None if that is nothing."""
+        for other in others:
+            if are_apart(z, other):
+                return None
+            z = meet(z, other)
+        return self._in_phase(i, z, box)
 
     def _in_phase(self, i: int, z: Ranges, box: Boxes) -> list[tuple[float, float]] | None:
         """Ends of pre-activations within the phases, as floats."""

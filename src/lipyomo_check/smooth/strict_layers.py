@@ -48,8 +48,8 @@ class Relaxing:
         Whether anything goes back through its slopes.
     plain : bool
         Whether bounds are those of earlier formats.
-    grows : bool
-        As of `Chain.grows`.
+    grows, two_lines : bool
+        As of `Chain`.
     """
 
     level: Level
@@ -57,6 +57,7 @@ class Relaxing:
     inner: bool
     plain: bool
     grows: bool
+    two_lines: bool
 
     def layer(
         self,
@@ -71,7 +72,10 @@ class Relaxing:
         one, nothing = arb(1), arb(0)
         slopes, rests = [], []
         for A, c in ((one, nothing), *(((nothing, one),) if self.inner else ())):
-            chosen = [chord(own, A, c) for own in pieces]
+            chosen = [
+                chord(own, A, c, self.two_lines and unit.kind.straight)
+                for unit, own in zip(self.units, pieces, strict=True)
+            ]
             found = [
                 extremes(own, A, c, s, self.plain) for own, s in zip(pieces, chosen, strict=True)
             ]

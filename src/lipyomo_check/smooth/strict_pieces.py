@@ -74,8 +74,9 @@ def _between(unit: Unit, a: float, b: float, sides: tuple[bool, ...]) -> tuple[R
     return found[0], found[1]
 
 
-def chord(pieces: list[Piece], A: arb, c: arb) -> arb:
+def chord(pieces: list[Piece], A: arb, c: arb, flat: bool = False) -> arb:
     """A slope, as `lines` chooses it."""
+    c = arb(0) if flat else c
     first, last = pieces[0], pieces[-1]
     width = last.ends[1] - first.ends[0]
     if width > CHORD:

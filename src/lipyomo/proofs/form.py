@@ -1,0 +1,63 @@
+"""Which form a proof has: certificates of phases in whole numbers, or boxes in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lipyomo.base.errors import LipyomoError
+from lipyomo.networks.activations import Confined, Derivative, Unbounded
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.result import Result
+from lipyomo.search.engine.params import HALVED
+from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.joint.context import Context
+from lipyomo_check.errors import ProofError as CheckError
+from lipyomo_check.formats import (
+    DIRECTED_FORMAT,
+    FORMAT,
+    LINE_FORMAT,
+    PRODUCT_FORMAT,
+    SMOOTH_FORMAT,
+)
+from lipyomo_check.smooth.witness import check_smooth_witness
+from lipyomo_check.statement import read_statement
+
+
+def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
+    """Whether boxes are what leads to a proof of a piecewise linear network.
+
+    So it is where few inputs have a domain so wide that bounds of the whole say nothing: then the
+    search halves boxes, too.
+    """
+    try:
+        context = Context.of(problem.reduced.problem)
+    except LipyomoError:  # the dual ball has too many vertices
+        return False
+    if context is None:
+        return False
+    whole = bounded(context, context.whole(), 0.0).boxes.bounds[0]
+    return bool(whole > context.params.far**2 * result.upper)
+
+
+def is_shown(statement: dict[str, Any]) -> bool:
+    """Whether the checker of boxes takes the witness of a proof's first line."""
+    try:
+        check_smooth_witness(read_statement(statement), statement["witness"])
+    except CheckError:
+        return False
+    return True
+
+
+def format_of(problem: LipschitzProblem, boxes: bool) -> str:
+    """The first format whose readers know all of it."""
+    network, domain = problem.network, problem.domain
+    if not boxes:
+        return FORMAT if problem.directions is None else DIRECTED_FORMAT
+    few = np.count_nonzero(~domain.frozen) < HALVED
+    if network.kinked_units and domain.is_bounded and (few or not network.smooth):
+        return LINE_FORMAT  # only trees of boxes have it
+    kinds = [curve.activation for layer in network.layers for curve in layer.curves]
+    newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)
+    return PRODUCT_FORMAT if newer else SMOOTH_FORMAT
