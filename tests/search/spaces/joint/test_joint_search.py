@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.params import PARAMS, Params
 from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
 from lipyomo.search.spaces.joint.race import Course, Race
-from lipyomo.search.spaces.joint.reach import BOUNDED, ENDED, EXAMINED, SPENT, TAKEN, Cost, Reach
+from lipyomo.search.spaces.joint.reach import BOUNDED, ENDED, EXAMINED, Reach
 from lipyomo.search.spaces.joint.trial import Trial, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
@@ -163,25 +162,6 @@ def test_a_multiple_is_learnt_from_what_is_closed() -> None:
     met = reach.after({EXAMINED: 8, ENDED: 8})
     assert met.handed > 4.0
     assert met.bounded == 1.2
-
-
-def test_boxes_are_handed_over_where_there_is_time_for_all() -> None:
-    reach, cost = Reach(1.2, 4.0), Cost()
-    assert cost.of(5) == 0.0
-    cost = cost.after({TAKEN: 1, SPENT: 3_000_000}).after({TAKEN: 1, SPENT: 1_000_000})
-    assert cost.of(5) == pytest.approx(10.0)
-    assert reach.affordable(10.0, 10.0) == reach.affordable(10.0, math.inf) == reach
-    assert reach.affordable(10.0, 9.0) == Reach(1.2, 0.0)
-
-
-def test_a_search_that_can_afford_nothing_halves_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = LipschitzProblem(random_network(2, (2, 8, 6, 1)), Box(-1, 1, 2))
-    freely = searched(problem, SOME, Clock(1e6))
-    monkeypatch.setattr(Cost, "of", lambda *_: math.inf)
-    found = searched(problem, SOME, Clock(1e6))
-    assert found.complete
-    assert found.counters.get(EXAMINED, 0) < freely.counters[EXAMINED]
-    assert found.best.value == pytest.approx(exact_constant(problem), rel=1e-6)
 
 
 def test_boxes_stay_as_they_are_once_time_is_up() -> None:

@@ -11,7 +11,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Outcome, Pipeline
 from lipyomo.search.spaces.bundle import Bundle
 from lipyomo.search.spaces.joint.boxes import Boxes
-from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, SPENT, TAKEN
+from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.node import Node
 
@@ -27,14 +27,13 @@ def handed_over(nodes: Sequence[Node], inputs: int) -> tuple[Node, ...]:
     )
 
 
-def counted(task: phases.Task, outcome: Outcome[Any], seconds: float) -> Outcome[Any]:
-    """An outcome with counts of the boxes among a task's nodes that were examined, and its time."""
+def counted(task: phases.Task, outcome: Outcome[Any]) -> Outcome[Any]:
+    """An outcome with counts of the boxes among a task's nodes that were examined."""
     if outcome.returned:
         return outcome
     fresh = {node.trail for node in task.nodes if node.trail and not node.examined}
     left = sum(node.trail in fresh for node in outcome.children)
     more = {EXAMINED: len(fresh), ENDED: len(fresh) - left}
-    more |= {TAKEN: len(task.nodes), SPENT: int(1e6 * seconds)}
     return replace(outcome, counters={**outcome.counters, **more})
 
 

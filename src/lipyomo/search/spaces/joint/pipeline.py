@@ -42,7 +42,7 @@ from lipyomo.search.spaces.joint.parts import (
     together_of,
 )
 from lipyomo.search.spaces.joint.race import Race
-from lipyomo.search.spaces.joint.reach import Cost, Reach
+from lipyomo.search.spaces.joint.reach import Reach
 from lipyomo.search.spaces.joint.trial import Trial, looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
@@ -62,15 +62,12 @@ class Task:
         What is attained.
     reach : Reach
         Which boxes are near.
-    seconds : float
-        What nodes of phases for all boxes would take.
     """
 
     boxes: tuple[Boxes, ...]
     nodes: phases.Task | None
     best: float
     reach: Reach
-    seconds: float
 
 
 class Pipeline(Searching[Part, Task]):
@@ -93,7 +90,6 @@ class Pipeline(Searching[Part, Task]):
         self._beside = beside
         self._effort, self._turn = 0.0, 1.0
         self._reach = Reach(context.params.near, context.params.handed)
-        self._waiting, self._cost = 0, Cost()
         self._race: Race | None = None
         self._top, self._replaced = -math.inf, False
 
@@ -178,7 +174,7 @@ class Pipeline(Searching[Part, Task]):
             beside.challenged(trial.best.point)
         best = beside.improve(1.0, [], clock)
         on_progress(upper=min(trial.bound, proved), best=best)
-        return Root(self._entered(replace(trial.outcome(params.bundle), best=beside.best)))
+        return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
     def _root(
         self,
@@ -221,9 +217,7 @@ class Pipeline(Searching[Part, Task]):
         others = self._kept(others)
         self._top = max((node.bound for node in others), default=-math.inf)
         task = self._beside.plan(others, travels) if others else None
-        seconds = self._cost.of(self._waiting)
-        self._waiting -= sum(map(len, boxes))
-        return Task(boxes, task, self._beside.best.value, self._reach, seconds)
+        return Task(boxes, task, self._beside.best.value, self._reach)
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -233,9 +227,7 @@ class Pipeline(Searching[Part, Task]):
         if task.nodes is None and not task.boxes:  # boxes took over
             return Outcome()
         if task.nodes is not None:
-            began = clock.seconds
-            outcome = self._beside.process(task.nodes, clock, pulse)
-            outcomes.append(counted(task.nodes, outcome, clock.seconds - began))
+            outcomes.append(counted(task.nodes, self._beside.process(task.nodes, clock, pulse)))
         return together_of(outcomes)
 
     def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
@@ -252,8 +244,7 @@ class Pipeline(Searching[Part, Task]):
                 rest = boxes.take(slice(at, len(boxes)))
                 break
             some = boxes.take(slice(at, at + size))
-            near = reach.affordable(task.seconds, clock.left)
-            parts.append(halved(context, space, points, some, near, max(most, 0), clock))
+            parts.append(halved(context, space, points, some, reach, max(most, 0), clock))
             most -= len(parts[-1].nodes)
             reach = reach.after(parts[-1].counters)
             pulse()
@@ -274,28 +265,24 @@ class Pipeline(Searching[Part, Task]):
         if outcome.best is not None and outcome.best.point is not None:
             self._beside.challenged(outcome.best.point)
         self._reach = self._reach.after(outcome.counters)
-        self._cost = self._cost.after(outcome.counters)
         outcome = self._raced(outcome)
         boxes, nodes = parted(outcome.children)
         whole, returned = parted(outcome.returned)
         others: Outcome[Any] = replace(outcome, children=nodes, returned=returned)
         own: Outcome[Any] = self._beside.adopt(others)
-        children, back = (*boxes, *own.children), (*whole, *own.returned)
-        best = self._beside.best
-        return self._entered(replace(own, children=children, returned=back, best=best))
-
-    def _entered(self, outcome: Outcome[Part]) -> Outcome[Part]:
-        """An outcome whose boxes are counted as they enter the queue."""
-        boxes, _ = parted([*outcome.children, *outcome.returned])
-        self._waiting += sum(map(len, boxes))
-        return outcome
+        return replace(
+            own,
+            children=(*boxes, *own.children),
+            returned=(*whole, *own.returned),
+            best=self._beside.best,
+        )
 
     def _raced(self, outcome: Outcome[Part]) -> Outcome[Part]:
         """An outcome with boxes that cover the whole in the place of nodes, if they are ahead."""
         trial = None if self._race is None else self._race.won(self._top, self._beside.best)
         if trial is None:
             return outcome
-        self._race, self._replaced, self._cost = None, True, Cost()
+        self._race, self._replaced = None, True
         if trial.best.point is not None:
             self._beside.challenged(trial.best.point)
         own: Outcome[Part] = trial.outcome(self._context.params.bundle)
@@ -353,4 +340,4 @@ class Pipeline(Searching[Part, Task]):
             return found
         whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in Boxes.names()})
         boxes = split_at(whole, arrays["boxes.sizes"])
-        return self._entered(replace(found, children=(*boxes, *found.children)))
+        return replace(found, children=(*boxes, *found.children))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 BOUNDED, CLOSED = "boxes_bounded", "boxes_closed"
 """Counters of boxes that had semidefinite bounds, and of those that these closed."""
 
 EXAMINED, ENDED = "boxes_examined", "boxes_ended"
 """Counters of boxes that the search of phases has examined, and of those that this closed."""
-
-
-TAKEN, SPENT = "boxes_nodes", "boxes_microseconds"
-"""Counters of the nodes that handed boxes became, and of their time."""
 
 
 @dataclass(frozen=True)
@@ -42,44 +38,6 @@ class Reach:
             moved(self.bounded, BOUNDED, CLOSED),
             moved(self.handed, EXAMINED, ENDED),
         )
-
-    def affordable(self, seconds: float, left: float) -> Reach:
-        """The same, but that nothing is handed over for which time is short.
-
-        One search of phases for each box brings the whole no further unless all can have theirs;
-        halving does.
-
-        Parameters
-        ----------
-        seconds : float
-            What all boxes would take, if one node were enough for each.
-        left : float
-            What there is.
-        """
-        return self if seconds <= left else replace(self, handed=0.0)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What nodes of phases have taken that boxes became.
-
-    Attributes
-    ----------
-    nodes : int
-    seconds : float
-    """
-
-    nodes: int = 0
-    seconds: float = 0.0
-
-    def after(self, counters: Mapping[str, int]) -> Cost:
-        """The same after what the counters say of some nodes."""
-        nodes, spent = counters.get(TAKEN, 0), counters.get(SPENT, 0)
-        return Cost(self.nodes + nodes, self.seconds + 1e-6 * spent)
-
-    def of(self, nodes: int) -> float:
-        """Seconds for so many more; none before anything is known."""
-        return nodes * self.seconds / self.nodes if self.nodes else 0.0
 
 
 def learnt(reach: float, tried: int, met: int) -> float:
