@@ -9,6 +9,9 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 
+FEWEST = 3
+"""Products with a factor in common that are bounded together: of two less cancels than it costs."""
+
 
 @dataclass(frozen=True, eq=False)
 class Products:
@@ -54,7 +57,7 @@ class Products:
 
     @cached_property
     def shared(self) -> Shared | None:
-        """Products that have a row in common; each is in the group of the row that more have."""
+        """Products of which several have a row in common; each is in the group that is larger."""
         both = self.left != self.right  # squares have one row
         counts = np.bincount(
             np.concatenate([self.left[both], self.right[both]]), minlength=self.rows
@@ -62,7 +65,7 @@ class Products:
         second = counts[self.right] > counts[self.left]
         common = np.where(second, self.right, self.left)
         members = np.bincount(common[both], minlength=self.rows)
-        some = np.flatnonzero(both & (members[common] > 1))
+        some = np.flatnonzero(both & (members[common] >= FEWEST))
         if not some.size:
             return None
         some = some[np.argsort(common[some], kind="stable")]
