@@ -34,10 +34,10 @@ class Statement:
     the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
     those of all outputs) as integers.  `hidden` are all layers but the last.  `directions` are the
     rows of T, or None for all inputs that move, and `columns` the numbers of single directions: of
-    these inputs, or of the columns of T.  `edition` is None where no unit is smooth; `by_slopes`
-    says that ranges of slopes prove the upper end, and no boxes.  With `values` the claim is about
-    the largest value of each vertex, which lies between its `ends`, perhaps on a `shell`; `lower`
-    and `upper` then enclose the largest one of all.
+    these inputs, or of the columns of T.  `edition` is that of boxes, or None where units are
+    split; `by_slopes` says that ranges of slopes prove the upper end, and no boxes.  With `values`
+    the claim is about the largest value of each vertex, which lies between its `ends`, perhaps on a
+    `shell`; `lower` and `upper` then enclose the largest one of all.
     """
 
     layers: list[Layer]
@@ -61,7 +61,7 @@ class Statement:
 
     @property
     def smooth(self) -> bool:
-        """Whether the proof is of a format of networks with smooth units."""
+        """Whether the proof is of a format of boxes, which smooth units have in any case."""
         return self.edition is not None
 
     def __post_init__(self) -> None:
