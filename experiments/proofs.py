@@ -67,7 +67,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--time", type=float, default=60.0, help="seconds of a search, of a proof")
     parser.add_argument("--shared", type=Path, default=SHARED)
     options = parser.parse_args(words)
-    boxes = True if options.boxes else None
+    boxes = options.boxes or None  # by default as it is best
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "proof"
         for case, build in (("quickstart", quickstart), *FEW, *cases(options.shared)):

@@ -13,6 +13,7 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network, Polytope
+from lipyomo.base.errors import ProofError as RefusedError
 from lipyomo.networks.network import Layer
 from lipyomo.proofs import write_proof, writing
 from lipyomo_check import ProofError, check_proof
@@ -115,6 +116,19 @@ def test_where_boxes_do_not_end_units_are_split(
     assert first_line(path)["format"] == "lipyomo-proof-4"
     assert write_proof(path, problem, result, boxes=True).upper is None
     assert "boxes are as small" in check_proof(path).basis
+
+
+def test_a_witness_that_boxes_do_not_take_is_said_before(tmp_path: Path) -> None:
+    """A unit that is zero everywhere is at its kink, but only where it is known not to move."""
+    dead = Layer([[1.0, 0.0], [1.0, -1.0]], [-5.0, 0.3], 0.0)
+    zero = Layer([[1.0, 0.0], [0.0, 2.0]], [0.0, 0.1], 0.0)
+    network = Network([dead, zero, Layer([[1.0, 1.0]], [0.0])])
+    problem, path = LipschitzProblem(network, Box(-1, 1, 2)), tmp_path / "a.proof"
+    result = lipyomo.solve(problem)
+    with pytest.raises(RefusedError, match="boxes="):
+        write_proof(path, problem, result, boxes=True)
+    write_proof(path, problem, result)
+    assert check_proof(path).upper_proved
 
 
 def test_two_lines_of_a_unit_leave_fewer_boxes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.activations import Confined, Derivative, Unbounded
+from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
 from lipyomo.search.engine.params import HALVED
@@ -38,7 +39,7 @@ def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
     if context is None:
         return False
     whole = bounded(context, context.whole(), 0.0).boxes.bounds[0]
-    return bool(whole > context.params.far**2 * result.upper)
+    return bool(whole > context.params.hopeless * result.upper)
 
 
 def is_shown(statement: dict[str, Any]) -> bool:
@@ -50,13 +51,18 @@ def is_shown(statement: dict[str, Any]) -> bool:
     return True
 
 
+def may_end(domain: Domain) -> bool:
+    """Whether a tree of boxes may end, few inputs being halved in a bounded domain."""
+    return domain.is_bounded and int(np.count_nonzero(~domain.frozen)) < HALVED
+
+
 def format_of(problem: LipschitzProblem, boxes: bool) -> str:
     """The first format whose readers know all of it."""
     network, domain = problem.network, problem.domain
     if not boxes:
         return FORMAT if problem.directions is None else DIRECTED_FORMAT
-    few = np.count_nonzero(~domain.frozen) < HALVED
-    if network.kinked_units and domain.is_bounded and (few or not network.smooth):
+    tree = domain.is_bounded and (may_end(domain) or not network.smooth)
+    if network.kinked_units and tree:
         return LINE_FORMAT  # only trees of boxes have it
     kinds = [curve.activation for layer in network.layers for curve in layer.curves]
     newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)

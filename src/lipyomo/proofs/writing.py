@@ -25,7 +25,7 @@ from lipyomo.problems.result import Result
 from lipyomo.problems.run import PROVED
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
-from lipyomo.proofs.form import calls_for_boxes, format_of, is_shown
+from lipyomo.proofs.form import calls_for_boxes, format_of, is_shown, may_end
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.recorder import Recorder, Unfinished
 from lipyomo.proofs.records import (
@@ -37,7 +37,6 @@ from lipyomo.proofs.records import (
 )
 from lipyomo.proofs.replay import replay
 from lipyomo.proofs.slopes import slope_steps
-from lipyomo.search.engine.params import HALVED
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import SMOOTH_FORMAT
 from lipyomo_check.smooth.kinds import LARGEST, parameters_of
@@ -258,14 +257,19 @@ def _first(
     boxes: bool | None,
 ) -> tuple[dict[str, Any], bool]:
     """The first line of a proof, and whether it is one in boxes."""
-    smooth, plain = problem.network.smooth, partial(statement_of, problem, result, onnx, certify)
-    wanted = calls_for_boxes(problem, result) if boxes is None and not smooth else boxes
-    if smooth or not wanted:
-        return plain(), smooth
-    first = plain(boxes=True)
-    if boxes or is_shown(first):
-        return first, True
-    return plain(), False  # its witness lies between float64 numbers
+    first = partial(statement_of, problem, result, onnx, certify)
+    if problem.network.smooth:
+        return first(), True
+    if calls_for_boxes(problem, result) if boxes is None else boxes:
+        found = first(boxes=True)
+        if is_shown(found):
+            return found, True
+        if boxes:
+            raise ProofError(
+                "the checker of boxes does not take the witness, which lies between float64 "
+                "numbers, or at a kink.  Remedy: leave boxes= out"
+            )
+    return first(), False
 
 
 def _quiet(cases: int) -> None:
@@ -310,8 +314,7 @@ def _write_boxes(
     statement, reason = read_statement(first), "its multipliers were not found in time"
     domain, found = problem.domain, None
     try:
-        many = np.count_nonzero(~domain.frozen) >= HALVED
-        if first["format"] == SMOOTH_FORMAT and (not domain.is_bounded or many):
+        if first["format"] == SMOOTH_FORMAT and not may_end(domain):
             some = clock.part() if domain.is_bounded else clock
             found = slope_steps(problem, statement, some)
         if domain.is_bounded and (found is None or found[0] > statement.upper):

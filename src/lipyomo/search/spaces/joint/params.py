@@ -73,5 +73,10 @@ class Params:
     few: int = 64
     samples: int = 1024
 
+    @property
+    def hopeless(self) -> float:
+        """Above this multiple of the cutoff a bound of the whole says nothing."""
+        return self.far**2
+
 
 PARAMS = Params()

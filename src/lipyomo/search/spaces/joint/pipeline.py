@@ -144,7 +144,7 @@ class Pipeline(Searching[Part, Task]):
         found: Root[Any] | None = None
         euclidean, on_box = self._context.euclidean, self._context.problem.domain.is_box
         seen = looked(self._context, beside.context, params.samples if euclidean else params.few)
-        hopeless = params.far**2 * self.cutoff(seen)
+        hopeless = params.hopeless * self.cutoff(seen)
         if params.compared and whole <= hopeless and (euclidean or not on_box):
             return cast("Root[Part]", beside.root(clock, on_progress))
         if self._is_short and (whole <= hopeless or not params.compared):
