@@ -177,7 +177,7 @@ class Chain:
         self._objective = Objective(self.levels, head, offset, plain, self.gamma)
         self._growth = growth_of(self.levels, head, largest, offset)
         self.grows = any(self._grows)
-        kinked = any(group.kind.straight for level in levels for group in level.groups)
+        kinked = any(group.kind.kinked for level in levels for group in level.groups)
         self.by_lines = two_lines and kinked and all(level.products is None for level in levels)
         # rows of boxes: the largest width times the most inputs of a layer
         cells = widest * max((k for _, k in widths), default=1)
@@ -214,15 +214,19 @@ class Chain:
                 z = _both(z, ends_by_lines(self.levels, lines, x, self.gamma))
             z = self._in_phase(i, z, boxes)
             sizes = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
-            inner = i + 1 < len(self.levels) or self.euclidean
-            mode = Mode(inner, self.plain, self.grows and inner, self.two_lines)
+            mode = self.mode(i)
             layers.append(Relaxed.of(level, z, u, sizes, (of_z, of_u), scope, mode))
             if self.by_lines:
                 lines.append(TwoLines.of(layers[-1]))
             rows.append((of_z, of_u))
-            if inner:
+            if mode.inner:
                 h, t = layers[-1].outputs(level), layers[-1].tangents(level)
         return self._bounded(functionals, layers, rows, x, v, boxes, spaces)
+
+    def mode(self, i: int) -> Mode:
+        """What a layer needs."""
+        inner = i + 1 < len(self.levels) or self.euclidean
+        return Mode(inner, self.plain, self.grows and inner, self.two_lines)
 
     def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
         """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""

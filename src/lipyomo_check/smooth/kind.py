@@ -67,9 +67,9 @@ class Kind:
     geometric: bool = False
 
     @property
-    def straight(self) -> bool:
-        """Whether it is a line on either side of each break."""
-        return self.bounds == (0.0, 0.0, 0.0)
+    def kinked(self) -> bool:
+        """Whether it is a line on either side of a break."""
+        return bool(self.breaks) and self.bounds == (0.0, 0.0, 0.0)
 
     def rooms(self, z: Array, value: Array, slope: Array) -> tuple[Array | float, Array | float]:
         """What sigma and sigma' err by, in units of `ERROR`, where they are at most this large."""

@@ -238,5 +238,5 @@ class Relaxed(NamedTuple):
 
 def _samples(group: Group, low: Array, high: Array, mode: Mode) -> Samples:
     """A group's functions on intervals."""
-    flat = mode.two_lines and group.kind.straight
+    flat = mode.two_lines and group.kind.kinked
     return Samples.of(group.kind, low, high, mode.plain, flat)

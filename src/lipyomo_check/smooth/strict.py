@@ -58,16 +58,14 @@ class StrictChain:
 
     def __init__(self, chain: Chain, hidden: Sequence[Layer]) -> None:
         self.chain, self.units = chain, list(map(units_alone, hidden))
-        last = len(hidden) - 1
         self._relaxing = [
-            Relaxing(
-                level, units, i < last or chain.euclidean, chain.plain, chain.grows, chain.two_lines
-            )
+            Relaxing(level, units, chain.mode(i))
             for i, (level, units) in enumerate(zip(chain.levels, self.units, strict=True))
         ]
         self.weights = [_exact(level.weight, level.rest, 0) for level in chain.levels]
         self.tangents = [_exact(level.tangents, level.rest, 2) for level in chain.levels]
         self.biases = [_exact(level.bias[None], level.rest, 1).entries() for level in chain.levels]
+        self._hidden = list(map(Hidden, self.weights, self.biases, self.units))
         own = [level.branches.tolist() for level in chain.levels]
         self.branch_weights, self.branch_tangents = (
             [_taken(rows, which) for rows, which in zip(all_rows, own, strict=True)]
@@ -104,7 +102,7 @@ class StrictChain:
                 outer = z
                 further = [narrowed(rows, z, box, x)]
                 if i and self.chain.by_lines:
-                    further.append(self._by_lines(layers, x))
+                    further.append(ends_by_lines(self._hidden[: i + 1], layers, x))
                 ends = self._ends(i, natural[0], further, box)
                 if ends is None:
                     return Affine(arb(-math.inf), [], []), []
@@ -131,12 +129,6 @@ class StrictChain:
                 if one.mu is not None and one.mu[0] > 0.0:
                     found = with_multiple(found, arb(float(one.mu[0])), *space(), x[1])
             return found, layers
-
-    def _by_lines(self, layers: list[Known], x: Ranges) -> Ranges:
-        """Ranges of the next layer's pre-activations by two lines of all units before it."""
-        count = len(layers)
-        before = list(map(Hidden, self.weights, self.biases, self.units))[:count]
-        return ends_by_lines(self.weights[count], self.biases[count], before, layers, x)
 
     def _ends(
         self, i: int, z: Ranges, others: Sequence[Ranges], box: Boxes

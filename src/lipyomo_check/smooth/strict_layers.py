@@ -10,6 +10,7 @@ from flint import arb, arb_mat
 
 from lipyomo_check.smooth.balls import Numbers, Range, Ranges, meet, ranges_of, unzipped
 from lipyomo_check.smooth.definitions import Unit
+from lipyomo_check.smooth.layers import Mode
 from lipyomo_check.smooth.levels import Level
 from lipyomo_check.smooth.strict_factors import Form, around, left_of, times
 from lipyomo_check.smooth.strict_pieces import Piece, chord, extremes, pieces_of
@@ -44,20 +45,12 @@ class Relaxing:
     level : Level
     units : list of Unit
         All but products.
-    inner : bool
-        Whether anything goes back through its slopes.
-    plain : bool
-        Whether bounds are those of earlier formats.
-    grows, two_lines : bool
-        As of `Chain`.
+    mode : Mode
     """
 
     level: Level
     units: list[Unit]
-    inner: bool
-    plain: bool
-    grows: bool
-    two_lines: bool
+    mode: Mode
 
     def layer(
         self,
@@ -69,21 +62,21 @@ class Relaxing:
     ) -> Known:
         """A layer whose pre-activations have these ends."""
         pieces = [pieces_of(unit, *end) for unit, end in zip(self.units, ends, strict=False)]
-        one, nothing = arb(1), arb(0)
+        one, nothing, mode = arb(1), arb(0), self.mode
         slopes, rests = [], []
-        for A, c in ((one, nothing), *(((nothing, one),) if self.inner else ())):
+        for A, c in ((one, nothing), *(((nothing, one),) if mode.inner else ())):
             chosen = [
-                chord(own, A, c, self.two_lines and unit.kind.straight)
+                chord(own, A, c, mode.two_lines and unit.kind.kinked)
                 for unit, own in zip(self.units, pieces, strict=True)
             ]
             found = [
-                extremes(own, A, c, s, self.plain) for own, s in zip(pieces, chosen, strict=True)
+                extremes(own, A, c, s, mode.plain) for own, s in zip(pieces, chosen, strict=True)
             ]
             slopes.append(chosen)
             rests.append(unzipped(found))
-        d = unzipped(extremes(own, nothing, one, nothing, self.plain) for own in pieces)
+        d = unzipped(extremes(own, nothing, one, nothing, mode.plain) for own in pieces)
         change = None
-        if self.inner:
+        if mode.inner:
             some = zip(u[0], u[1], *d, slopes[1], *rests[1], strict=False)
             tilts, left = [], []
             for m, m_reach, rate, rate_reach, s, middle, reach in some:
@@ -137,7 +130,7 @@ class Relaxing:
             [s * a + b for s, a, b in zip(slopes, z[0], middle, strict=False)],
             [abs(s) * a + b for s, a, b in zip(slopes, z[1], reach, strict=False)],
         )
-        if self.grows:
+        if self.mode.narrow:
             pairs = zip(self.units, layer.pieces, strict=True)
             found = meet(found, unzipped(self._range(unit, pieces) for unit, pieces in pairs))
         if layer.forms is None:
@@ -149,13 +142,13 @@ class Relaxing:
     def _range(self, unit: Unit, pieces: list[Piece]) -> Range:
         """The range of sigma, from its ends where it does not turn."""
         one, nothing = arb(1), arb(0)
-        middle, reach = extremes(pieces, nothing, one, nothing, self.plain)
+        middle, reach = extremes(pieces, nothing, one, nothing, self.mode.plain)
         (low, high), kind = (pieces[0].ends[0], pieces[-1].ends[1]), unit.kind
         one_way = middle - reach >= 0 or middle + reach <= 0
         if kind.inside is not None and (low >= 0.0 or high <= 0.0):
             one_way = one_way or bool(kind.inside(np.array(low), np.array(high)))
         if not one_way:
-            return extremes(pieces, one, nothing, nothing, self.plain)
+            return extremes(pieces, one, nothing, nothing, self.mode.plain)
         ends = pieces[0].values[0], pieces[-1].values[1]
         return around((ends[0].min(ends[1]), ends[0].max(ends[1])))
 

@@ -21,32 +21,21 @@ class Hidden(NamedTuple):
     units: Sequence[Unit]
 
 
-def ends_by_lines(
-    weight: arb_mat, bias: Numbers, before: Sequence[Hidden], known: Sequence[Known], x: Ranges
-) -> Ranges:
-    """Ranges of the pre-activations of the layer behind some.
+def ends_by_lines(hidden: Sequence[Hidden], known: Sequence[Known], x: Ranges) -> Ranges:
+    """Ranges of the pre-activations of the last one of some layers.
 
     Parameters
     ----------
-    weight : arb_mat
-    bias : list of arb
-    before : sequence of Hidden
-        All layers before it, without products.
+    hidden : sequence of Hidden
+        Layers without products.
     known : sequence of Known
-        The same on the box.
+        Those before the last one on the box.
     x : Ranges
     """
-    high = _tops(weight, bias, before, known, x)
-    low = _tops(-weight, [-b for b in bias], before, known, x)
-    pairs = [(-below, above) for above, below in zip(high, low, strict=True)]
-    return [(a + b) / 2 for a, b in pairs], [(b - a) / 2 for a, b in pairs]
-
-
-def _tops(
-    A: arb_mat, constant: Numbers, before: Sequence[Hidden], known: Sequence[Known], x: Ranges
-) -> Numbers:
-    """The largest values of ``A h + constant``, h being what the last layer passes on."""
-    nothing = arb(0)
+    *before, last = hidden
+    n, nothing = last.weight.nrows(), arb(0)
+    A = arb_mat([*last.weight.tolist(), *(-last.weight).tolist()])
+    constant = [*last.bias, *(-b for b in last.bias)]
     for layer, own in zip(reversed(before), reversed(known), strict=True):
         above, below = _lines(layer.units, own)
         m, shape = A.ncols(), (A.nrows(), A.ncols())
@@ -54,11 +43,13 @@ def _tops(
         for side, lines in ((ups, above), (downs, below)):
             constant = added(constant, product(arb_mat(*shape, side), lines[1]))
         pairs = enumerate(zip(ups, downs, strict=True))
-        rows = [up * above[0][n % m] + down * below[0][n % m] for n, (up, down) in pairs]
+        rows = [up * above[0][k % m] + down * below[0][k % m] for k, (up, down) in pairs]
         P = arb_mat(*shape, rows)
         constant = added(constant, product(P, layer.bias))
         A = P * layer.weight
-    return added(added(constant, product(A, x[0])), product(absolute(A), x[1]))
+    tops = added(added(constant, product(A, x[0])), product(absolute(A), x[1]))
+    ends = [(-below, above) for above, below in zip(tops[:n], tops[n:], strict=True)]
+    return [(a + b) / 2 for a, b in ends], [(b - a) / 2 for a, b in ends]
 
 
 def _lines(
@@ -71,7 +62,7 @@ def _lines(
     for unit, pieces, (s, middle, reach) in zip(units, known.pieces, rests, strict=True):
         low, high = pieces[0].ends[0], pieces[-1].ends[1]
         lines = [(s, middle + reach), (s, middle - reach)]
-        if unit.kind.straight and unit.kind.breaks and low < 0.0 < high:
+        if unit.kind.kinked and low < 0.0 < high:
             through = unit.right if high > -low * (1.0 + TIE) else unit.left
             if unit.left != unit.right:
                 lines[int(unit.left < unit.right)] = arb(through), arb(0)

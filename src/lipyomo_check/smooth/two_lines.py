@@ -44,7 +44,7 @@ class TwoLines(NamedTuple):
         s, middle, reach = layer.line
         rise, above, fall, below = s.copy(), middle + reach, s.copy(), middle - reach
         for group, samples in layer.samples:
-            if not (group.kind.straight and group.kind.breaks):
+            if not group.kind.kinked:
                 continue
             k = group.units
             low, high = layer.low[:, k], layer.high[:, k]
