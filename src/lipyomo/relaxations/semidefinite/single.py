@@ -29,7 +29,7 @@ def fits_single(multipliers: FloatArray) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
+class SingleTerms:
     """Products over ``C^{-1}`` of the inputs' unit vectors and of the terms ``sym(a b^T)``.
 
     Attributes

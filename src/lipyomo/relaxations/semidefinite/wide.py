@@ -53,7 +53,7 @@ from lipyomo.relaxations.semidefinite.kernel import (
 )
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.products import pair_matrices
-from lipyomo.relaxations.semidefinite.single import Products, fits_single, solved_in_single
+from lipyomo.relaxations.semidefinite.single import SingleTerms, fits_single, solved_in_single
 
 
 def _add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
@@ -309,7 +309,7 @@ class WideKernel:
                 return found
         parts, d = self._blocks(factor, y, x), self.inputs
         x_inputs, states, slack = x[:d], x[d:], parts.slack
-        a, b = states[self._left], np.concatenate([slack, states])[self._right]
+        a, b = self._at(parts, x)
         squares, both = np.square(x_inputs), a * b
         plain = np.concatenate([1.0 - squares, -both])
         inverse = np.hstack([parts.B_units, parts.K_inverse]) if self.free else parts.B_units
@@ -354,9 +354,9 @@ class WideKernel:
             parts = self._blocks(factor, y, x, np.float32)
             terms, inner = self._terms(parts), parts.A @ parts.half.T
             inner.flat[:: d + 1] += 1.0 / y[:d]
-            a, b = x[d:][self._left], np.concatenate([parts.slack, x[d:]])[self._right]
+            a, b = self._at(parts, x)
             known = (inner, terms.AA, terms.AB, terms.BB, terms.A_inputs, terms.B_inputs)
-            found = Products(*(part.astype(np.float32, copy=False) for part in known))
+            found = SingleTerms(*(part.astype(np.float32, copy=False) for part in known))
             hessian = found.hessian(x[:d], a, b, mu)
             plain = np.concatenate([1.0 - np.square(x[:d]), -a * b])
             barrier = -np.concatenate([inner.diagonal(), terms.AB.diagonal()])
@@ -376,6 +376,11 @@ class WideKernel:
         found = -y * (moments + mu * np.concatenate([variance, units]))
         found[:d] += y[:d]
         return np.asarray(found)
+
+    def _at(self, parts: _Blocks, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Products of the terms' vectors a and b with the primal, (T,) each."""
+        states = x[self.inputs :]
+        return states[self._left], np.concatenate([parts.slack, states])[self._right]
 
     def _terms(self, parts: _Blocks) -> _Terms:
         """Products of the terms' vectors, those of pairs included."""

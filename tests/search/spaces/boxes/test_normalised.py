@@ -15,7 +15,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.inputs import inputs_of
 from lipyomo.search.spaces.boxes.normalised import normalised
-from lipyomo.search.spaces.boxes.outputs import outputs_of
+from lipyomo.search.spaces.boxes.outputs import output_signals
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 
@@ -91,7 +91,7 @@ def test_points_are_within_ranges(centred: bool, epsilon: float) -> None:
     ends = own.low[:, roots.units], own.high[:, roots.units]
     ranges = normalised(roots, before, ends, unit)
     inputs = inputs_of(context, boxes, boxes.v_low, boxes.v_high)
-    outputs = outputs_of(context.stages[place + 1], after, inputs, None, unit)
+    outputs = output_signals(context.stages[place + 1], after, inputs, None, unit)
     rng = np.random.default_rng(2)
     for k in range(POINTS):
         x, v = (

@@ -21,7 +21,7 @@ from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.shared import Single, jointly
 from lipyomo.search.spaces.boxes.stage import Stage
-from lipyomo.search.spaces.boxes.terms import Range, levelled, plane_above
+from lipyomo.search.spaces.boxes.terms import Located, level_where_lower, plane_above
 
 Gap = tuple[FloatArray, FloatArray]
 
@@ -94,8 +94,8 @@ def factored(
         if lowest or planes.whole is not None or shared is not None:
             there[0] = np.clip(at(layer.pre.take(rows), *worst), *ends)
             there[1] = np.clip(at(layer.pre_tangent.take(rows), *worst), *own)
-        z.append(Range(*ends, middle, there[0]))
-        u.append(Range(*own, centre, there[1]))
+        z.append(Located(*ends, middle, there[0]))
+        u.append(Located(*own, centre, there[1]))
     value = plane_above(a, z[0], z[1], planes.values, lowest)
     left = plane_above(b, u[0], z[1], planes.left, lowest)
     right = plane_above(b, z[0], u[1], planes.right, lowest)
@@ -105,8 +105,8 @@ def factored(
     ]
     if planes.whole is not None:
         own, along = planes.whole
-        (value,), (gaps[0],) = levelled(a, own, [(value, z[0], z[1])], gaps[:1])
-        (left, right), gaps[1:] = levelled(
+        (value,), (gaps[0],) = level_where_lower(a, own, [(value, z[0], z[1])], gaps[:1])
+        (left, right), gaps[1:] = level_where_lower(
             b, along, [(left, u[0], z[1]), (right, z[0], u[1])], gaps[1:]
         )
     slopes = np.concatenate([value[0] + right[0], value[1] + left[1]], axis=1)
@@ -114,6 +114,7 @@ def factored(
     own_rows, constants = products.own[n:], value[2] + left[2] + right[2]
     sizes = np.abs(a) * z[0].size * z[1].size
     sizes = sizes + np.abs(b) * (u[0].size * z[1].size + z[0].size * u[1].size)
+    fuzz = sizes.sum(axis=1)
     of_u = np.concatenate([gaps[1], gaps[2]], axis=1)
     of_z = np.concatenate([gaps[0] + gaps[2], gaps[0] + gaps[1]], axis=1)
     if shared is not None:
@@ -124,12 +125,9 @@ def factored(
         joint = jointly(shared, layer, (a[:, some], b[:, some]), worst, inputs, unit)
         single = Single(slopes, rates, constants, of_z, of_u)
         slopes, rates, constants, of_z, of_u = joint.instead(shared, heights, single)
-        sizes = sizes.sum(axis=1) + joint.size.sum(axis=1)
-    else:
-        sizes = sizes.sum(axis=1)
+        fuzz = fuzz + joint.size.sum(axis=1)
     constant = constants.sum(axis=1)
     constant = constant + (slopes * stage.bias[own_rows]).sum(axis=1)
-    fuzz = 4.0 * sizes
-    fuzz = fuzz + (np.abs(slopes) * layer.reach[:, own_rows]).sum(axis=1)
+    fuzz = 4.0 * fuzz + (np.abs(slopes) * layer.reach[:, own_rows]).sum(axis=1)
     fuzz = fuzz + (np.abs(rates) * layer.pace[:, own_rows]).sum(axis=1)
     return Factored(slopes, rates, constant, unit * fuzz, (of_z, of_u))

@@ -16,7 +16,7 @@ from lipyomo.search.spaces.boxes.relaxation import Change, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
-def outputs_of(
+def output_signals(
     stage: Stage, layer: Relaxed, inputs: Inputs, rooted: Normalised | None, unit: float
 ) -> tuple[Signal, Signal]:
     """Ranges of h and t of all outputs.
@@ -64,7 +64,7 @@ def _within(signal: Signal, some: IntArray, ends: Ends, unit: float) -> Signal:
     return Signal.between(low, np.maximum(low, high), unit)
 
 
-def levelled(stage: Stage, layer: Relaxed, units: tuple[Signal, Signal], unit: float) -> Relaxed:
+def with_ranges(stage: Stage, layer: Relaxed, units: tuple[Signal, Signal], unit: float) -> Relaxed:
     """The layer with ranges in the place of lines of products, where these leave more.
 
     Parameters

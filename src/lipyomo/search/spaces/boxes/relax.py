@@ -37,7 +37,7 @@ from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
 from lipyomo.search.spaces.boxes.means import means
 from lipyomo.search.spaces.boxes.normalised import Normalised, normalised
-from lipyomo.search.spaces.boxes.outputs import levelled, outputs_of
+from lipyomo.search.spaces.boxes.outputs import output_signals, with_ranges
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.relaxation import Change, Relaxation, Relaxed
@@ -93,9 +93,9 @@ def relaxed(
             left = None
             if context.stages[number + 1].summed.size and not forwards:
                 left = remainders_of(stage, found[-1], inputs, unit)
-            units = outputs_of(stage, found[-1], inputs, rooted, unit)
+            units = output_signals(stage, found[-1], inputs, rooted, unit)
             if whole is not None:
-                found[-1] = levelled(stage, found[-1], units, unit)
+                found[-1] = with_ranges(stage, found[-1], units, unit)
             signals = [signals[-1], units]
     return Relaxation(context, boxes, directions, inputs, found)
 

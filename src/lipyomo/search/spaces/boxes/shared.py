@@ -23,7 +23,7 @@ from lipyomo.search.spaces.boxes.errors import Form, errors_of
 from lipyomo.search.spaces.boxes.inputs import Inputs, spans, times
 from lipyomo.search.spaces.boxes.products import Shared
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
-from lipyomo.search.spaces.boxes.terms import Range, plane_above
+from lipyomo.search.spaces.boxes.terms import Located, plane_above
 
 
 class Single(NamedTuple):
@@ -138,7 +138,7 @@ def jointly(
     found, heights, gaps = [], [], []
     for p, q in ((first, r), (second, turn)):
         errors = errors_of(p, q, inputs, unit)
-        ranges = _range(p, worst), _range(q, worst)
+        ranges = _located(p, worst), _located(q, worst)
         plane = plane_above(one, *ranges, errors, False)
         found.append((plane, ranges[1].size))
         assert ranges[0].there is not None
@@ -211,10 +211,10 @@ def _form(affine: Affine, terms: Ends, shared: Shared, inputs: Inputs, unit: flo
     return Form.of(affine, *centred(low, np.maximum(low, high), unit))
 
 
-def _range(form: Form, worst: tuple[FloatArray, FloatArray]) -> Range:
+def _located(form: Form, worst: tuple[FloatArray, FloatArray]) -> Located:
     """The range of a form, and where it is at a point."""
     low, high = form.middle - form.radius, form.middle + form.radius
     there = form.constant + times(form.x, worst[0])
     if form.v is not None:
         there = there + times(form.v, worst[1])
-    return Range(low, high, form.middle, np.clip(there, low, high))
+    return Located(low, high, form.middle, np.clip(there, low, high))

@@ -15,8 +15,8 @@ Plane = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Range:
-    """Ends and middle of signals (N, P), and where they are at one point of each box."""
+class Located:
+    """Signals (N, P): their ends and middles, and where they are at one point of each box."""
 
     low: FloatArray
     high: FloatArray
@@ -29,8 +29,8 @@ class Range:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
 
-def levelled(
-    c: FloatArray, ends: Ends, planes: list[tuple[Plane, Range, Range]], gaps: list[FloatArray]
+def level_where_lower(
+    c: FloatArray, ends: Ends, planes: list[tuple[Plane, Located, Located]], gaps: list[FloatArray]
 ) -> tuple[list[Plane], list[FloatArray]]:
     """Planes above sums of one or two terms, and gaps; level ones where these are lower.
 
@@ -53,7 +53,7 @@ def levelled(
     return found, [np.where(level, share * width, gap) for gap in gaps]
 
 
-def plane_above(c: FloatArray, p: Range, q: Range, errors: Errors, lowest: bool) -> Plane:
+def plane_above(c: FloatArray, p: Located, q: Located, errors: Errors, lowest: bool) -> Plane:
     """Planes ``A p + B q + C`` above ``c p q``; the lowest at the ranges' points, or middle ones.
 
     With (p - f)(q - g) of one sign, or within the errors, ``c p q`` is at most
