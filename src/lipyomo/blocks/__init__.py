@@ -1,7 +1,7 @@
 """Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
 
+from lipyomo.blocks.assumptions import FixedInputWarning
 from lipyomo.blocks.base import rebuild
-from lipyomo.blocks.directions import FixedInputWarning
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.grey_box import NetworkGreyBox

@@ -7,7 +7,8 @@ objects (it is slow).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData, declare_custom_block
 from pyomo.core.expr import LinearExpression
 
+from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks.labels import Labels, NamedVar
 from lipyomo.blocks.ranges import set_bounds
 from lipyomo.blocks.written import regrow
@@ -33,6 +35,17 @@ def index_of(keys: Iterable[Any]) -> Any:
     return index if index else pyo.Set(initialize=[], dimen=1)
 
 
+@contextmanager
+def all_or_nothing(component: Any) -> Iterator[None]:
+    """Take a component out of its block again if what is done with it fails."""
+    try:
+        yield
+    except BaseException:
+        if component.parent_block() is not None:
+            component.parent_block().del_component(component)
+        raise
+
+
 def declared(
     block: Any,
     name: str,
@@ -45,9 +58,9 @@ def declared(
     What a rebuild has taken out is used again under other keys, so that it stays the same object.
     """
     owner = block
-    while not hasattr(owner, "_take_back"):
+    while not hasattr(owner, "_shelf"):
         owner = owner.parent_block()
-    component = owner._take_back(block, name)
+    component = owner._shelf.take(block, name)
     index = None if keys is None else list(keys)
     if component is None:
         component = kind(**options) if index is None else kind(index_of(index), **options)
@@ -198,3 +211,11 @@ class Rows:
     def equal(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
         """``coefs . variables == bound``."""
         self._constraint[key] = (linear(coefs, variables), bound)
+
+
+def add_forms_below(block: Any, name: str, forms: Forms, bounds: FloatArray) -> None:
+    """Declare ``forms[k] <= bounds[k]`` as ``block.name``, where a form has variables."""
+    rows = Rows(block, name, range(forms.size))
+    for k, ((coefs, columns), bound) in enumerate(zip(forms.rows(), bounds.tolist(), strict=True)):
+        if columns:
+            rows.at_most(k, coefs, columns, bound)

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks.ranges import ends_of, is_variable
+
+
+class FixedInputWarning(UserWarning):
+    """Inputs cannot move, and directions along them do not count (or still do)."""
 
 
 @dataclass
@@ -56,6 +61,34 @@ class Assumption:
         return (
             f"'{source}' is {what} {now}, the block was built for [{self.lower:g}, {self.upper:g}]"
         )
+
+
+def can_move(source: Any) -> bool:
+    """Whether an input has room: a number, a fixed variable, equal bounds have none."""
+    if is_variable(source):
+        low, high = ends_of(*source.bounds)
+        return not source.fixed and low < high
+    if hasattr(source, "is_potentially_variable"):
+        return any(map(can_move, identify_variables(source)))
+    return False
+
+
+@dataclass
+class Unmoving:
+    """An input along which no direction counts, because it cannot move.
+
+    Attributes
+    ----------
+    source : VarData, expression or number
+    """
+
+    source: Any
+
+    def broken(self) -> str | None:
+        """Say that it can move now, or None."""
+        if not can_move(self.source):
+            return None
+        return f"'{self.source}' can move now, and no direction along it is counted"
 
 
 def range_of_expression(expression: Any) -> tuple[float, float]:

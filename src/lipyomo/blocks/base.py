@@ -14,24 +14,26 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.base.block import CustomBlock, declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.base.arguments import brief, deprecated, instance
-from lipyomo.base.arrays import BoolArray
+from lipyomo.base.arguments import brief, instance
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.blocks.assemble import declared
-from lipyomo.blocks.assumptions import Assumption, enclosing, switched_off
-from lipyomo.blocks.directions import FixedInputWarning, Unmoving, can_move
+from lipyomo.blocks.assemble import all_or_nothing, declared
+from lipyomo.blocks.assumptions import (
+    Assumption,
+    FixedInputWarning,
+    Unmoving,
+    enclosing,
+    switched_off,
+)
+from lipyomo.blocks.former import named
 from lipyomo.blocks.labels import entries_of
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.use import OneSided, check_use
@@ -85,17 +87,16 @@ class FormulationBlockData(BlockData):
     """What the block stands for where variables are asked for."""
     _STATE: ClassVar[tuple[str, ...]] = ()
     """Attributes that a failed build puts back."""
-    _FORMER_ORDER: ClassVar[tuple[str, ...]] = ()
-    """Arguments in the order in which the version before took them without names."""
     _formulate: ClassVar[Callable[..., None]]
     """``build_formulation`` as the subclass has written it."""
+    _owned = False
+    """Whether the block is a part of another one, which answers for it."""
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
         self._record = Record()
         self._written = Written()
-        self._shelf: Shelf | None = None
-        self._owned = False
+        self._shelf = Shelf(self._written)
 
     @property
     def is_built(self) -> bool:
@@ -148,61 +149,6 @@ class FormulationBlockData(BlockData):
                 return found
         return None
 
-    def _named(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-        """Arguments by name; those that need their names by now are warned of.
-
-        Raises
-        ------
-        ProblemError
-            If there are more than the version before took.
-        """
-        kinds = inspect.signature(self._formulate).parameters
-        order = [kind.name for kind in kinds.values() if kind.kind is kind.POSITIONAL_OR_KEYWORD]
-        if "input_norm" in options and "norm" in kinds:
-            deprecated("input_norm=", "norm=")
-            options = {("norm" if k == "input_norm" else k): v for k, v in options.items()}
-        former = self._FORMER_ORDER
-        if self._are_former(arguments, options) or len(arguments) > len(order):
-            if len(arguments) > len(former):
-                raise ProblemError(
-                    f"{len(arguments)} arguments were given without names.  Remedy: "
-                    f"({', '.join(order)}), and names for all others"
-                )
-            first = next(n for n, (a, b) in enumerate(zip_longest(former, order)) if a != b)
-            names = [f"{name}=" for name in former[first : len(arguments)]]
-            deprecated(f"an argument in place {first + 1}", f"its name, {', '.join(names)}")
-            order = list(former)
-        twice = [name for name in order[: len(arguments)] if name in options]
-        if twice:
-            raise ProblemError(f"{twice[0]}= was given twice")
-        return dict(zip(order, arguments, strict=False)) | options
-
-    def _are_former(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
-        """Whether the second argument is what the version before took there, and no inputs.
-
-        Raises
-        ------
-        ProblemError
-            If it may be either.
-        """
-        name = self._FORMER_ORDER[1]
-        if len(arguments) != 2 or name not in ("functional", "direction"):
-            return False
-        network, second = arguments
-        if isinstance(network, BlockData):
-            own = network.component("inputs")
-            behind = () if own is None else [getattr(v, "expr", v) for v in own.values()]
-            given = list(second.values()) if hasattr(second, "values") else [second]
-            return list(map(id, behind)) != list(map(id, given))
-        if "inputs" in options:
-            return True
-        items = list(second) if isinstance(second, list | tuple | np.ndarray) else [second]
-        if all(isinstance(item, int | float | np.number) for item in items):
-            raise ProblemError(
-                f"{brief(second)} may be inputs or a {name}.  Remedy: inputs=... or {name}=..."
-            )
-        return False
-
     @staticmethod
     def _is_subject(given: Any) -> bool:
         """Whether the first argument of a constructor is what a block is about, and no index."""
@@ -218,20 +164,7 @@ class FormulationBlockData(BlockData):
 
     @with_one_blas_thread
     def _build(self, arguments: dict[str, Any], again: bool = False) -> None:
-        """Write the constraints from the arguments of ``build_formulation``."""
-        # What is in a slice may change; the block belongs to the variables that were in it.
-        recipe = {
-            name: entries_of(given) if isinstance(given, IndexedComponent_slice) else given
-            for name, given in arguments.items()
-        }
-        if "network" in recipe:
-            recipe["network"] = network_given(recipe["network"])
-        with self._building(recipe, again):
-            self._formulate(**recipe)
-
-    @contextmanager
-    def _building(self, recipe: dict[str, Any], again: bool) -> Iterator[None]:
-        """Build all or nothing; `again` in place of what there was.
+        """Write the constraints, all or nothing; `again` in place of what there was.
 
         Raises
         ------
@@ -243,23 +176,31 @@ class FormulationBlockData(BlockData):
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
                 "changed, or make a new block"
             )
+        # What is in a slice may change; the block belongs to the variables that were in it.
+        recipe = {
+            name: entries_of(given) if isinstance(given, IndexedComponent_slice) else given
+            for name, given in arguments.items()
+        }
+        if "network" in recipe:
+            recipe["network"] = network_given(recipe["network"])
         names = ("_record", *self._STATE)
-        state = {name: value for name, value in self.__dict__.items() if name in names}
+        state = {name: self.__dict__[name] for name in names if name in self.__dict__}
         with PauseGC():
             shelf = self._shelf = Shelf(self._written)
             foreign = shelf.foreign() | set(map(id, self.component_objects(descend_into=False)))
             self._record = Record(recipe, self._record.version + 1)
             try:
-                yield
+                self._formulate(**recipe)
                 written = Written.under(self, foreign, shelf.users)
                 check_unused(self, shelf.vanished(written), shelf.users, self._carries)
             except BaseException:
                 shelf.restore(self, foreign)
-                for name, value in state.items():
-                    setattr(self, name, value)
+                for name in names:
+                    self.__dict__.pop(name, None)
+                self.__dict__.update(state)
                 raise
             finally:
-                self._shelf = None
+                self._shelf = Shelf(Written())
             shelf.forget()
         self._written = written
 
@@ -272,39 +213,20 @@ class FormulationBlockData(BlockData):
         for variable in variables:
             self._rely_on(variable, *ends_of(*variable.bounds))
 
-    def _rely_on_unmoving(self, sources: list[Any], counted: BoolArray, wrt: Any) -> None:
-        """Keep which inputs cannot move, unless it was said which ones count.
-
-        Where a domain holds an input, the block that has its rows relies on it.
-        """
-        pairs = zip(sources, counted, strict=True) if wrt is None else ()
-        still = (source for source, counts in pairs if not (counts or can_move(source)))
-        self._record.assumptions.extend(map(Unmoving, still))
-
     def _rely_on_block(self, other: Any) -> None:
         """Keep the state of another block that this one is built on."""
-        if isinstance(other, FormulationBlockData):
-            self._record.parts.append((other, other._record.version))
-            self._record.grounds.append(other)
+        self._record.parts.append((other, other._record.version))
+        self._record.grounds.append(other)
 
-    def _rely_on_owners(self, variables: list[Any]) -> None:
+    def _rely_on_owners(self, variables: Iterable[Any]) -> None:
         """Keep the blocks that given variables belong to: they have to be active."""
         owners = {id(owner): owner for owner in map(_owner_of, variables) if owner is not None}
         self._record.grounds.extend(owner for owner in owners.values() if owner is not self)
 
     def _carries(self, block: Any) -> bool:
         """Whether a block belongs to one that was built on this one."""
-        owner = _owner_of(block, block)
+        owner = block if isinstance(block, FormulationBlockData) else _owner_of(block)
         return owner is not None and any(other is self for other, _ in owner._record.parts)
-
-    def _take_back(self, block: Any, name: str) -> Any:
-        """What was ``block.name`` before a rebuild, or None."""
-        return None if self._shelf is None else self._shelf.take(block, name)
-
-    def _narrow(self, variables: list[Any]) -> None:
-        """Put back the bounds of users while the block is being built."""
-        if self._shelf is not None:
-            self._shelf.users.narrow(variables)
 
     def _make_part(self, name: str, kind: Any, **arguments: Any) -> Any:
         """Build ``self.name``, a block that is rebuilt with this one and answers for it."""
@@ -321,16 +243,6 @@ class FormulationBlockData(BlockData):
         """Take a component under this block for its own: a rebuild removes it."""
         self._written.components.append((component.parent_block(), component))
 
-    def _add_one_sided(
-        self, variable: Any, sense: Literal["max", "min"], end: float, strict: bool = False
-    ) -> None:
-        """Keep that a variable means something only where it is made large ("max") or small.
-
-        `end` is the bound that the block itself gives it on the other side; `strict` makes it an
-        error to bind the variable there.
-        """
-        self._record.one_sided.append(OneSided(variable, sense, end, strict))
-
     def _component_data_itervalues(
         self, ctype: Any, active: Any, sort: Any, dedup: Any
     ) -> Iterator[Any]:
@@ -338,7 +250,8 @@ class FormulationBlockData(BlockData):
 
         All writers and solver interfaces come here for the constraints that they solve.
         """
-        if active and self.is_built and _asks_for_constraints(ctype) and _compiled():
+        kinds = ctype if isinstance(ctype, list | tuple | set | frozenset) else (ctype,)
+        if active and self.is_built and pyo.Constraint in kinds and _compiled():
             self._check()
             # One look at the model serves all blocks that one iteration comes to.
             root = self.model()
@@ -382,7 +295,7 @@ def _compiled() -> bool:
     return False
 
 
-def formulation_block(name: str) -> Callable[[type], type]:
+def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
     """Declare a block as Pyomo does, with its documentation where people look for it.
 
     ``build_formulation`` of the decorated class builds all or nothing, and its arguments are kept.
@@ -394,26 +307,27 @@ def formulation_block(name: str) -> Callable[[type], type]:
     ----------
     name : str
         Of the component.
+    options : TypedDict, optional
+        What ``build_formulation`` takes as further keywords.
     """
 
     def declare(data: Any) -> type:
         write = data._formulate = vars(data)["build_formulation"]
-        signature = inspect.signature(write)
+        signature = _signature(write, options)
+        kinds = signature.parameters.values()
+        order = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD][1:]
 
         @functools.wraps(write)
         def build(self: Any, *arguments: Any, **options: Any) -> None:
-            given = signature.bind(self, **self._named(arguments, options))
-            given.apply_defaults()
-            recipe = dict(given.arguments)
-            del recipe["self"]
-            self._build(recipe)
+            given = signature.bind(self, **named(name, order, arguments, options))
+            self._build({key: value for key, value in given.arguments.items() if key != "self"})
 
         data.build_formulation = build
+        vars(build)["__signature__"] = signature
         declare_custom_block(name=name)(data)
         module = sys.modules[data.__module__]
         for prefix in ("", "Scalar", "Indexed"):
-            kind = getattr(module, prefix + name)
-            kind.__doc__ = data.__doc__
+            getattr(module, prefix + name).__doc__ = data.__doc__
 
         @functools.wraps(build)
         def of_each(self: Any, *arguments: Any, **options: Any) -> None:
@@ -432,6 +346,17 @@ def formulation_block(name: str) -> Callable[[type], type]:
     return declare
 
 
+def _signature(write: Any, options: Any) -> inspect.Signature:
+    """The signature of a function with its further keywords by name."""
+    found = inspect.signature(write)
+    if options is None:
+        return found
+    *own, _ = found.parameters.values()
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = [inspect.Parameter(key, kind, default=...) for key in options.__annotations__]
+    return found.replace(parameters=[*own, *more])
+
+
 def _take_arguments(component: Any, data: Any, names: set[str]) -> None:
     """Let a component be built where it is constructed, beside the ways of Pyomo's own blocks."""
 
@@ -439,33 +364,25 @@ def _take_arguments(component: Any, data: Any, names: set[str]) -> None:
         return data._is_subject(arguments[0]) if arguments else bool(names & set(options))
 
     def new(cls: Any, *arguments: Any, **options: Any) -> Any:
-        index = () if builds(arguments, options) else arguments
-        return CustomBlock.__new__(cls, *index)
+        return CustomBlock.__new__(cls, *(() if builds(arguments, options) else arguments))
 
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
-        if not builds(arguments, options):
-            wrong = sorted(names & set(options))
-            if wrong:
-                raise ProblemError(
-                    f"{wrong[0]}= was given with an index.  Remedy: rule=, a function of the block "
-                    "and its key that calls build_formulation"
-                )
+        built = builds(arguments, options)
+        if "rule" in options if built else names & set(options):
+            raise ProblemError(
+                "a block is constructed of what it is about, or with an index and rule=.  Remedy: "
+                "one of both; rule= is a function of the block and its key that calls "
+                "build_formulation"
+            )
+        if not built:
             CustomBlock.__init__(self, *arguments, **options)
             return
-        if "rule" in options:
-            raise ProblemError(
-                "rule= was given with what a block is built of.  Remedy: one of both"
-            )
         own = {name: options.pop(name) for name in ("name", "doc") if name in options}
 
         def build(block: Any) -> None:
             block.parent_component()._rule = None
-            try:
+            with all_or_nothing(block):
                 block.build_formulation(*arguments, **options)
-            except BaseException:
-                if block.parent_block() is not None:
-                    block.parent_block().del_component(block)
-                raise
 
         CustomBlock.__init__(self, rule=build, **own)
 
@@ -494,19 +411,10 @@ def network_given(given: Any) -> Any:
     return given
 
 
-def _owner_of(component: Any, *first: Any) -> FormulationBlockData | None:
+def _owner_of(component: Any) -> FormulationBlockData | None:
     """The block of this package that a component belongs to."""
-    for block in (*first, *enclosing(component)):
-        if isinstance(block, FormulationBlockData):
-            return block
-    return None
-
-
-def _asks_for_constraints(ctype: Any) -> bool:
-    """Whether an iteration over components includes constraints."""
-    if ctype is pyo.Constraint:
-        return True
-    return isinstance(ctype, list | tuple | set | frozenset) and pyo.Constraint in ctype
+    blocks = (b for b in enclosing(component) if isinstance(b, FormulationBlockData))
+    return next(blocks, None)
 
 
 def rebuild(model: Any) -> int:

@@ -22,26 +22,8 @@ from pyomo.core.expr import SumExpression
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
-from lipyomo.networks.activations import (
-    Activation,
-    Celu,
-    Cos,
-    Elu,
-    Exp,
-    Gelu,
-    Half,
-    HardSwish,
-    Log,
-    Mish,
-    Power,
-    Selu,
-    Sigmoid,
-    Sin,
-    Softplus,
-    Softsign,
-    Swish,
-    Tanh,
-)
+from lipyomo.networks import activations as units
+from lipyomo.networks.activations import Activation
 from lipyomo.networks.layer import Layer
 
 Range = tuple[float, float]
@@ -49,6 +31,8 @@ Range = tuple[float, float]
 
 Make: TypeAlias = Callable[[Any, Any, Range], Any]
 """From an activation, a variable and its bounds to an expression."""
+
+_STEEP = math.sqrt(2.0 / math.pi)
 
 OVERFLOW = math.log(sys.float_info.max) - 1.0
 """Arguments up to which ``exp`` is written."""
@@ -69,7 +53,7 @@ def expression_of(activation: Activation, z: Any, ends: Range) -> Any:
     ProblemError
         If it has no such expression.
     """
-    found = _made(_TABLE, activation, z, ends)
+    found = _made(0, activation, z, ends)
     if found is None:
         raise ProblemError(
             f"{activation.name} is no expression that Pyomo has.  Remedy: segments=8, say, for a "
@@ -93,7 +77,7 @@ def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
     ProblemError
         If it has no such expression, or jumps within the bounds.
     """
-    found = _made(_SLOPES, activation, z, ends)
+    found = _made(1, activation, z, ends)
     if found is None:
         raise ProblemError(
             f"the derivative of {activation.name} on [{ends[0]:g}, {ends[1]:g}] is no expression: "
@@ -103,10 +87,10 @@ def slope_of(activation: Activation, z: Any, ends: Range) -> Any:
     return found
 
 
-def _made(table: Mapping[type[Activation], Make], unit: Activation, z: Any, ends: Range) -> Any:
-    """What a table makes of a variable; a unit on a proved interval is the function itself."""
-    make = table.get(type(unit.true))
-    return None if make is None else make(unit.true, z, ends)
+def _made(part: int, unit: Activation, z: Any, ends: Range) -> Any:
+    """Value (0) or slope (1) of a variable; a unit on a proved interval is the function itself."""
+    known = _TABLE.get(type(unit.true))
+    return None if known is None else known[part](unit.true, z, ends)
 
 
 def kinds_of(layer: Layer) -> dict[int, Activation]:
@@ -163,20 +147,20 @@ def _bent(z: Any, ends: Range, height: float, width: float) -> Any:
     return _positive(z, ends) + below
 
 
-def _gelu(activation: Gelu, z: Any, ends: Range) -> Any:
+def _gelu(unit: units.Gelu, z: Any, ends: Range) -> Any:
     """The form with tanh; the other has none."""
-    if activation.approximate != "tanh":
+    if unit.approximate != "tanh":
         return None
-    steep = math.sqrt(2.0 / math.pi)
-    return 0.5 * z * (1.0 + pyo.tanh(steep * (z + 0.044715 * z**3)))
+    return 0.5 * z * (1.0 + pyo.tanh(_STEEP * (z + 0.044715 * z**3)))
 
 
-def _softsign(z: Any, ends: Range) -> Any:
+def _one_and_size(z: Any, ends: Range) -> Any:
+    """``1 + |z|``."""
     low, high = ends
-    return z / (1.0 + (z if low >= 0 else -z if high <= 0 else abs(z)))
+    return 1.0 + (z if low >= 0 else -z if high <= 0 else abs(z))
 
 
-def _hard_swish(z: Any, ends: Range) -> Any:
+def _hard_swish(_: Any, z: Any, ends: Range) -> Any:
     low, high = ends
     if low >= 3.0 or high <= -3.0:
         return z if low >= 3.0 else 0.0
@@ -190,48 +174,26 @@ def _power(z: Any, exponent: float) -> Any:
     return z ** (int(exponent) if exponent == int(exponent) else exponent)
 
 
-_TABLE: Mapping[type[Activation], Make] = {
-    Tanh: lambda _, z, ends: pyo.tanh(z),
-    Sigmoid: lambda _, z, ends: _logistic(z, ends),
-    Softplus: lambda unit, z, ends: _log_exp(z, ends, unit.beta),
-    Swish: lambda unit, z, ends: z * _logistic(z, ends, unit.beta),
-    Mish: lambda _, z, ends: z * pyo.tanh(_log_exp(z, ends)),
-    Gelu: _gelu,
-    Sin: lambda _, z, ends: pyo.sin(z),
-    Cos: lambda _, z, ends: pyo.cos(z),
-    Elu: lambda unit, z, ends: _bent(z, ends, unit.alpha, 1.0),
-    Celu: lambda unit, z, ends: _bent(z, ends, unit.alpha, unit.alpha),
-    Selu: lambda unit, z, ends: unit.gamma * _bent(z, ends, unit.alpha, 1.0),
-    Softsign: lambda _, z, ends: _softsign(z, ends),
-    HardSwish: lambda _, z, ends: _hard_swish(z, ends),
-    Power: lambda unit, z, ends: _power(z, unit.exponent),
-    Half: lambda unit, z, ends: _power(z, unit.exponent),
-    Exp: lambda _, z, ends: pyo.exp(z) if ends[1] <= OVERFLOW else None,
-    Log: lambda _, z, ends: pyo.log(z),
-}
-
-
 def _bell(z: Any, ends: Range, factor: float = 1.0) -> Any:
     """The derivative of ``1 / (1 + exp(-factor z))``, over the factor."""
     s = _logistic(z, ends, factor)
     return s * (1.0 - s)
 
 
-def _swish_slope(unit: Swish, z: Any, ends: Range) -> Any:
+def _swish_slope(unit: units.Swish, z: Any, ends: Range) -> Any:
     return _logistic(z, ends, unit.beta) + unit.beta * z * _bell(z, ends, unit.beta)
 
 
-def _mish_slope(z: Any, ends: Range) -> Any:
+def _mish_slope(_: Any, z: Any, ends: Range) -> Any:
     t = pyo.tanh(_log_exp(z, ends))
     return t + z * (1.0 - t**2) * _logistic(z, ends)
 
 
-def _gelu_slope(unit: Gelu, z: Any) -> Any:
+def _gelu_slope(unit: units.Gelu, z: Any, ends: Range) -> Any:
     if unit.approximate != "tanh":
         return None
-    steep = math.sqrt(2.0 / math.pi)
-    t = pyo.tanh(steep * (z + 0.044715 * z**3))
-    return 0.5 * (1.0 + t) + 0.5 * steep * z * (1.0 - t**2) * (1.0 + 0.134145 * z**2)
+    t = pyo.tanh(_STEEP * (z + 0.044715 * z**3))
+    return 0.5 * (1.0 + t) + 0.5 * _STEEP * z * (1.0 - t**2) * (1.0 + 0.134145 * z**2)
 
 
 def _bent_slope(z: Any, ends: Range, height: float, width: float) -> Any:
@@ -243,39 +205,54 @@ def _bent_slope(z: Any, ends: Range, height: float, width: float) -> Any:
     return (height / width) * pyo.exp(_negative(z, ends) / width)
 
 
-def _selu_slope(unit: Selu, z: Any, ends: Range) -> Any:
+def _selu_slope(unit: units.Selu, z: Any, ends: Range) -> Any:
     found = _bent_slope(z, ends, unit.alpha, 1.0)
     return None if found is None else unit.gamma * found
 
 
-def _hard_swish_slope(z: Any, ends: Range) -> Any:
+def _hard_swish_slope(_: Any, z: Any, ends: Range) -> Any:
     low, high = ends
     if low >= 3.0 or high <= -3.0:
         return 1.0 if low >= 3.0 else 0.0
     return (2.0 * z + 3.0) / 6.0 if low >= -3.0 and high <= 3.0 else None
 
 
-def _softsign_slope(z: Any, ends: Range) -> Any:
-    low, high = ends
-    return (1.0 + (z if low >= 0 else -z if high <= 0 else abs(z))) ** -2
+def _exp(_: Any, z: Any, ends: Range) -> Any:
+    return pyo.exp(z) if ends[1] <= OVERFLOW else None
 
 
-_SLOPES: Mapping[type[Activation], Make] = {
-    Tanh: lambda _, z, ends: 1.0 - pyo.tanh(z) ** 2,
-    Sigmoid: lambda _, z, ends: _bell(z, ends),
-    Softplus: lambda unit, z, ends: _logistic(z, ends, unit.beta),
-    Swish: _swish_slope,
-    Mish: lambda _, z, ends: _mish_slope(z, ends),
-    Gelu: lambda unit, z, ends: _gelu_slope(unit, z),
-    Sin: lambda _, z, ends: pyo.cos(z),
-    Cos: lambda _, z, ends: -pyo.sin(z),
-    Elu: lambda unit, z, ends: _bent_slope(z, ends, unit.alpha, 1.0),
-    Celu: lambda unit, z, ends: _bent_slope(z, ends, unit.alpha, unit.alpha),
-    Selu: _selu_slope,
-    Softsign: lambda _, z, ends: _softsign_slope(z, ends),
-    HardSwish: lambda _, z, ends: _hard_swish_slope(z, ends),
-    Power: lambda unit, z, ends: unit.exponent * _power(z, unit.exponent - 1.0),
-    Half: lambda unit, z, ends: 2.0 * z,
-    Exp: lambda _, z, ends: pyo.exp(z) if ends[1] <= OVERFLOW else None,
-    Log: lambda _, z, ends: 1.0 / z,
+_TABLE: Mapping[type[Activation], tuple[Make, Make]] = {
+    units.Tanh: (lambda _, z, ends: pyo.tanh(z), lambda _, z, ends: 1.0 - pyo.tanh(z) ** 2),
+    units.Sigmoid: (lambda _, z, ends: _logistic(z, ends), lambda _, z, ends: _bell(z, ends)),
+    units.Softplus: (
+        lambda unit, z, ends: _log_exp(z, ends, unit.beta),
+        lambda unit, z, ends: _logistic(z, ends, unit.beta),
+    ),
+    units.Swish: (lambda unit, z, ends: z * _logistic(z, ends, unit.beta), _swish_slope),
+    units.Mish: (lambda _, z, ends: z * pyo.tanh(_log_exp(z, ends)), _mish_slope),
+    units.Gelu: (_gelu, _gelu_slope),
+    units.Sin: (lambda _, z, ends: pyo.sin(z), lambda _, z, ends: pyo.cos(z)),
+    units.Cos: (lambda _, z, ends: pyo.cos(z), lambda _, z, ends: -pyo.sin(z)),
+    units.Elu: (
+        lambda unit, z, ends: _bent(z, ends, unit.alpha, 1.0),
+        lambda unit, z, ends: _bent_slope(z, ends, unit.alpha, 1.0),
+    ),
+    units.Celu: (
+        lambda unit, z, ends: _bent(z, ends, unit.alpha, unit.alpha),
+        lambda unit, z, ends: _bent_slope(z, ends, unit.alpha, unit.alpha),
+    ),
+    units.Selu: (lambda unit, z, ends: unit.gamma * _bent(z, ends, unit.alpha, 1.0), _selu_slope),
+    units.Softsign: (
+        lambda _, z, ends: z / _one_and_size(z, ends),
+        lambda _, z, ends: _one_and_size(z, ends) ** -2,
+    ),
+    units.HardSwish: (_hard_swish, _hard_swish_slope),
+    units.Power: (
+        lambda unit, z, ends: _power(z, unit.exponent),
+        lambda unit, z, ends: unit.exponent * _power(z, unit.exponent - 1.0),
+    ),
+    units.Half: (lambda unit, z, ends: _power(z, unit.exponent), lambda _, z, ends: 2.0 * z),
+    units.Exp: (_exp, _exp),
+    units.Log: (lambda _, z, ends: pyo.log(z), lambda _, z, ends: 1.0 / z),
 }
+"""Value and slope of the activations that have them."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from lipyomo.base.arguments import brief
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.errors import ProblemError
+from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables
 from lipyomo.blocks.directions import directions_of
 from lipyomo.blocks.forward import NetworkOptions, built_block
@@ -19,6 +20,7 @@ from lipyomo.blocks.relu import ReluNetworkBlock, ReluNetworkBlockData
 from lipyomo.blocks.smooth import SmoothNetworkBlock, SmoothNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.networks.network import Layer, Network
+from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear import DerivativeBounds
 from lipyomo.relaxations.linear.derivative import DerivativeRelaxation
 from lipyomo.solvers.rows import Forms
@@ -40,15 +42,6 @@ class ChainLimits:
     end_lower: FloatArray
     end_upper: FloatArray
 
-    def check(self, layers: Sequence[Layer], end: int) -> None:
-        """Raise `ProblemError` unless these are bounds for such layers and such an end."""
-        sizes = [arriving.lower.size for arriving in self.layers]
-        if sizes != [layer.units for layer in layers] or self.end_lower.size != end:
-            raise ProblemError(
-                f"limits: they are for layers of {sizes} units and {self.end_lower.size} ends, the "
-                f"network has {[layer.units for layer in layers]} and {end}"
-            )
-
     @classmethod
     def of(cls, bounds: DerivativeBounds, factor: float = 1.0) -> ChainLimits:
         """From the relaxation, the same whether a unit is on or off.
@@ -60,6 +53,29 @@ class ChainLimits:
             for low, high in zip(bounds.lower, bounds.upper, strict=True)
         ]
         return cls(layers, factor * bounds.end_lower, factor * bounds.end_upper)
+
+
+def check_limits(limits: Any, layers: Sequence[Layer], end: int) -> None:
+    """Raise `ProblemError` unless these are bounds for such layers and such an end."""
+    if not isinstance(limits, ChainLimits):
+        raise ProblemError(f"limits={brief(limits)} are no ChainLimits")
+    sizes = [arriving.lower.size for arriving in limits.layers]
+    if sizes != [layer.units for layer in layers] or limits.end_lower.size != end:
+        raise ProblemError(
+            f"limits: they are for layers of {sizes} units and {limits.end_lower.size} ends, the "
+            f"network has {[layer.units for layer in layers]} and {end}"
+        )
+
+
+def linear_norm(given: Any) -> InputNorm:
+    """A norm of inputs whose unit ball is a polytope; `NormError` if it is another one."""
+    norm: InputNorm = norm_name(given)
+    if norm not in ("linf", "l1"):
+        raise NormError(
+            f"the input norm {norm!r} is not linear, so a MIP cannot express it.  "
+            "Remedy: linf or l1, or method bnb"
+        )
+    return norm
 
 
 def network_block_of(
@@ -89,9 +105,8 @@ def network_block_of(
         If a block is given that is not built, or one together with what belongs to a network.
     """
     if isinstance(network, Network):
-        given = vars(options) | {"network": network, "inputs": inputs}
+        given = {**options, "network": network, "inputs": inputs}
         if smooth and network.smooth:
-            given |= _plain_bounds(options)
             base = block._make_part("net", SmoothNetworkBlock, **given)
         else:
             base = block._make_part("net", ReluNetworkBlock, values=values, **given)
@@ -103,21 +118,10 @@ def network_block_of(
     return base
 
 
-def _plain_bounds(options: NetworkOptions) -> dict[str, Any]:
-    """Options of a smooth network: what is a default of two-slope ones is left to it."""
-    own = {"bounds": ("ascent", "linear"), "formulation": ("bigm", None)}
-    given = vars(options)
-    return {
-        name: there if given[name] == here else given[name] for name, (here, there) in own.items()
-    }
-
-
-def along_of(block: Any, network_block: Any, wrt: Any) -> BoolArray:
+def along_of(block: Any, base: Any, wrt: Any) -> BoolArray:
     """Along which inputs of a network block directions count; that the others stay is relied on."""
-    moving, labels = network_block.region.moving, network_block.labels[0]
-    counted = directions_of(block, network_block.network, labels, moving, wrt)
-    block._rely_on_unmoving(network_block.region.sources, counted, wrt)
-    return counted
+    region = base.region
+    return directions_of(block, base.network, base.labels[0], region.moving, wrt, region.sources)
 
 
 def add_chain(

@@ -4,56 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.arrays import BoolArray
 from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.assumptions import FixedInputWarning, Unmoving, can_move
 from lipyomo.blocks.labels import Labels
-from lipyomo.blocks.ranges import ends_of, is_variable
 from lipyomo.networks.naming import Names
 from lipyomo.networks.network import Network
 
 
-class FixedInputWarning(UserWarning):
-    """Inputs cannot move, and directions along them do not count (or still do)."""
-
-
-def can_move(source: Any) -> bool:
-    """Whether an input has room: a number, a fixed variable, equal bounds have none."""
-    if is_variable(source):
-        low, high = ends_of(*source.bounds)
-        return not source.fixed and low < high
-    if hasattr(source, "is_potentially_variable"):
-        return any(map(can_move, identify_variables(source)))
-    return False
-
-
-@dataclass
-class Unmoving:
-    """An input along which no direction counts, because it cannot move.
-
-    Attributes
-    ----------
-    source : VarData, expression or number
-    """
-
-    source: Any
-
-    def broken(self) -> str | None:
-        """Say that it can move now, or None."""
-        if not can_move(self.source):
-            return None
-        return f"'{self.source}' can move now, and no direction along it is counted"
-
-
 def directions_of(
-    block: Any, network: Network, labels: Labels, moving: Sequence[bool], wrt: Any
+    block: Any,
+    network: Network,
+    labels: Labels,
+    moving: Sequence[bool],
+    wrt: Any,
+    sources: Sequence[Any] = (),
 ) -> BoolArray:
     """Along which inputs directions count, with a warning where some do not.
+
+    That the others cannot move is relied on, unless it was said which ones count.
 
     Parameters
     ----------
@@ -66,6 +39,9 @@ def directions_of(
         Which inputs can move.  At a single point, where none can, all of them count.
     wrt : iterable of keys or positions, or None
         Which inputs are asked for; None stands for those that can move.
+    sources : sequence, optional
+        The inputs as they were given, where they are what moves.  Where a domain holds one, the
+        block that has its rows relies on it.
 
     Raises
     ------
@@ -83,6 +59,8 @@ def directions_of(
     found = np.array(moving, dtype=bool)
     if not found.any() or found.all():
         return np.ones(len(keys), dtype=bool)
+    held = (source for source, moves in zip(sources, found, strict=False) if not moves)
+    block._record.assumptions.extend(Unmoving(item) for item in held if not can_move(item))
     still = [keys[j] for j in np.flatnonzero(~found)]
     shown = ", ".join(map(str, still[:5])) + (" ..." if len(still) > 5 else "")
     warnings.warn(

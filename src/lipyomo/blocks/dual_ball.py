@@ -19,7 +19,7 @@ from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
+from lipyomo.blocks.assemble import Rows, add_equalities, add_forms_below, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
@@ -50,7 +50,6 @@ class DualBallBlockData(FormulationBlockData):
     """
 
     _RESULT = "functional"
-    _FORMER_ORDER = ("size", "norm", "half")
     functional: Any
     plus: Any
     minus: Any
@@ -140,13 +139,7 @@ class DualBallBlockData(FormulationBlockData):
         if rows is not None and few and (half or _symmetric(vertices)):
             reach = np.abs(vertices).max(axis=0)
             y = self._add_functional(-reach, reach)
-            written = Rows(self, "inequality", range(len(rows[1])))
-            forms = Forms.of(y).map(rows[0])
-            for k, ((coefs, columns), b) in enumerate(
-                zip(forms.rows(), rows[1].tolist(), strict=True)
-            ):
-                if columns:
-                    written.at_most(k, coefs, columns, b)
+            add_forms_below(self, "inequality", Forms.of(y).map(rows[0]), rows[1])
             return
         points = vertices if half else np.unique(np.vstack([vertices, -vertices]), axis=0)
         count = len(points)

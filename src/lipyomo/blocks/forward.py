@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyomo.environ as pyo
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, linear
 from lipyomo.blocks.base import FormulationBlockData
-from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, items_of, variables_of
+from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.local_start import inputs_of
+from lipyomo.blocks.partition import tie_partition
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.blocks.scaling import scaling_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.switch import Triplets
-from lipyomo.blocks.units import UnitFormulation
+from lipyomo.blocks.units import UnitFormulation, tie_bigm, tie_complementarity, tie_gdp, tie_sos1
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.settings import Relaxation
+from lipyomo.relaxations.linear import LayerBounds
 from lipyomo.relaxations.linear.interval import interval_range
 from lipyomo.solvers.rows import Forms
 
@@ -31,26 +35,27 @@ NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
 
 Kind = TypeVar("Kind", bound="ForwardBlockData")
 
+BoundChoice: TypeAlias = (
+    "Relaxation | Literal['ascent'] | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+)
+"""A relaxation, or bounds: one pair (lower, upper) a hidden layer."""
 
-@dataclass(frozen=True)
-class NetworkOptions:
-    """What all blocks of a network take to say where it is and how its values are written.
 
-    Attributes
-    ----------
-    domain : Domain, optional
-    input_bounds : mapping or sequence of pairs, optional
-    scaling : Scaling, optional
-    bounds : str, bounds or pairs of arrays
-    formulation : str
-        Of unstable units.
-    """
+UNIT_TIES = {
+    "bigm": tie_bigm,
+    "partition": tie_partition,
+    "gdp": tie_gdp,
+    "sos1": tie_sos1,
+    "complementarity": tie_complementarity,
+}
+"""The formulations of unstable units by name."""
 
-    domain: Domain | None = None
-    input_bounds: InputBounds = None
-    scaling: Scaling | Any = None
-    bounds: Any = "ascent"
-    formulation: UnitFormulation = "bigm"
+
+class NetworkOptions(PlaceOptions, total=False):
+    """With that, how the values of two-slope units are written."""
+
+    bounds: BoundChoice
+    formulation: UnitFormulation
 
 
 class ForwardBlockData(FormulationBlockData):
@@ -63,15 +68,21 @@ class ForwardBlockData(FormulationBlockData):
     inputs: Any
     outputs: Any
     layer: Any
+    region: Region | None = None
+    network: Network | None = None
+    labels: tuple[Labels, Labels] | None = None
 
-    def __init__(self, component: Any) -> None:
-        super().__init__(component)
-        self.region: Region | None = None
-        self.network: Network | None = None
-        self.labels: tuple[Labels, Labels] | None = None
+    def _attach(
+        self, network: Any, inputs: Any, outputs: Any, place: PlaceOptions
+    ) -> tuple[Network, list[Any]]:
+        """Declare the inputs and what holds them.
 
-    def _taken(self, network: Any, inputs: Any, options: NetworkOptions) -> tuple[Network, Any]:
-        """The network, in the model's units, and what goes into it.
+        Returns
+        -------
+        network : Network
+            In the model's units.
+        variables : list of VarData
+            Its inputs.
 
         Raises
         ------
@@ -81,23 +92,12 @@ class ForwardBlockData(FormulationBlockData):
         if not isinstance(network, Network):
             twin = built_block(network, ForwardBlockData)
             inputs = inputs_of(twin) if inputs is None else inputs
-            assert twin.network is not None
             network = twin.network
-        found = scaling_of(options.scaling)
-        return (network if found is None else found.apply(network)), inputs
-
-    def _attach(
-        self, network: Network, inputs: Any, outputs: Any, options: NetworkOptions
-    ) -> list[Any]:
-        """Declare the inputs and what holds them; returns their variables."""
-        shape = network.input_shape
-        variables, self.region, labels = attach_inputs(
-            self, inputs, options.domain, options.input_bounds, shape
-        )
+        self.network = net = scaled(network, place)
+        variables, self.region, labels = attach_inputs(self, inputs, place, net.input_shape)
         given = None if outputs is None else items_of(outputs, "outputs")[0]
-        self.labels = labels, Labels.of(given, network.output_shape)
-        self.network = network
-        return variables
+        self.labels = labels, Labels.of(given, net.output_shape)
+        return net, variables
 
     def _area(self, variables: list[Any]) -> Domain:
         """Where the inputs may be."""
@@ -179,10 +179,18 @@ class ForwardBlockData(FormulationBlockData):
         add_equalities(self, "output_affine", labels, outputs, forms)
 
 
+def scaled(network: Network, place: PlaceOptions) -> Network:
+    """A network in the model's units."""
+    found = scaling_of(place.get("scaling"))
+    return network if found is None else found.apply(network)
+
+
 def built_block(
-    block: Any, kind: type[Kind], inputs: Any = None, options: NetworkOptions | None = None
+    block: Any, kind: type[Kind], inputs: Any = None, options: Mapping[str, Any] | None = None
 ) -> Kind:
     """A block that was given as a network, where nothing that it has was given as well.
+
+    Its bounds are as good as any that were asked for.
 
     Raises
     ------
@@ -195,24 +203,14 @@ def built_block(
             f"'{name}' was given as a network.  Remedy: a {kind.NAMES} whose build_formulation "
             "was called, a Network, or the path of an ONNX file"
         )
-    plain, options = NetworkOptions(), NetworkOptions() if options is None else options
-    given = [name for name in _OF_BLOCKS if not _same(getattr(options, name), getattr(plain, name))]
-    if inputs is not None or given:
-        name = "inputs" if inputs is not None else given[0]
+    own = {"inputs": inputs} | dict(options or {})
+    given = [name for name, value in own.items() if value is not None and name != "bounds"]
+    if given:
         raise ProblemError(
-            f"{name}= has no meaning with a built block, which has its own.  "
+            f"{given[0]}= has no meaning with a built block, which has its own.  "
             "Remedy: leave it out, or pass the network"
         )
     return block
-
-
-def _same(given: Any, plain: Any) -> bool:
-    """Whether an option is as it is by itself; arrays are compared with nothing else."""
-    return given is None if plain is None else bool(given == plain)
-
-
-_OF_BLOCKS = ("domain", "input_bounds", "scaling", "formulation")
-"""Options that a built block has already; its bounds are as good as any that were asked for."""
 
 
 def need_two_slopes(network: Network, what: str) -> None:

@@ -9,7 +9,8 @@ The block uses the switches of a `ReluNetworkBlock`: value and gradient always a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,27 +18,17 @@ import numpy.typing as npt
 from lipyomo.base.arguments import brief
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.errors import BoundsMissing, ProblemError
+from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import (
-    ChainLimits,
-    add_chain,
-    derivative_relaxation,
-    functional_of,
-    network_block_of,
-)
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
-from lipyomo.blocks.inputs import InputBounds, variables_of
+from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.labels import Labels, joined
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.relu import BoundChoice
-from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.blocks.units import UnitFormulation
 from lipyomo.problems.directions import parse_directions
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.relaxations.linear import adjoint_bounds
 from lipyomo.solvers.rows import Forms
@@ -50,7 +41,7 @@ class NoGradient(ProblemError, AttributeError):
     """The gradient of one output was asked of a block that holds all of them."""
 
 
-@formulation_block("GradientBlock")
+@formulation_block("GradientBlock", NetworkOptions)
 class GradientBlockData(FormulationBlockData):
     """The gradient of ``y . f`` in the inputs, or the whole Jacobian.
 
@@ -87,10 +78,6 @@ class GradientBlockData(FormulationBlockData):
     """
 
     _RESULT = "gradient"
-    _FORMER_ORDER = (
-        *("network", "functional", "limits", "inputs", "domain"),
-        *("bounds", "scaling", "formulation", "input_bounds", "directions"),
-    )
     gradient: Any
     jacobian: Any
     row: Any
@@ -103,13 +90,9 @@ class GradientBlockData(FormulationBlockData):
         inputs: Any = None,
         *,
         functional: Any = None,
-        limits: ChainLimits | OutputNorm | FloatArray | None = None,
-        domain: Domain | None = None,
-        input_bounds: InputBounds = None,
-        bounds: BoundChoice = "ascent",
-        scaling: Scaling | Any = None,
-        formulation: UnitFormulation = "bigm",
+        limits: derivative.ChainLimits | OutputNorm | FloatArray | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
+        **options: Unpack[NetworkOptions],
     ) -> None:
         """Write the constraints.
 
@@ -117,8 +100,8 @@ class GradientBlockData(FormulationBlockData):
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
             A built block shares its switches; for a network the block makes ``net`` of its own.
-        inputs, domain, input_bounds, bounds, scaling, formulation
-            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
+        inputs
+            As in `ReluNetworkBlock`.
         functional : key of an output, sequence of m numbers, or m variables, optional
             An output, a fixed functional, or one that is itself part of the model.  Left out: the
             only output, or the whole Jacobian if there are several.
@@ -127,6 +110,9 @@ class GradientBlockData(FormulationBlockData):
             bound adjoints with.  The default is the box of their bounds.
         directions : array_like, shape (d, k), optional
             T: ``gradient[j]`` is the derivative in direction j, a column of it.
+        **options
+            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`, and `inputs`: an error if
+            a block is given, which has its own.
 
         Raises
         ------
@@ -135,11 +121,12 @@ class GradientBlockData(FormulationBlockData):
         BoundsMissing
             If a variable functional has no bounds.
         """
-        options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
-        base = network_block_of(self, network, inputs, options, smooth=True)
+        base = derivative.network_block_of(self, network, inputs, options, smooth=True)
         net, labels = base.network, base.labels
         m = net.output_dim
-        if limits is not None and not isinstance(limits, ChainLimits | OutputNorm | np.ndarray):
+        if limits is not None and not isinstance(
+            limits, derivative.ChainLimits | OutputNorm | np.ndarray
+        ):
             raise ProblemError(f"limits={brief(limits)} are no ChainLimits, norm or points")
         if functional is None and m > 1:
             if limits is not None:
@@ -149,12 +136,12 @@ class GradientBlockData(FormulationBlockData):
         T = parse_directions(net.input_dim, directions)
         along = net if T is None else net.with_directions(T)
         row = labels[1].keys[0] if functional is None else functional
-        fixed, place = functional_of(row, labels[1])
+        fixed, place = derivative.functional_of(row, labels[1])
         smooth = isinstance(base, SmoothNetworkBlockData)
         if limits is not None and smooth:
             raise ProblemError("limits belong to networks of two-slope units")
-        if isinstance(limits, ChainLimits):
-            limits.check(net.hidden, along.input_dim)
+        if isinstance(limits, derivative.ChainLimits):
+            derivative.check_limits(limits, net.hidden, along.input_dim)
         elif limits is not None and fixed is not None:
             raise ProblemError("a norm or points as limits belong to a functional of variables")
         start: Any = fixed
@@ -169,12 +156,12 @@ class GradientBlockData(FormulationBlockData):
         if smooth:
             add_smooth_chain(self, base, start, along, ends)
         else:
-            if not isinstance(limits, ChainLimits):
+            if not isinstance(limits, derivative.ChainLimits):
                 known = base.layer_bounds
-                relaxation = derivative_relaxation(known.relaxation)
-                limits = ChainLimits.of(adjoint_bounds(along, known, points, relaxation))
+                relaxation = derivative.derivative_relaxation(known.relaxation)
+                limits = derivative.ChainLimits.of(adjoint_bounds(along, known, points, relaxation))
             forms = Forms.of(start) if fixed is None else Forms.numbers(fixed)
-            add_chain(self, "gradient", base, forms, limits, True, along, ends)
+            derivative.add_chain(self, "gradient", base, forms, limits, True, along, ends)
         if place is not None:
             self._refer_to({labels[1].keys[place]: self}, labels[1], ends)
 
@@ -218,13 +205,11 @@ if TYPE_CHECKING:
 def _corners(variables: list[Any]) -> FloatArray | OutputNorm:
     """Points whose hull holds a box of functionals: its corners, or those of a larger diamond."""
     try:
-        box = box_of(variables)
+        box, m = box_of(variables), len(variables)
     except BoundsMissing as error:
         raise BoundsMissing(f"the functional has no bounds: {error}") from None
-    m = len(variables)
     if 2**m <= ONE_BY_ONE:
-        grid = np.stack(np.meshgrid(*([[0, 1]] * m), indexing="ij"), axis=-1).reshape(-1, m)
-        return np.where(grid, box.upper, box.lower)
+        return np.array(list(product(*zip(box.lower, box.upper, strict=True))))
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper)).sum()
     if reach <= 0:
         raise ProblemError("the functional is fixed to zero")

@@ -13,18 +13,16 @@ from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.base.arguments import instance
 from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.assemble import all_or_nothing
 from lipyomo.blocks.base import network_given
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
-from lipyomo.blocks.inputs import InputBounds
-from lipyomo.blocks.labels import Labels
+from lipyomo.blocks.labels import both_keys
 from lipyomo.blocks.lipschitz import LipschitzBlock
 from lipyomo.blocks.relu import ReluNetworkBlock
-from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.smooth import SmoothNetworkBlock
 from lipyomo.blocks.upper import UpperLipschitzBlock
 from lipyomo.networks.network import Network
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import InputNorm, OutputNorm
 
 if TYPE_CHECKING:
@@ -53,11 +51,7 @@ class NetworkBlockData(BlockData):
     net: Any
     row: Any
     steep: Any
-    norms: tuple[InputNorm, str | OutputNorm]
-
-    def __init__(self, component: Any) -> None:
-        super().__init__(component)
-        self.norms = ("linf", "linf")
+    norms: dict[str, Any]
 
     @property
     def x(self) -> Any:
@@ -102,15 +96,11 @@ class NetworkBlockData(BlockData):
             If the network is smooth, or an argument does not fit.
         """
         self._need_two_slopes("limits of a constant are")
-        norms = dict(zip(("norm", "output_norm"), self.norms, strict=True))
         name = _free_name(self, "limit")
-        block = UpperLipschitzBlock(self.net, radius=radius, **(norms | options))
+        block = UpperLipschitzBlock(self.net, radius=radius, **(self.norms | options))
         self.add_component(name, block)
-        try:
+        with all_or_nothing(block):
             block.at_most = pyo.Constraint(expr=block.value <= limit)
-        except BaseException:
-            self.del_component(block)
-            raise
         return block
 
     def _row(self, key: Any) -> Any:
@@ -118,9 +108,8 @@ class NetworkBlockData(BlockData):
         if self.component("row") is None:
             self.add_component("row", GradientBlock(pyo.Any))
         if key not in self.row:
-            row = self.row[key]
             try:
-                row.build_formulation(self.net, functional=key)
+                self.row[key].build_formulation(self.net, functional=key)
             except BaseException:
                 del self.row[key]
                 raise
@@ -130,8 +119,7 @@ class NetworkBlockData(BlockData):
         """The block whose value stays below the constant."""
         if self.component("steep") is None:
             self._need_two_slopes("steepness is")
-            norms = dict(zip(("norm", "output_norm"), self.norms, strict=True))
-            self.add_component("steep", LipschitzBlock(self.net, **norms))
+            self.add_component("steep", LipschitzBlock(self.net, **self.norms))
         return self.steep
 
     def _need_two_slopes(self, what: str) -> None:
@@ -157,15 +145,13 @@ class Jacobian:
     def __getitem__(self, key: Any) -> Any:
         """The derivative of an output in an input; both keys in one, as Pyomo writes them."""
         inputs, outputs = self.block.net.labels
-        parts = key if isinstance(key, tuple) else (key,)
-        for cut in range(1, len(parts)):
-            ends = [_key_in(outputs, parts[:cut]), _key_in(inputs, parts[cut:])]
-            if None not in ends:
-                return self.block._row(ends[0]).gradient[ends[1]]
-        raise KeyError(
-            f"the Jacobian of '{self.block.name}' has no entry {key!r}: outputs are "
-            f"{outputs.keys[:5]}, inputs {inputs.keys[:5]}"
-        )
+        ends = both_keys(outputs, inputs, key)
+        if ends is None:
+            raise KeyError(
+                f"the Jacobian of '{self.block.name}' has no entry {key!r}: outputs are "
+                f"{outputs.keys[:5]}, inputs {inputs.keys[:5]}"
+            )
+        return self.block._row(ends[0]).gradient[ends[1]]
 
 
 @dataclass(frozen=True)
@@ -197,11 +183,7 @@ def add_network(
     network: NetworkSource,
     inputs: Any = None,
     *,
-    outputs: Any = None,
     name: str | None = None,
-    domain: Domain | None = None,
-    input_bounds: InputBounds = None,
-    scaling: Scaling | Any = None,
     norm: InputNorm = "linf",
     output_norm: str | OutputNorm = "linf",
     **options: Any,
@@ -212,14 +194,15 @@ def add_network(
     ----------
     model : BlockData
     network : Network, path of an ONNX file, or built block of a network
-    inputs, outputs, domain, input_bounds, scaling
+    inputs : optional
         As of a `ReluNetworkBlock`.
     name : str, optional
         Of the block that is added; by default ``net``, or ``net_2`` and so on.
     norm, output_norm : optional
         Of `lipschitz_at_most` and `steepness`; ``linf`` by default.
     **options
-        `bounds`, `formulation`, `groups`, and of smooth networks `segments` and `reduced_space`.
+        `outputs`, `domain`, `input_bounds`, `scaling`, `bounds`, `formulation`, `groups` as of a
+        `ReluNetworkBlock`, and of smooth networks `segments` and `reduced_space`.
 
     Returns
     -------
@@ -252,21 +235,10 @@ def add_network(
     chosen = _free_name(model, "net") if name is None else name
     block = NetworkBlock()
     model.add_component(chosen, block)
-    try:
-        block.norms = (norm, output_norm)
+    with all_or_nothing(block):
+        block.norms = {"norm": norm, "output_norm": output_norm}
         block.net = kind()
-        block.net.build_formulation(
-            given,
-            inputs,
-            outputs=outputs,
-            domain=domain,
-            input_bounds=input_bounds,
-            scaling=scaling,
-            **options,
-        )
-    except BaseException:
-        model.del_component(block)
-        raise
+        block.net.build_formulation(given, inputs, **options)
     return block
 
 
@@ -277,8 +249,3 @@ def _free_name(block: Any, name: str) -> str:
         count += 1
         found = f"{name}_{count}"
     return found
-
-
-def _key_in(labels: Labels, parts: tuple[Any, ...]) -> Any:
-    """The key that a part of a key stands for, or None."""
-    return labels.key(parts[0] if len(parts) == 1 else parts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -13,18 +14,33 @@ from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import DomainError, ProblemError
-from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, linear
-from lipyomo.blocks.assumptions import range_of_expression
+from lipyomo.blocks.assemble import (
+    Rows,
+    add_forms_below,
+    add_sizes,
+    add_variables,
+    index_of,
+    linear,
+)
+from lipyomo.blocks.assumptions import can_move, range_of_expression
 from lipyomo.blocks.base import FormulationBlockData
-from lipyomo.blocks.directions import can_move
 from lipyomo.blocks.labels import Labels, entries_of
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
+from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.solvers.rows import Forms
 
 InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"
 """Pairs (lower, upper) by position or by the index of the given variables, or one pair an input."""
+
+
+class PlaceOptions(TypedDict, total=False):
+    """What all blocks of a network take to say where it is; see `ReluNetworkBlock`."""
+
+    domain: Domain | None
+    input_bounds: InputBounds
+    scaling: Scaling | Any
 
 
 def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
@@ -49,26 +65,20 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
         )
     if isinstance(given, FormulationBlockData):
         given = given._result()
-    keys: list[Any]
     if isinstance(given, IndexedComponent_slice):
-        entries = entries_of(given)
-        keys, found = list(entries), list(entries.values())
-    elif hasattr(given, "is_indexed") and hasattr(given, "index_set"):
+        given = entries_of(given)
+    elif hasattr(given, "index_set"):
         if given.is_indexed() and len(given) > 1 and not _has_order(given.index_set()):
             raise ProblemError(
                 f"'{given.name}' was given as {what}, but its index set has no order (a Python "
                 "set or dict?), and a network's inputs have one.  Remedy: declare it over a list, "
                 "or pass the variables as a list"
             )
-        keys = list(given.keys()) if given.is_indexed() else [0]
-        found = [given[key] for key in keys] if given.is_indexed() else [given]
-    elif isinstance(given, Mapping):
-        keys, found = list(given), list(given.values())
+        given = {key: given[key] for key in given} if given.is_indexed() else [given]
     elif isinstance(given, set | frozenset):
         raise ProblemError(f"a set was given as {what}, but sets have no order.  Remedy: a list")
-    else:
-        found = list(_flat(given))
-        keys = list(range(len(found)))
+    found = list(given.values()) if isinstance(given, Mapping) else list(_flat(given))
+    keys = list(given) if isinstance(given, Mapping) else list(range(len(found)))
     for position, item in enumerate(found):
         if hasattr(item, "is_named_expression_type") and item.is_named_expression_type():
             if is_variable(item.expr):
@@ -186,41 +196,39 @@ def _plural(what: str) -> str:
     return what if what.startswith("inputs") else f"entries of the {what}"
 
 
+@dataclass(frozen=True)
 class Region:
     """Where inputs may be: their own bounds, bounds that were given, and a domain.
 
-    Parameters
+    Attributes
     ----------
-    lower, upper : ndarray, shape (d,)
-        Of the variables themselves.
+    own : Box
+        Bounds of the variables themselves.
     given : Box
         Bounds that were given.
-    domain : Domain, optional
+    domain : Domain or None
     sources : list of VarData, expressions or numbers
         The inputs as they were given.
     """
 
-    def __init__(
-        self,
-        lower: FloatArray,
-        upper: FloatArray,
-        given: Box,
-        domain: Domain | None,
-        sources: list[Any],
-    ) -> None:
-        self.lower, self.upper = lower, upper
-        self.sources = sources
-        self.domain = domain
-        self.wanted_lower, self.wanted_upper = given.lower, given.upper
-        if domain is not None:
-            self.wanted_lower = np.maximum(given.lower, domain.lower)
-            self.wanted_upper = np.minimum(given.upper, domain.upper)
+    own: Box
+    given: Box
+    domain: Domain | None
+    sources: list[Any]
+
+    @property
+    def wanted(self) -> tuple[FloatArray, FloatArray]:
+        """The box that was asked for, by bounds or by the domain."""
+        lower, upper = self.given.lower, self.given.upper
+        if self.domain is None:
+            return lower, upper
+        return np.maximum(lower, self.domain.lower), np.minimum(upper, self.domain.upper)
 
     @property
     def box(self) -> tuple[FloatArray, FloatArray]:
         """The box of everything, unchecked."""
-        lower = np.maximum(self.lower, self.wanted_lower)
-        return lower, np.minimum(self.upper, self.wanted_upper)
+        lower, upper = self.wanted
+        return np.maximum(self.own.lower, lower), np.minimum(self.own.upper, upper)
 
     @property
     def moving(self) -> list[bool]:
@@ -267,27 +275,24 @@ def parse_input_bounds(given: Any, labels: Labels) -> Box:
         If a key is unknown, or the numbers do not fit.
     """
     size = len(labels)
-    lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     if given is None:
-        return Box(lower, upper)
+        return Box(-np.inf, np.inf, size)
+    lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+    pairs: list[tuple[Any, Any, Any]]
     if isinstance(given, Mapping):
-        pairs = []
-        for key, pair in given.items():
-            place = labels.place(key)
-            if place is None:
-                raise ProblemError(f"input_bounds: there is no input {key!r}")
-            pairs.append((place, pair))
+        pairs = [(labels.place(key), key, pair) for key, pair in given.items()]
     else:
         try:
-            rows: list[Any] = list(given)
+            pairs = [(j, j, pair) for j, pair in enumerate(given)]
         except TypeError:
             raise ProblemError(
                 f"input_bounds: {given!r} is neither a dict nor a list of pairs"
             ) from None
-        if len(rows) != size:
-            raise ProblemError(f"input_bounds: {len(rows)} pairs for {size} inputs")
-        pairs = list(enumerate(rows))
-    for j, pair in pairs:
+        if len(pairs) != size:
+            raise ProblemError(f"input_bounds: {len(pairs)} pairs for {size} inputs")
+    for j, key, pair in pairs:
+        if j is None:
+            raise ProblemError(f"input_bounds: there is no input {key!r}")
         try:
             low, high = pair
             lower[j], upper[j] = ends_of(low, high)
@@ -295,13 +300,13 @@ def parse_input_bounds(given: Any, labels: Labels) -> Box:
             raise ProblemError(
                 f"input_bounds: {pair!r} of input {j} is no pair (lower, upper)"
             ) from None
-        if np.isnan(lower[j]) or np.isnan(upper[j]) or lower[j] > upper[j]:
+        if not lower[j] <= upper[j]:
             raise ProblemError(f"input_bounds: {pair!r} of input {j} is empty or NaN")
     return Box(lower, upper)
 
 
 def check_domain(domain: Any, size: int) -> None:
-    """Raise unless `domain` is a domain of the right dimension that rows can express.
+    """Raise unless `domain` is None, or a domain of the right dimension that rows can express.
 
     Raises
     ------
@@ -329,11 +334,7 @@ def check_domain(domain: Any, size: int) -> None:
 
 
 def attach_inputs(
-    block: FormulationBlockData,
-    given: Any,
-    domain: Domain | None,
-    input_bounds: InputBounds,
-    shape: tuple[int, ...],
+    block: FormulationBlockData, given: Any, place: PlaceOptions, shape: tuple[int, ...]
 ) -> tuple[list[Any], Region, Labels]:
     """Declare ``block.inputs`` and the constraints that hold them in their region.
 
@@ -346,27 +347,24 @@ def attach_inputs(
     labels : Labels
         The keys of ``block.inputs``.
     """
-    labels = Labels.of(None, shape)
+    labels, domain = Labels.of(None, shape), place.get("domain")
     size = len(labels)
     check_domain(domain, size)
-    if given is None:
-        box = parse_input_bounds(input_bounds, labels)
-        region = Region(np.full(size, -np.inf), np.full(size, np.inf), box, domain, [])
-        region.area([f"inputs[{j}]" for j in labels])
-        lower, upper = region.box
-        variables = add_variables(block, "inputs", labels, lower, upper)
-        block._narrow(variables)
-        own = box_of(variables, finite=False)
-        region = Region(own.lower, own.upper, box, domain, variables)
-    else:
+    variables: list[Any] = []
+    if given is not None:
         keys, variables = variables_of(block, "inputs", given, "inputs", size)
-        sources = items_of(given, "inputs")[1]
         labels = Labels.of(keys, shape)
-        box = parse_input_bounds(input_bounds, labels)
-        own = box_of(variables, finite=False)
-        region = Region(own.lower, own.upper, box, domain, sources)
-        region.area([variable.name for variable in variables])
+    box = parse_input_bounds(place.get("input_bounds"), labels)
+    own = Box(-np.inf, np.inf, size) if given is None else box_of(variables, finite=False)
+    sources = variables if given is None else items_of(given, "inputs")[1]
+    region = Region(own, box, domain, sources)
+    region.area([v.name for v in variables] or [f"inputs[{j}]" for j in labels])
+    if given is not None:
         refer(block, "inputs", variables, labels)
+    else:
+        variables = add_variables(block, "inputs", labels, *region.box)
+        block._shelf.users.narrow(variables)
+        region = Region(box_of(variables, finite=False), box, domain, variables)
     _hold(block, variables, region)
     if domain is not None:
         _add_domain_rows(block, variables, domain)
@@ -375,20 +373,19 @@ def attach_inputs(
 
 def _hold(block: FormulationBlockData, variables: list[Any], region: Region) -> None:
     """Rows for the wanted box where bounds do not imply it; the rest is relied on."""
-    below = region.wanted_lower > region.lower
-    above = region.wanted_upper < region.upper
+    own, (lower, upper) = region.own, region.wanted
+    below, above = lower > own.lower, upper < own.upper
     places = np.flatnonzero(below | above).tolist()
     if places:
         rows = pyo.Constraint(index_of(places))
         block.add_component("domain_box", rows)
         for j in places:
-            low = float(region.wanted_lower[j]) if below[j] else None
-            high = float(region.wanted_upper[j]) if above[j] else None
+            low = float(lower[j]) if below[j] else None
+            high = float(upper[j]) if above[j] else None
             rows[j] = (low, linear([1.0], [variables[j]]), high)
-    for j, variable in enumerate(variables):
-        low = -np.inf if below[j] else float(region.lower[j])
-        high = np.inf if above[j] else float(region.upper[j])
-        block._rely_on(variable, low, high)
+    known = np.where(below, -np.inf, own.lower), np.where(above, np.inf, own.upper)
+    for variable, least, most in zip(variables, *(side.tolist() for side in known), strict=True):
+        block._rely_on(variable, least, most)
 
 
 def _add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
@@ -398,12 +395,5 @@ def _add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
         keys, reach = range(len(variables)), np.full(len(variables), ball.radius)
         gap = add_sizes(block, "domain_gap", keys, variables, reach, ball.point)
         Rows(block, "domain_rows", [0]).at_most(0, [1.0] * len(gap), gap, ball.radius)
-        return
-    rows = domain.rows
-    if rows.count == 0:
-        return
-    forms = Forms.of(variables).map(rows.A)
-    written = Rows(block, "domain_rows", range(rows.count))
-    for k, ((coefs, columns), bound) in enumerate(zip(forms.rows(), rows.b.tolist(), strict=True)):
-        if columns:
-            written.at_most(k, coefs, columns, bound)
+    elif domain.rows.count:
+        add_forms_below(block, "domain_rows", Forms.of(variables).map(domain.rows.A), domain.rows.b)

@@ -132,12 +132,18 @@ class ByName:
             found = self.labels[0].key(name)
             return name if found is None else found
         first, last = self.labels
-        parts = name if isinstance(name, tuple) else (name,)
-        for cut in range(1, len(parts)):
-            keys = first.key(_plain(parts[:cut])), last.key(_plain(parts[cut:]))
-            if None not in keys:
-                return joined(*keys)
-        return name
+        keys = both_keys(first, last, name)
+        return name if keys is None else joined(*keys)
+
+
+def both_keys(first: Labels, last: Labels, name: Any) -> tuple[Any, Any] | None:
+    """The keys that the two parts of a name stand for, or None."""
+    parts = name if isinstance(name, tuple) else (name,)
+    for cut in range(1, len(parts)):
+        keys = first.key(_plain(parts[:cut])), last.key(_plain(parts[cut:]))
+        if None not in keys:
+            return keys
+    return None
 
 
 def joined(first: Any, last: Any) -> tuple[Any, ...]:

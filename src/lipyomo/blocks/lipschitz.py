@@ -12,32 +12,28 @@ r"""The Lipschitz constant of a network over a region as a Pyomo block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import one_of
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
-from lipyomo.base.errors import NormError, ProblemError
+from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.base.quantities import norm_name
+from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import Rows, add_value
+from lipyomo.blocks.assumptions import can_move
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import ChainLimits, along_of, derivative_relaxation, network_block_of
-from lipyomo.blocks.directions import along, can_move
+from lipyomo.blocks.directions import along
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
-from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.norm import NormBlock
-from lipyomo.blocks.relu import BoundChoice
-from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
-from lipyomo.blocks.units import UnitFormulation
+from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
 from lipyomo.problems.directions import parse_directions
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import DUAL, ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
 
@@ -47,7 +43,7 @@ if TYPE_CHECKING:
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
 
 
-@formulation_block("LipschitzBlock")
+@formulation_block("LipschitzBlock", NetworkOptions)
 class LipschitzBlockData(FormulationBlockData):
     """A network's local Lipschitz constant, to be maximised.
 
@@ -85,10 +81,6 @@ class LipschitzBlockData(FormulationBlockData):
     norm: Any
 
     _STATE = ("encoding", "_sources", "_counted")
-    _FORMER_ORDER = (
-        *("network", "inputs", "domain", "norm", "output_norm", "encoding", "bounds"),
-        *("limits", "input_bounds", "scaling", "formulation", "wrt", "directions"),
-    )
     encoding: Encoding
     _sources: list[Any]
     _counted: BoolArray
@@ -98,17 +90,13 @@ class LipschitzBlockData(FormulationBlockData):
         network: NetworkSource,
         inputs: Any = None,
         *,
-        domain: Domain | None = None,
-        input_bounds: InputBounds = None,
-        bounds: BoundChoice = "ascent",
-        scaling: Scaling | Any = None,
-        formulation: UnitFormulation = "bigm",
         norm: InputNorm = "linf",
         output_norm: str | OutputNorm = "linf",
         encoding: Encoding | Literal["auto"] = "auto",
-        limits: ChainLimits | None = None,
+        limits: derivative.ChainLimits | None = None,
         wrt: Iterable[Any] | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
+        **options: Unpack[NetworkOptions],
     ) -> None:
         """Write the constraints.
 
@@ -116,8 +104,8 @@ class LipschitzBlockData(FormulationBlockData):
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
             A built block shares its switches.
-        inputs, domain, input_bounds, bounds, scaling, formulation
-            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
+        inputs
+            As in `ReluNetworkBlock`.
         norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm.
@@ -130,6 +118,9 @@ class LipschitzBlockData(FormulationBlockData):
             `lipyomo.solve` (at a single point all of them).
         directions : array_like, shape (d, k), optional
             T: the norm is that of ``J T``, and the input norm one of coefficients of its columns.
+        **options
+            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`, and `inputs`: an error if
+            a block is given, which has its own.
 
         Raises
         ------
@@ -143,24 +134,16 @@ class LipschitzBlockData(FormulationBlockData):
         FixedInputWarning
             If some inputs cannot move.
         """
-        norm = norm_name(norm)
-        if norm not in ("linf", "l1"):
-            raise NormError(
-                f"the input norm {norm!r} is not linear, so a MIP cannot express it.  "
-                "Remedy: linf or l1, or method bnb"
-            )
+        norm = derivative.linear_norm(norm)
         one_of(encoding, ("auto", "adjoint", "tangent"), "encoding", ProblemError)
         measured = output_norm_of(output_norm)
-        if limits is not None and not isinstance(limits, ChainLimits):
-            raise ProblemError(f"limits={limits!r} are no ChainLimits")
-        options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
-        base = network_block_of(self, network, inputs, options, values=False)
+        base = derivative.network_block_of(self, network, inputs, options, values=False)
         net, known = base.network, base.layer_bounds
         measured.check(net.output_dim)
         self._sources = base.region.sources
         T = parse_directions(net.input_dim, directions)
         if T is None:
-            self._counted = counted = along_of(self, base, wrt)
+            self._counted = counted = derivative.along_of(self, base, wrt)
         elif wrt is not None:
             raise ProblemError("give only one of wrt and directions")
         else:
@@ -172,12 +155,13 @@ class LipschitzBlockData(FormulationBlockData):
         if limits is None:
             # The gradient is there in all inputs; a direction along some of them is not.
             way = net if encoding == "adjoint" else along(net, counted)
-            limits = ChainLimits.of(chain_limits(way, known, norm, measured, encoding))
-        limits.check(net.hidden, net.input_dim if encoding == "adjoint" else net.output_dim)
+            limits = derivative.ChainLimits.of(chain_limits(way, known, norm, measured, encoding))
+        ends = net.input_dim if encoding == "adjoint" else net.output_dim
+        derivative.check_limits(limits, net.hidden, ends)
         way = {"network": base, "limits": limits, "directions": T}
         build = self._build_adjoint if encoding == "adjoint" else self._build_tangent
         build(way, norm, measured, counted)
-        self._add_one_sided(self.value, "max", self.value.ub, strict=True)
+        self._record.one_sided.append(OneSided(self.value, "max", self.value.ub, strict=True))
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
         # Bounds that were given belong to the domain of that time, and so does the choice of the
@@ -216,14 +200,14 @@ class LipschitzBlockData(FormulationBlockData):
         only, limits = sole_functional(norm, way["network"].network.output_dim), way["limits"]
         places = np.flatnonzero(counted).tolist() if way["directions"] is None else None
         part = self._make_part("tangent", TangentBlock, norm=input_norm, wrt=places, **way)
-        derivative = list(part.derivative.values())
+        slopes = list(part.derivative.values())
         if only is None:
-            size = {"inputs": derivative, "norm": norm, "sense": "max", "one_sided": True}
+            size = {"inputs": slopes, "norm": norm, "sense": "max", "one_sided": True}
             self._tie_value(self._make_part("norm", NormBlock, **size).value)
             return
         entries = np.flatnonzero(only)
         coefs = (-only[entries]).tolist()
-        outputs = [derivative[k] for k in entries.tolist()]
+        outputs = [slopes[k] for k in entries.tolist()]
         ends = np.maximum(only * limits.end_lower, only * limits.end_upper)
         value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + EQUAL), 0.0))
         Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, value], 0.0)
@@ -263,7 +247,7 @@ def chain_limits(
     encoding: Encoding,
 ) -> DerivativeBounds:
     """Derivative bounds for one encoding, on the relaxation of the pre-activation bounds."""
-    relaxation = derivative_relaxation(known.relaxation)
+    relaxation = derivative.derivative_relaxation(known.relaxation)
     if encoding == "adjoint":
         return adjoint_bounds(
             network, known, hull_of_functionals(norm, network.output_dim), relaxation

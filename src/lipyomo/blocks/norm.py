@@ -29,6 +29,7 @@ from lipyomo.blocks.inputs import holds_variables, variables_of
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.stand_ins import refer
+from lipyomo.blocks.use import OneSided
 from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
 
@@ -67,7 +68,6 @@ class NormBlockData(FormulationBlockData):
     4.0
     """
 
-    _FORMER_ORDER = ("inputs", "norm", "sense", "one_sided")
     value: Any
     inputs: Any
     magnitude: Any
@@ -132,7 +132,8 @@ class NormBlockData(FormulationBlockData):
             self._build_choice(variables, vertices, sense, one_sided and sense == "max")
         low, high = ends_of(*self.value.bounds)
         if sense != "both":
-            self._add_one_sided(self.value, sense, high if sense == "max" else low)
+            end = high if sense == "max" else low
+            self._record.one_sided.append(OneSided(self.value, sense, end))
 
     def _build_sum(self, variables: list[Any], sense: Sense, one_sided: bool) -> None:
         """The l1 norm: magnitudes p_k, with ``p_k <= |g_k|`` only where they could cheat."""

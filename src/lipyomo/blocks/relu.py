@@ -12,29 +12,30 @@ z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 from pyomo.common.collections import ComponentMap
 
-from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.arguments import one_of, real_numbers, whole_number
 from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import Rows, add_layers, add_variables
 from lipyomo.blocks.base import formulation_block
-from lipyomo.blocks.formulations import UNIT_TIES
-from lipyomo.blocks.forward import ForwardBlockData, NetworkOptions, NetworkSource, need_two_slopes
-from lipyomo.blocks.inputs import InputBounds
+from lipyomo.blocks.forward import (
+    UNIT_TIES,
+    BoundChoice,
+    ForwardBlockData,
+    NetworkSource,
+    need_two_slopes,
+)
+from lipyomo.blocks.inputs import PlaceOptions
 from lipyomo.blocks.local_start import local_start
 from lipyomo.blocks.ranges import need_finite
-from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.interval import activated
 from lipyomo.relaxations.linear.sharpen import sharpen
@@ -45,13 +46,8 @@ if TYPE_CHECKING:
 
 RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
 
-BoundChoice: TypeAlias = (
-    "Relaxation | Literal['ascent'] | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
-)
-"""A relaxation, or bounds: one pair (lower, upper) a hidden layer."""
 
-
-@formulation_block("ReluNetworkBlock")
+@formulation_block("ReluNetworkBlock", PlaceOptions)
 class ReluNetworkBlockData(ForwardBlockData):
     """A network's value: ``outputs = f(inputs)``.
 
@@ -85,16 +81,9 @@ class ReluNetworkBlockData(ForwardBlockData):
     """
 
     _STATE = (*ForwardBlockData._STATE, "layer_bounds", "formulation")
-    _FORMER_ORDER = (
-        *("network", "inputs", "domain", "bounds", "scaling"),
-        *("values", "formulation", "groups", "input_bounds"),
-    )
     NAMES = "ReluNetworkBlock"
-
-    def __init__(self, component: Any) -> None:
-        super().__init__(component)
-        self.layer_bounds: LayerBounds | None = None
-        self.formulation: UnitFormulation = "bigm"
+    layer_bounds: LayerBounds | None = None
+    formulation: UnitFormulation = "bigm"
 
     def build_formulation(
         self,
@@ -102,13 +91,11 @@ class ReluNetworkBlockData(ForwardBlockData):
         inputs: Any = None,
         *,
         outputs: Any = None,
-        domain: Domain | None = None,
-        input_bounds: InputBounds = None,
         bounds: BoundChoice = "ascent",
-        scaling: Scaling | Any = None,
         values: bool = True,
         formulation: UnitFormulation = "bigm",
         groups: int = 2,
+        **place: Unpack[PlaceOptions],
     ) -> None:
         """Write the constraints.
 
@@ -124,24 +111,24 @@ class ReluNetworkBlockData(ForwardBlockData):
         outputs : as `inputs`, optional
             What the network's outputs are equal to, m of them in order; new variables are made if
             left out.
-        domain : Domain, optional
-            Where the inputs may be, besides their own bounds: a box, an l1 ball or a polytope,
-            which become constraints.
-        input_bounds : mapping or sequence of pairs, optional
-            Further bounds of the inputs in the model's units, which become constraints: (lower,
-            upper) by position or by the index of `inputs`; None stands for no bound.
         bounds : {'ascent', 'linear', 'interval', 'lp', 'auto'}, LayerBounds or pairs of arrays
             How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.  By
             default linear bounds, sharpened by dual ascent where that takes a moment only.
-        scaling : Scaling, optional
-            Offsets and factors between the model's units and the network's; OMLT's
-            ``OffsetScaling`` and a dict of its arguments are understood too.
         values : bool, optional
             False leaves out the outputs and what only they need: enough for gradients.
         formulation : {'bigm', 'partition', 'gdp', 'sos1', 'complementarity'}, optional
             How an unstable unit is written; see `lipyomo.blocks.units`.
         groups : int, optional
             Groups of a unit's inputs in the formulation ``partition``; at least 1.
+        domain : Domain, optional
+            Where the inputs may be, besides their own bounds: a box, an l1 ball or a polytope,
+            which become constraints.
+        input_bounds : mapping or sequence of pairs, optional
+            Further bounds of the inputs in the model's units, which become constraints: (lower,
+            upper) by position or by the index of `inputs`; None stands for no bound.
+        scaling : Scaling, optional
+            Offsets and factors between the model's units and the network's; OMLT's
+            ``OffsetScaling`` and a dict of its arguments are understood too.
 
         Raises
         ------
@@ -158,10 +145,8 @@ class ReluNetworkBlockData(ForwardBlockData):
         one_of(values, (True, False), "value of values", ProblemError)
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, RELAXATIONS, "bounds", ProblemError)
-        options = NetworkOptions(domain, input_bounds, scaling)
-        net, inputs = self._taken(network, inputs, options)
+        net, variables = self._attach(network, inputs, outputs, place)
         need_two_slopes(net, "ReluNetworkBlock, like the blocks of derivatives,")
-        variables = self._attach(net, inputs, outputs, options)
         self.formulation = formulation
         values = values or formulation != "bigm" or outputs is not None
         self.layer_bounds = self._bounded(net, variables, bounds, formulation not in WITHOUT_SWITCH)
@@ -306,13 +291,13 @@ def given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[F
     sides: tuple[list[FloatArray], list[FloatArray]] = ([], [])
     for i, (pair, layer) in enumerate(zip(pairs, network.hidden, strict=True)):
         for side, values in zip(sides, pair, strict=True):
+            array = real_numbers(values, f"bounds of hidden layer {i}", ProblemError)
             try:
-                array = np.asarray(values, dtype=np.float64)
                 side.append(np.broadcast_to(array, (layer.units,)))
-            except (TypeError, ValueError) as error:
+            except ValueError as error:
                 raise ProblemError(f"bounds of hidden layer {i}: {error}") from None
-            if np.isnan(array).any():
-                raise ProblemError(f"bounds of hidden layer {i} hold NaN")
-        if (sides[0][i] > sides[1][i]).any():
-            raise ProblemError(f"bounds of hidden layer {i}: a lower one exceeds its upper one")
+        if not (sides[0][i] <= sides[1][i]).all():
+            raise ProblemError(
+                f"bounds of hidden layer {i} hold NaN, or a lower one exceeds its upper one"
+            )
     return sides

@@ -10,7 +10,7 @@ written as in a `ReluNetworkBlock`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -22,23 +22,16 @@ from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_layers, add_variables, declared
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
-from lipyomo.blocks.formulations import UNIT_TIES
-from lipyomo.blocks.forward import (
-    ForwardBlockData,
-    NetworkOptions,
-    NetworkSource,
-)
-from lipyomo.blocks.inputs import InputBounds, variables_of
+from lipyomo.blocks.forward import UNIT_TIES, ForwardBlockData, NetworkSource
+from lipyomo.blocks.inputs import PlaceOptions, variables_of
 from lipyomo.blocks.labels import NamedExpression
 from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.relu import given_bounds
-from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
 from lipyomo.networks.activations import Confined
 from lipyomo.networks.network import Layer, Network
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.reductions.confine import confined, needs_ranges
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.kinds import output_ranges
@@ -56,7 +49,7 @@ SmoothBounds: TypeAlias = (
 """How pre-activations are bounded, or their bounds: one pair (lower, upper) a hidden layer."""
 
 
-@formulation_block("SmoothNetworkBlock")
+@formulation_block("SmoothNetworkBlock", PlaceOptions)
 class SmoothNetworkBlockData(ForwardBlockData):
     """A smooth or mixed network's value: ``outputs = f(inputs)``.
 
@@ -93,17 +86,10 @@ class SmoothNetworkBlockData(ForwardBlockData):
     """
 
     _STATE = (*ForwardBlockData._STATE, "ranges", "formulation", "segments", "reduced_space")
-    _FORMER_ORDER = (
-        *("network", "inputs", "domain", "bounds", "scaling"),
-        *("segments", "formulation", "groups", "input_bounds"),
-    )
-
-    def __init__(self, component: Any) -> None:
-        super().__init__(component)
-        self.ranges: tuple[Ranges, ...] = ()
-        self.formulation: UnitFormulation = "complementarity"
-        self.segments: int | None = None
-        self.reduced_space = False
+    ranges: tuple[Ranges, ...] = ()
+    formulation: UnitFormulation = "complementarity"
+    segments: int | None = None
+    reduced_space = False
 
     def build_formulation(
         self,
@@ -111,14 +97,12 @@ class SmoothNetworkBlockData(ForwardBlockData):
         inputs: Any = None,
         *,
         outputs: Any = None,
-        domain: Domain | None = None,
-        input_bounds: InputBounds = None,
         bounds: SmoothBounds = "linear",
-        scaling: Scaling | Any = None,
         segments: int | None = None,
         formulation: UnitFormulation | None = None,
         groups: int = 2,
         reduced_space: bool = False,
+        **place: Unpack[PlaceOptions],
     ) -> None:
         """Write the constraints.
 
@@ -127,7 +111,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         network : Network, path of an ONNX file, or built block of a network
             Of a built block its network, scaling included, at the same inputs unless others are
             given.
-        inputs, outputs, domain, input_bounds, scaling
+        inputs, outputs
             As for a `ReluNetworkBlock`.
         bounds : {'linear', 'interval'} or pairs of arrays
             How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
@@ -143,6 +127,8 @@ class SmoothNetworkBlockData(ForwardBlockData):
             Write the outputs as expressions in the inputs, without variables and rows between: a
             smaller model with denser derivatives.  All units have to be smooth, or on one side of
             their kinks.
+        **place
+            `domain`, `input_bounds`, `scaling`, as for a `ReluNetworkBlock`.
 
         Raises
         ------
@@ -165,9 +151,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         whole_number(groups, "groups", ProblemError, 1)
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
-        options = NetworkOptions(domain, input_bounds, scaling)
-        net, inputs = self._taken(network, inputs, options)
-        variables = self._attach(net, inputs, outputs, options)
+        net, variables = self._attach(network, inputs, outputs, place)
         if needs_ranges(net):  # squares of which products are made, quotients, powers
             net = self.network = confined(net, self._area(variables))
         self.formulation, self.segments = formulation, segments

@@ -21,6 +21,7 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
 from lipyomo.blocks.curves import combination, kinds_of, need_no_kink, slope_of
 from lipyomo.blocks.labels import Labels, NamedExpression
+from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.switch import Triplets
 from lipyomo.networks.network import Layer, Network
 from lipyomo.relaxations.linear.interval import Switches
@@ -58,12 +59,8 @@ def add_smooth_chain(
     if isinstance(functional, np.ndarray):
         forms, ends = Forms.numbers(functional), (functional, functional)
     else:
-        forms = Forms.of(functional)
-        sides = [
-            (-np.inf if v.lb is None else v.lb, np.inf if v.ub is None else v.ub)
-            for v in functional
-        ]
-        ends = np.array(sides).T[0], np.array(sides).T[1]
+        forms, box = Forms.of(functional), box_of(functional, finite=False)
+        ends = box.lower, box.upper
     weights = [layer.dense_weight.T for layer in along.layers]
     maps = [parts_of(layer).split.transposed for layer in along.layers]
     for i in reversed(range(len(base.network.hidden))):

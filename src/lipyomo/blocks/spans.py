@@ -1,4 +1,8 @@
-"""Interval arithmetic whose ends are affine in variables of a model."""
+"""Rows for the layers of a network on a box whose place is a variable: intervals with affine ends.
+
+Forwards a unit's interval has one slope where the unit is certain to have it, by a binary, and both
+otherwise; backwards what arrives is multiplied by the slopes that are possible.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.switch import Triplets
+from lipyomo.networks.network import Layer
+from lipyomo.networks.phases import LEFT, OPEN, decide
+from lipyomo.relaxations.linear.interval import Switches, activated
 from lipyomo.solvers.rows import Forms
 
 
@@ -81,3 +89,161 @@ class Span:
         dead[list(low)] = False
         least, most = np.where(dead, 0.0, self.least), np.where(dead, 0.0, self.most)
         return Span(Forms(found.matrix(2 * n), constant, found.columns), least, most)
+
+
+@dataclass(frozen=True)
+class Certain:
+    """What is known of a layer's units on the box.
+
+    Attributes
+    ----------
+    phases : int8 array, shape (n,)
+        Decided for every position of the box.
+    tracked : list of int
+        Units with binaries.
+    on, off : dict
+        Their binaries: on the right-hand, on the left-hand slope all over the box.
+    """
+
+    phases: np.ndarray
+    tracked: list[int]
+    on: dict[int, Any]
+    off: dict[int, Any]
+
+
+def through_units(
+    block: Any, layer: Layer, before: Span, known: np.ndarray, margin: float
+) -> tuple[Span, Certain]:
+    """Write one hidden layer into a block, forwards.
+
+    Parameters
+    ----------
+    block : BlockData
+    layer : Layer
+    before : Span
+        Intervals of what enters it.
+    known : int8 array, shape (n,)
+        Phases that hold wherever the box is.
+    margin : float
+        Distance from its kink at which a unit counts as decided.
+
+    Returns
+    -------
+    Span
+        Intervals of its outputs.
+    Certain
+        What is certain of its units.
+    """
+    z = before.map(layer.weight, layer.bias)
+    (phases,) = decide((known,), [z.least], [z.most])
+    p, q = _declared(block, layer, phases, z)
+    keys = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
+    found = Certain(phases, keys, *_binaries(block, keys, p, q, z, margin))
+    ends = activated(layer, phases[None], z.least[None], z.most[None])
+    after = Span(z.ends, ends[0][0], ends[1][0])
+    own, lows, highs = _own_ends(block, "output", keys, after)
+    for k, (h, g) in own.items():
+        left, right = float(layer.left[k]), float(layer.right[k])
+        delta, on = right - left, found.on[k]
+        down, up = -delta * float(z.least[k]), delta * float(z.most[k])
+        lows.at_most((k, 0), [1.0, -left, -up], [h, p[k], on], 0.0)
+        lows.at_most((k, 1), [1.0, -right, down], [h, p[k], on], down)
+        highs.at_least((k, 0), [1.0, -left], [g, q[k]], 0.0)
+        highs.at_least((k, 1), [1.0, -right], [g, q[k]], 0.0)
+    return after.passed(_slopes(layer, phases), p, q, own), found
+
+
+def through_slopes(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
+    """Write one hidden layer into a block, backwards.
+
+    What arrives at its units is multiplied by the slopes that they may have on the box.
+    """
+    phases = certain.phases
+    least, most = arriving.least, arriving.most
+    t, top = _declared(block, layer, phases, arriving)
+    ends = Switches.of(layer, phases[None]).range(least[None], most[None])
+    after = Span(arriving.ends, ends[0][0], ends[1][0])
+    own, below, above = _own_ends(block, "passed", certain.tracked, after)
+    for k, (s, big) in own.items():
+        left, right = float(layer.left[k]), float(layer.right[k])
+        delta = right - left
+        under, over = delta * max(-float(least[k]), 0.0), delta * max(float(most[k]), 0.0)
+        # The right-hand slope counts unless the unit is off, the left-hand one unless it is on.
+        above.at_least((k, 1), [1.0, -right, over], [big, top[k], certain.off[k]], 0.0)
+        above.at_least((k, 0), [1.0, -left, under], [big, top[k], certain.on[k]], 0.0)
+        below.at_most((k, 1), [1.0, -right, -under], [s, t[k], certain.off[k]], 0.0)
+        below.at_most((k, 0), [1.0, -left, -over], [s, t[k], certain.on[k]], 0.0)
+    return after.passed(_slopes(layer, phases), t, top, own)
+
+
+def above_sizes(block: Any, name: str, variables: list[Any], forms: Span) -> None:
+    """Rows that keep variables above the absolute values of intervals, one each."""
+    n = forms.least.size
+    above, below = (Rows(block, f"{name}_{where}", list(range(n))) for where in ("above", "below"))
+    rows, constants = list(forms.ends.rows()), forms.ends.constant.tolist()
+    for j, item in enumerate(variables):
+        (low, others), (high, columns) = rows[j], rows[n + j]
+        above.at_least(j, [1.0, *(-c for c in high)], [item, *columns], constants[n + j])
+        below.at_least(j, [1.0, *low], [item, *others], -constants[j])
+
+
+def signs(count: int) -> FloatArray:
+    """All rows of `count` signs whose first is 1; the others are their negatives."""
+    grid = np.stack(np.meshgrid([1.0], *([[-1.0, 1.0]] * (count - 1)), indexing="ij"), axis=-1)
+    return np.asarray(grid.reshape(-1, count))
+
+
+def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:
+    """The slopes of stable units."""
+    slopes = layer.slopes(phases != LEFT)
+    decided = np.flatnonzero(phases != OPEN)
+    return dict(zip(decided.tolist(), slopes[decided].tolist(), strict=True))
+
+
+def _declared(
+    block: Any, layer: Layer, phases: np.ndarray, span: Span
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Variables ``low[k]`` and ``high[k]`` that are the ends of intervals, of units that count."""
+    slopes = _slopes(layer, phases)
+    units = [k for k in range(layer.units) if slopes.get(k, 1.0) != 0.0]
+    found = []
+    for name, first in (("low", 0), ("high", layer.units)):
+        ends = add_variables(block, name, units, span.least[units], span.most[units])
+        places = first + np.array(units, dtype=np.intp)
+        add_equalities(block, f"{name}_affine", units, ends, span.ends, places)
+        found.append(dict(zip(units, ends, strict=True)))
+    return found[0], found[1]
+
+
+def _own_ends(
+    block: Any, name: str, keys: list[int], span: Span
+) -> tuple[dict[int, tuple[Any, Any]], Rows, Rows]:
+    """Variables for the ends of what units pass on, and the rows that will bound them."""
+    low, high = (
+        add_variables(block, f"{name}_{end}", keys, span.least[keys], span.most[keys])
+        for end in ("low", "high")
+    )
+    sides = [(k, side) for k in keys for side in (0, 1)]
+    below, above = (Rows(block, f"{name}_{where}", sides) for where in ("below", "above"))
+    return dict(zip(keys, zip(low, high, strict=True), strict=True)), below, above
+
+
+def _plain(layer: Layer, k: int) -> bool:
+    """Whether a unit is convex and does not fall: ReLU, LeakyReLU."""
+    return bool(0.0 <= layer.left[k] < layer.right[k])
+
+
+def _binaries(
+    block: Any, keys: list[int], p: dict[int, Any], q: dict[int, Any], z: Span, margin: float
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Declare ``on`` and ``off``: certificates that a unit has one slope all over the box."""
+    on = dict(zip(keys, add_variables(block, "on", keys, binary=True), strict=True))
+    off = dict(zip(keys, add_variables(block, "off", keys, binary=True), strict=True))
+    names = ("surely_on", "surely_off", "one_side")
+    surely_on, surely_off, one_side = (Rows(block, name, keys) for name in names)
+    for k in keys:
+        low, high = float(z.least[k]), float(z.most[k])
+        surely_on.at_least(k, [1.0, low - margin], [p[k], on[k]], low)
+        surely_off.at_most(k, [1.0, high + margin], [q[k], off[k]], high)
+        one_side.at_most(k, [1.0, 1.0], [on[k], off[k]], 1.0)
+    return on, off

@@ -11,34 +11,23 @@ the gradient without binaries for the signs of its entries.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, Matrix
-from lipyomo.base.errors import NormError, ProblemError
-from lipyomo.base.quantities import norm_name
+from lipyomo.base.errors import ProblemError
+from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import (
-    ChainLimits,
-    add_chain,
-    along_of,
-    derivative_relaxation,
-    network_block_of,
-)
 from lipyomo.blocks.directions import along
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
-from lipyomo.blocks.inputs import InputBounds, variables_of
+from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.relu import BoundChoice
-from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.blocks.units import UnitFormulation
 from lipyomo.problems.directions import parse_directions
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear import tangent_bounds
 from lipyomo.solvers.rows import Forms
@@ -47,7 +36,7 @@ if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
 
 
-@formulation_block("TangentBlock")
+@formulation_block("TangentBlock", NetworkOptions)
 class TangentBlockData(FormulationBlockData):
     """The derivative of all outputs in one direction.
 
@@ -71,10 +60,6 @@ class TangentBlockData(FormulationBlockData):
     """
 
     _RESULT = "derivative"
-    _FORMER_ORDER = (
-        *("network", "direction", "norm", "limits", "inputs", "domain", "bounds"),
-        *("scaling", "formulation", "input_bounds", "wrt", "directions"),
-    )
     direction: Any
     derivative: Any
     layer: Any
@@ -87,14 +72,10 @@ class TangentBlockData(FormulationBlockData):
         *,
         direction: Any = None,
         norm: InputNorm = "linf",
-        limits: ChainLimits | None = None,
-        domain: Domain | None = None,
-        input_bounds: InputBounds = None,
-        bounds: BoundChoice = "ascent",
-        scaling: Scaling | Any = None,
-        formulation: UnitFormulation = "bigm",
+        limits: derivative.ChainLimits | None = None,
         wrt: Iterable[Any] | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
+        **options: Unpack[NetworkOptions],
     ) -> None:
         """Write the constraints.
 
@@ -102,8 +83,8 @@ class TangentBlockData(FormulationBlockData):
         ----------
         network : Network, path of an ONNX file, or ReluNetworkBlock
             A built block shares its switches; for a network the block makes ``net`` of its own.
-        inputs, domain, input_bounds, bounds, scaling, formulation
-            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
+        inputs
+            As in `ReluNetworkBlock`.
         direction : Var or sequence of d variables, optional
             The direction; left out, one is made that runs over the unit ball of `norm`.
         norm : {'linf', 'l1'}, optional
@@ -114,6 +95,9 @@ class TangentBlockData(FormulationBlockData):
             Inputs along which a direction that is made here may go: by default those that can move.
         directions : array_like, shape (d, k), optional
             T: ``direction[j]`` are the coefficients of its columns, of a direction made here.
+        **options
+            `domain`, `input_bounds`, `bounds`, `scaling`, `formulation`, and `inputs`: an error if
+            a block is given, which has its own.
 
         Raises
         ------
@@ -126,19 +110,11 @@ class TangentBlockData(FormulationBlockData):
         FixedInputWarning
             If some inputs cannot move.
         """
-        norm = norm_name(norm)
-        if norm not in ("linf", "l1"):
-            raise NormError(
-                f"directions in the unit ball of {norm!r} are not linear.  Remedy: linf or l1, or "
-                "give the direction"
-            )
-        options = NetworkOptions(domain, input_bounds, scaling, bounds, formulation)
-        base = network_block_of(self, network, inputs, options)
+        norm = derivative.linear_norm(norm)
+        base = derivative.network_block_of(self, network, inputs, options)
         net, known = base.network, base.layer_bounds
         if limits is not None:
-            if not isinstance(limits, ChainLimits):
-                raise ProblemError(f"limits={limits!r} are no ChainLimits")
-            limits.check(net.hidden, net.output_dim)
+            derivative.check_limits(limits, net.hidden, net.output_dim)
         labels, scale = base.labels[0], 1.0
         T = parse_directions(net.input_dim, directions)
         if T is not None:
@@ -148,7 +124,7 @@ class TangentBlockData(FormulationBlockData):
             columns = Labels.of(None, net.input_shape)
             v = self._add_ball(columns, np.ones(net.input_dim, dtype=bool), norm)
         elif direction is None:
-            counted = along_of(self, base, wrt)
+            counted = derivative.along_of(self, base, wrt)
             v = self._add_ball(labels, counted, norm)
             net = along(net, counted)
         elif wrt is not None:
@@ -161,9 +137,11 @@ class TangentBlockData(FormulationBlockData):
             scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
             norm = "linf"
         if limits is None:
-            relaxation = derivative_relaxation(known.relaxation)
-            limits = ChainLimits.of(tangent_bounds(net, known, norm, relaxation), scale)
-        add_chain(self, "derivative", base, Forms.of(v), limits, backwards=False, along=net)
+            relaxation = derivative.derivative_relaxation(known.relaxation)
+            limits = derivative.ChainLimits.of(tangent_bounds(net, known, norm, relaxation), scale)
+        derivative.add_chain(
+            self, "derivative", base, Forms.of(v), limits, backwards=False, along=net
+        )
 
     def _add_ball(self, keys: Labels, counted: BoolArray, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball, zero where it may not go."""

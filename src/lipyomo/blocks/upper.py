@@ -24,7 +24,7 @@ the looser the bound; at radius 0 it is the norm of the gradient.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyomo.environ as pyo
@@ -33,29 +33,22 @@ import scipy.sparse as sp
 from lipyomo.base.arguments import real_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
-from lipyomo.base.quantities import norm_name
 from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.blocks.assemble import Rows, add_layers, add_value, add_variables, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.derivative import linear_norm
 from lipyomo.blocks.directions import directions_of
-from lipyomo.blocks.forward import NetworkOptions, NetworkSource, built_block, need_two_slopes
-from lipyomo.blocks.inputs import (
-    InputBounds,
-    Region,
-    attach_inputs,
-    in_order,
-    variables_of,
-)
+from lipyomo.blocks.forward import NetworkSource, built_block, need_two_slopes, scaled
+from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
 from lipyomo.blocks.labels import Labels, NamedExpression
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import ReluNetworkBlockData
-from lipyomo.blocks.scaling import Scaling, scaling_of
-from lipyomo.blocks.span_rows import Certain, above_sizes, signs, through_slopes, through_units
-from lipyomo.blocks.spans import Span
+from lipyomo.blocks.spans import Certain, Span, above_sizes, signs, through_slopes, through_units
 from lipyomo.blocks.stand_ins import refer
+from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
-from lipyomo.problems.domains import Box, Domain
+from lipyomo.problems.domains import Box
 from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.solvers.rows import Forms
@@ -64,7 +57,7 @@ if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
 
 
-@formulation_block("UpperLipschitzBlock")
+@formulation_block("UpperLipschitzBlock", PlaceOptions)
 class UpperLipschitzBlockData(FormulationBlockData):
     """``value`` stays above the Lipschitz constant on a box around the inputs, to be kept small.
 
@@ -102,14 +95,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
     chain: Any
 
     _STATE = ("network",)
-    _FORMER_ORDER = (
-        *("network", "inputs", "radius", "domain", "norm", "output_norm"),
-        *("scaling", "input_bounds", "distance_to_kink", "wrt"),
-    )
-
-    def __init__(self, component: Any) -> None:
-        super().__init__(component)
-        self.network: Network | None = None
+    network: Network | None = None
 
     def build_formulation(
         self,
@@ -117,13 +103,11 @@ class UpperLipschitzBlockData(FormulationBlockData):
         inputs: Any = None,
         *,
         radius: Any = 0.0,
-        domain: Domain | None = None,
-        input_bounds: InputBounds = None,
-        scaling: Scaling | Any = None,
         norm: InputNorm = "linf",
         output_norm: Any = "linf",
         distance_to_kink: float = EXACT_TOLERANCE,
         wrt: Iterable[Any] | None = None,
+        **place: Unpack[PlaceOptions],
     ) -> None:
         """Write the constraints.
 
@@ -136,8 +120,6 @@ class UpperLipschitzBlockData(FormulationBlockData):
         radius : float, Var, or one of them an input, optional
             Half the widths of the box; variables need bounds, and are at least 0.  One radius is
             that of the inputs along which directions count; the others stay where they are.
-        domain, input_bounds, scaling
-            Of the centre, as in `ReluNetworkBlock`; an error if a block is given.
         norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm with few vertices.
@@ -147,6 +129,9 @@ class UpperLipschitzBlockData(FormulationBlockData):
         wrt : iterable of keys of the inputs, optional
             Inputs along which directions count: by default those whose radius is not zero, if
             there is one for each, else those whose centre can move (all, if none can).
+        **place
+            `domain`, `input_bounds`, `scaling` of the centre, as in `ReluNetworkBlock`; an error if
+            a block is given.
 
         Raises
         ------
@@ -167,26 +152,20 @@ class UpperLipschitzBlockData(FormulationBlockData):
             raise ProblemError(
                 f"distance_to_kink must be a finite number of at least 0, not {margin}"
             )
-        norm = norm_name(norm)
-        if norm not in ("linf", "l1"):
-            raise NormError(f"the input norm {norm!r} is not linear.  Remedy: linf or l1")
+        norm = linear_norm(norm)
         measured = output_norm_of(output_norm)
         base: Any = None
         if isinstance(network, Network):
-            scaling = scaling_of(scaling)
-            net = network if scaling is None else scaling.apply(network)
+            net = scaled(network, place)
         else:
-            options = NetworkOptions(domain, input_bounds, scaling)
-            base = built_block(network, ReluNetworkBlockData, inputs, options)
-            net = base.network
+            base = built_block(network, ReluNetworkBlockData, inputs, place)
             self._rely_on_block(base)
+            net = base.network
         need_two_slopes(net, "UpperLipschitzBlock")
         vertices = _few_vertices(measured, net.output_dim)
         self.network = net
         if base is None:
-            centre, region, labels = attach_inputs(
-                self, inputs, domain, input_bounds, net.input_shape
-            )
+            centre, region, labels = attach_inputs(self, inputs, place, net.input_shape)
         else:
             centre, region, labels = inputs_of(base), base.region, base.labels[0]
             refer(self, "inputs", centre, labels)
@@ -197,7 +176,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         for i, layer in enumerate(net.hidden):
             box, found = through_units(self.layer[i], layer, box, known.phases[i], margin)
             certain.append(found)
-        self._add_one_sided(add_value(self, 0.0), "min", 0.0, strict=True)
+        self._record.one_sided.append(OneSided(add_value(self, 0.0), "min", 0.0, strict=True))
         declared(self, "chain", pyo.Block, range(len(vertices)))
         tops = [
             self._backward(self.chain[k], net, vertex, certain, norm, counted)
@@ -228,9 +207,8 @@ class UpperLipschitzBlockData(FormulationBlockData):
         self._rely_on_bounds(radii)
         each = len(given) > 1
         moving = (sizes.upper > 0).tolist() if each else region.moving
-        counted = directions_of(self, network, labels, moving, wrt)
-        if not each:
-            self._rely_on_unmoving(region.sources, counted, wrt)
+        sources = () if each else region.sources
+        counted = directions_of(self, network, labels, moving, wrt, sources)
         declared(self, "radius", NamedExpression, labels).labels = (labels,)
         wide = counted | each
         for j, key in enumerate(labels):
