@@ -13,6 +13,8 @@ PRODUCT_FORMAT = "lipyomo-proof-8"
 """That of networks with products, or with units that only readers of this format know."""
 LINE_FORMAT = "lipyomo-proof-9"
 """That of boxes of networks with two-slope units."""
+JOINT_FORMAT = "lipyomo-proof-10"
+"""That of networks with products of two signals."""
 
 
 class Edition(Enum):
@@ -33,6 +35,9 @@ class Edition(Enum):
     LINES = LINE_FORMAT
     """Two lines of each two-slope unit, with slopes of their own, and flat ones of its slope."""
 
+    JOINT = JOINT_FORMAT
+    """Products with a factor in common as two products of sums."""
+
     @property
     def plain(self) -> bool:
         """Whether bounds are those of the first two formats."""
@@ -41,4 +46,9 @@ class Edition(Enum):
     @property
     def products(self) -> bool:
         """Whether networks may have products, and claims be about values."""
-        return self in (Edition.PRODUCTS, Edition.LINES)
+        return self in (Edition.PRODUCTS, Edition.LINES, Edition.JOINT)
+
+    @property
+    def two_lines(self) -> bool:
+        """Whether two-slope units have two lines."""
+        return self in (Edition.LINES, Edition.JOINT)

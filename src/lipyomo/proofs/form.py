@@ -8,9 +8,11 @@ import numpy as np
 
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.activations import Confined, Derivative, Unbounded
+from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
+from lipyomo.proofs.records import multiplies
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.context import Context
@@ -18,6 +20,7 @@ from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import (
     DIRECTED_FORMAT,
     FORMAT,
+    JOINT_FORMAT,
     LINE_FORMAT,
     PRODUCT_FORMAT,
     SMOOTH_FORMAT,
@@ -56,14 +59,21 @@ def may_end(domain: Domain) -> bool:
     return domain.is_bounded and int(np.count_nonzero(~domain.frozen)) < HALVED
 
 
+def box_format(network: Network) -> str:
+    """That of values, and of trees of boxes of networks with products or two-slope units."""
+    if multiplies(network):
+        return JOINT_FORMAT
+    return LINE_FORMAT if network.kinked_units else PRODUCT_FORMAT
+
+
 def format_of(problem: LipschitzProblem, boxes: bool) -> str:
     """The first format whose readers know all of it."""
     network, domain = problem.network, problem.domain
     if not boxes:
         return FORMAT if problem.directions is None else DIRECTED_FORMAT
     tree = domain.is_bounded and (may_end(domain) or not network.smooth)
-    if network.kinked_units and tree:
-        return LINE_FORMAT  # only trees of boxes have it
+    if tree and (multiplies(network) or network.kinked_units):
+        return box_format(network)  # only trees of boxes have it
     kinds = [curve.activation for layer in network.layers for curve in layer.curves]
     newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)
     return PRODUCT_FORMAT if newer else SMOOTH_FORMAT

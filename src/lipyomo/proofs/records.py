@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,14 @@ def network_record(network: Network) -> list[dict[str, Any]]:
         if pairs:
             record["products"] = [list(pair) for pair in pairs]
     return found
+
+
+def multiplies(network: Network) -> bool:
+    """Whether any squares of a network are products."""
+    layers = network.layers
+    return any(
+        square_pairs(layer, after.dense_weight) for layer, after in pairwise(layers) if layer.curves
+    )
 
 
 def layer_record(layer: Layer) -> dict[str, Any]:

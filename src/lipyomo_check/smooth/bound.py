@@ -45,6 +45,7 @@ from lipyomo_check.parts import TOGETHER, Domain
 from lipyomo_check.reading import MOST_NUMBERS
 from lipyomo_check.smooth.backwards import back
 from lipyomo_check.smooth.boxes import Ball, Boxes, Ends, Rows, middles
+from lipyomo_check.smooth.common import common_of
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.factors import Scope
 from lipyomo_check.smooth.growth import growth_of, within_reach
@@ -120,6 +121,8 @@ class Chain:
         Bias of the last layer, if values are to be bounded, and no derivatives.
     two_lines : bool, optional
         Whether two-slope units have two lines (`two_lines`).
+    joint : bool, optional
+        Whether products with a factor in common are bounded together (`common`).
 
     Attributes
     ----------
@@ -149,6 +152,7 @@ class Chain:
         plain: bool = False,
         offset: Array | None = None,
         two_lines: bool = False,
+        joint: bool = False,
     ) -> None:
         self.levels, self.head, self.offset = tuple(levels), head, offset
         self.domain, self.euclidean, self.plain = domain, euclidean, plain
@@ -169,6 +173,7 @@ class Chain:
             level.products is not None or any(group.kind.inside for group in level.groups)
             for level in levels
         ]
+        self._common = [common_of(level.products) if joint else None for level in levels]
         widths = [level.branch_weight.shape for level in levels]
         if levels and levels[0].tangents is not levels[0].weight:
             widths.append(levels[0].tangents.shape)
@@ -226,7 +231,8 @@ class Chain:
     def mode(self, i: int) -> Mode:
         """What a layer needs."""
         inner = i + 1 < len(self.levels) or self.euclidean
-        return Mode(inner, self.plain, self.grows and inner, self.two_lines)
+        narrow = self.grows and inner
+        return Mode(inner, self.plain, narrow, self.two_lines, self._common[i])
 
     def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
         """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""

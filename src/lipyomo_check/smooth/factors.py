@@ -82,12 +82,13 @@ def left_of(products: Products, z: tuple[Rows, Ball], u: tuple[Rows, Ball], scop
     """What is left of a layer's products beside the planes through their middles."""
     z_i, z_j = (Form.of(z[0], rows, z[1], scope) for rows in (products.left, products.right))
     u_i, u_j = (Form.of(u[0], rows, u[1], scope) for rows in (products.left, products.right))
-    found = [_left(p, q, scope.gamma) for p, q in ((z_i, z_j), (u_i, z_j), (z_i, u_j))]
+    found = [left_between(p, q, scope.gamma) for p, q in ((z_i, z_j), (u_i, z_j), (z_i, u_j))]
     return Left(np.stack([low for low, _ in found]), np.stack([high for _, high in found]))
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what overflows says nothing
-def _left(p: Form, q: Form, gamma: float) -> Ends:
+def left_between(p: Form, q: Form, gamma: float) -> Ends:
+    """Ends of (p - f)(q - g) for any two signals, f and g being their middles."""
     most = p.radius * q.radius * (1.0 + 4.0 * ULP)
     t = np.sqrt(q.radius / p.radius)
     t = np.where(np.isfinite(t) & (t > 0.0), t, 1.0)
@@ -150,7 +151,7 @@ def above(factors: Factors, left: Left, a: Array, b: Array, point: Point | None)
     if point is not None:
         there = [(point[0], point[1]), (point[2], point[1]), (point[0], point[3])]
     found = [
-        _plane(c, (p[0], q[0]), ends, (left.low[k], left.high[k]), at)
+        plane(c, (p[0], q[0]), ends, (left.low[k], left.high[k]), at)
         for c, (k, p, q, ends), at in zip((a, b, b), pairs, there, strict=True)
     ]
     (f0, g0, e0), (f1, g1, e1), (f2, g2, e2) = found
@@ -169,7 +170,7 @@ def above(factors: Factors, left: Left, a: Array, b: Array, point: Point | None)
     return Above(slopes, rates, most, size, of_z / 2.0, of_u / 2.0, points)
 
 
-def _plane(
+def plane(
     c: Array,
     middles: tuple[Array, Array],
     ends: tuple[Ends, Ends],

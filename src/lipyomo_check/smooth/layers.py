@@ -7,13 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo_check.smooth.boxes import Ball, Ends, Rows
+from lipyomo_check.smooth.common import Common, Together
 from lipyomo_check.smooth.elementary import ULP, Array
-from lipyomo_check.smooth.factors import (
-    Left,
-    Scope,
-    left_of,
-    times,
-)
+from lipyomo_check.smooth.factors import Left, Scope, left_of, times
 from lipyomo_check.smooth.grouped import (
     Line,
     Sampled,
@@ -43,13 +39,15 @@ class Change(NamedTuple):
 class Mode(NamedTuple):
     """What a layer needs.
 
-    Lines of slopes, the bounds of earlier formats, ranges of outputs, two lines of two-slope units.
+    Lines of slopes, the bounds of earlier formats, ranges of outputs, two lines of two-slope units,
+    and which products are bounded together.
     """
 
     inner: bool
     plain: bool
     narrow: bool
     two_lines: bool
+    common: Common | None = None
 
 
 class Relaxed(NamedTuple):
@@ -78,6 +76,8 @@ class Relaxed(NamedTuple):
         What is left of products.
     ranges : tuple of ndarray, or None
         Ends of the units' sigma(z), where these are narrower than what lines say.
+    together : Together, or None
+        What is known of products with a factor in common.
     """
 
     low: Array
@@ -94,6 +94,7 @@ class Relaxed(NamedTuple):
     samples: Sampled
     left: Left | None
     ranges: Ends | None
+    together: Together | None = None
 
     @classmethod
     def of(
@@ -134,15 +135,19 @@ class Relaxed(NamedTuple):
         ranges = None
         if mode.narrow:
             ranges = by_group(samples, shape, lambda _, one: one.outputs())
-        left, change = None, None
+        left, change, common = None, None, None
         if level.products is not None:
             ball = ball_around(low, top)
             others = (ball[0][:, level.others], ball[1][:, level.others])
             d = behind(d[0], others[0]), behind(d[1], others[1])
-            left = left_of(level.products, (rows[0], ball), (rows[1], (m, m_reach)), scope)
+            both = (rows[0], ball), (rows[1], (m, m_reach))
+            left = left_of(level.products, *both, scope)
+            if mode.common is not None:
+                common = Together.of(mode.common, *both, scope)
         found = cls(
             *(low, high, line, slope_line, change, *d, m, m_reach, *sizes, samples, left),
             None if ranges is None else (ranges[0], ranges[1]),
+            common,
         )
         if slope_line is not None:
             found = found._replace(change=found._change(level))

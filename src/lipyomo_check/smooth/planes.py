@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lipyomo_check.smooth.common import together
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.factors import Above, Factors, above
-from lipyomo_check.smooth.grouped import behind, by_group
+from lipyomo_check.smooth.grouped import ball_around, behind, by_group
 from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.layers import Relaxed
 from lipyomo_check.smooth.levels import Group, Level
@@ -34,6 +35,8 @@ class Planes(NamedTuple):
         writes a proof chooses splits by them.
     points : ndarray, shape (N, 3, 2, P)
         Of products, see `factors.Above`.
+    sums : ndarray, shape (N, 5, G)
+        Of groups of products, see `common.together`.
     """
 
     s: Array
@@ -44,6 +47,7 @@ class Planes(NamedTuple):
     gap: Array
     product_gap: Array
     points: Array
+    sums: Array
 
     def where(self, which: Bools, other: Planes) -> Planes:
         """These, and the others' on boxes that are not among `which`."""
@@ -75,7 +79,7 @@ def planes_above(
         return _of_units(relaxed, A, B, plain)
     n = products.units
     units = _of_units(relaxed, A[:, :n], B[:, :n], plain)
-    own = _of_products(relaxed, level, A[:, n:], B[:, n:], there)
+    own, sums = _of_products(relaxed, level, A[:, n:], B[:, n:], there)
     gap, product_gap = (
         level.rows_of(behind(*pair))
         for pair in ((units.gap, own.gaps), (units.product_gap, own.tangent_gaps))
@@ -89,12 +93,13 @@ def planes_above(
         gap,
         product_gap,
         own.points,
+        sums,
     )
 
 
 def _of_products(
     relaxed: Relaxed, level: Level, a: Array, b: Array, there: tuple[Array, Array] | None
-) -> Above:
+) -> tuple[Above, Array]:
     products = level.products
     assert products is not None
     assert relaxed.left is not None
@@ -111,7 +116,14 @@ def _of_products(
     point = None
     if there is not None:
         point = there[0][:, i], there[0][:, j], there[1][:, i], there[1][:, j]
-    return above(factors, relaxed.left, a, b, point)
+    found = above(factors, relaxed.left, a, b, point)
+    if relaxed.together is None:
+        return found, np.zeros((len(a), 5, 0))
+    sizes = relaxed.size, relaxed.tangent_size
+    at = there
+    if at is None:
+        at = ball_around(relaxed.low, np.maximum(relaxed.low, relaxed.high))[0], relaxed.m
+    return together(relaxed.together, found, (a, b), sizes, at, there is not None)
 
 
 def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool) -> Planes:
@@ -134,8 +146,8 @@ def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool) -> Planes:
     size = size + (np.abs(C) + np.abs(half)) * (np.abs(d) + d_reach)
     lines = ((high - low) + (other_high - other_low)) / 4.0
     product = np.abs(half) * d_reach
-    none = np.zeros((len(A), 3, 2, 0))
-    return Planes(s, B * r, r, most, size, lines + product, product, none)
+    none = np.zeros((len(A), 3, 2, 0)), np.zeros((len(A), 5, 0))
+    return Planes(s, B * r, r, most, size, lines + product, product, *none)
 
 
 def _meeting(d: Array, reach: Array, half: Array, high: Array, other: Array) -> Array:

@@ -32,10 +32,11 @@ from lipyomo_check.smooth.bound import Bounded, Chain
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.levels import Exact, Level, units_alone
-from lipyomo_check.smooth.strict_factors import Form, forms_of, left_of, plane_error
+from lipyomo_check.smooth.strict_factors import forms_of
 from lipyomo_check.smooth.strict_layers import Known, Relaxing
 from lipyomo_check.smooth.strict_lines import Hidden, ends_by_lines
 from lipyomo_check.smooth.strict_pieces import extremes
+from lipyomo_check.smooth.strict_planes import above
 from lipyomo_check.smooth.strict_spaces import (
     Affine,
     Space,
@@ -209,41 +210,15 @@ class StrictChain:
                 total += tops[0].max(tops[1])
             rates = [b * rate for b, rate in zip(B[:n], rates, strict=True)]
             if layer.forms is not None:
-                points = planes.points[0].tolist()
-                more, own, others = _above(self.chain.levels[i], layer.forms, A[n:], B[n:], points)
+                products, common = self.chain.levels[i].products, self.chain.mode(i).common
+                assert products is not None
+                factors = A[n:], B[n:]
+                more, own, others = above(products, common, layer.forms, factors, planes)
                 total, slopes, rates = total + more, slopes + own, rates + others
             total += _dot(slopes, self.branch_biases[i])
             A = (arb_mat([slopes]) * self.branch_weights[i]).entries()
             B = (arb_mat([rates]) * self.branch_tangents[i]).entries()
         return Affine(total + largest_value(A, x) + largest_value(B, v), A, B)
-
-
-def _above(
-    level: Level,
-    forms: tuple[list[Form], list[Form]],
-    A: Numbers,
-    B: Numbers,
-    points: list[list[list[float]]],
-) -> tuple[arb, Numbers, Numbers]:
-    """Planes above a layer's products at given points: constants, and branches' factors."""
-    products = level.products
-    assert products is not None
-    z, u = forms
-    total = arb(0)
-    slopes: list[Numbers] = [[], []]
-    rates: list[Numbers] = [[], []]
-    pairs = zip(products.left.tolist(), products.right.tolist(), A, B, strict=True)
-    for n, (k, j, a, b) in enumerate(pairs):
-        at = [(arb(f[n]), arb(g[n])) for f, g in points]
-        terms = (a, z[k], z[j]), (b, u[k], z[j]), (b, z[k], u[j])
-        for (c, p, q), (f, g) in zip(terms, at, strict=True):
-            total += plane_error(c, left_of(p, q, f, g)) - c * f * g
-        (f0, g0), (f1, g1), (f2, g2) = at
-        slopes[0].append(a * g0 + b * g2)
-        slopes[1].append(a * f0 + b * f1)
-        rates[0].append(b * g1)
-        rates[1].append(b * f2)
-    return total, slopes[0] + slopes[1], rates[0] + rates[1]
 
 
 def spread_out(level: Level, rows: arb_mat) -> arb_mat:

@@ -161,8 +161,8 @@ class Question:
         plain = edition is not None and edition.plain
         offset = np.array(statement.layers[-1].offset) if statement.values else None
         euclidean = euclidean and not statement.values
-        two_lines = edition is Edition.LINES
-        chain = Chain(levels, head, largest, confining, euclidean, plain, offset, two_lines)
+        known = edition is not None and edition.two_lines, edition is Edition.JOINT
+        chain = Chain(levels, head, largest, confining, euclidean, plain, offset, *known)
         functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
         moving, first = first_cases(statement, len(chain.broken))
         breaks = [
