@@ -173,7 +173,7 @@ class Chain:
             level.products is not None or any(group.kind.inside for group in level.groups)
             for level in levels
         ]
-        self._common = [common_of(level.products) if joint else None for level in levels]
+        self._common = [common_of(level) if joint else None for level in levels]
         widths = [level.branch_weight.shape for level in levels]
         if levels and levels[0].tangents is not levels[0].weight:
             widths.append(levels[0].tangents.shape)

@@ -26,7 +26,7 @@ from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.factors import Above, Form, Scope, left_between, plane
 from lipyomo_check.smooth.grouped import ball_around
 from lipyomo_check.smooth.kind import Bools
-from lipyomo_check.smooth.levels import Indices, Products
+from lipyomo_check.smooth.levels import Indices, Level
 
 FEWEST = 3
 """Members of a group."""
@@ -46,6 +46,8 @@ class Common(NamedTuple):
         Its members, group by group, the number of the group, and the row of the other factor.
     second : ndarray of bool, shape (p,)
         Whether the row in common is the right factor.
+    scale : ndarray, shape (p,)
+        Powers of two: what the row of the group is multiplied by in each member.
     """
 
     rows: Indices
@@ -53,6 +55,7 @@ class Common(NamedTuple):
     group: Indices
     others: Indices
     second: Bools
+    scale: Array
 
     @property
     def first(self) -> Indices:
@@ -64,30 +67,55 @@ class Common(NamedTuple):
         return np.asarray(np.add.reduceat(members, self.first, axis=1))
 
 
-def common_of(products: Products | None) -> Common | None:
-    """The groups of a layer's products, each of which is in the larger one of its two."""
-    if products is None:
+def common_of(level: Level) -> Common | None:
+    """The groups of a layer's products, each of which is in the larger one of its two.
+
+    A row that is a multiple of another one by a power of two, of either sign, is the same factor.
+    """
+    if level.products is None:
         return None
-    pairs = list(zip(products.left.tolist(), products.right.tolist(), strict=True))
+    same, multiple = _multiples(level)
+    pairs = list(zip(level.products.left.tolist(), level.products.right.tolist(), strict=True))
     count: dict[int, int] = {}
     for i, j in pairs:
-        for row in {i, j}:
-            count[row] = count.get(row, 0) + 1
-    groups: dict[int, list[tuple[int, int, bool]]] = {}
+        for factor in {same[i], same[j]}:
+            count[factor] = count.get(factor, 0) + 1
+    groups: dict[int, list[tuple[int, int, int, bool]]] = {}
     for n, (i, j) in enumerate(pairs):
-        second = count[j] > count[i]
+        second = count[same[j]] > count[same[i]]
         row, other = (j, i) if second else (i, j)
-        if i != j:
-            groups.setdefault(row, []).append((n, other, second))
-    kept = sorted((row, own) for row, own in groups.items() if len(own) >= FEWEST)
+        if same[i] != same[j]:
+            groups.setdefault(same[row], []).append((n, row, other, second))
+    kept = [own for _, own in sorted(groups.items()) if len(own) >= FEWEST]
     if not kept:
         return None
-    members = [(n, g, other, second) for g, (_, own) in enumerate(kept) for n, other, second in own]
+    members = [(n, g, other) for g, own in enumerate(kept) for n, _, other, _ in own]
+    firsts = [own[0][1] for own in kept]
     rows, which, group, others = (
         np.array(part, dtype=np.int64)
-        for part in ([row for row, _ in kept], *([one[k] for one in members] for k in range(3)))
+        for part in (firsts, *([one[k] for one in members] for k in range(3)))
     )
-    return Common(rows, which, group, others, np.array([second for *_, second in members]))
+    scale = [multiple[row] / multiple[own[0][1]] for own in kept for _, row, _, _ in own]
+    right = np.array([second for own in kept for *_, second in own])
+    return Common(rows, which, group, others, right, np.array(scale))
+
+
+def _multiples(level: Level) -> tuple[list[int], list[float]]:
+    """For each row the first one that it is a multiple of, by a power of two, and that."""
+    parts = [level.weight, level.bias[:, None], level.tangents]
+    if level.rest is not None:
+        parts += [level.rest.weight, level.rest.bias[:, None], level.rest.tangents]
+    known: dict[bytes, int] = {}
+    same, multiple = [], []
+    for k, row in enumerate(np.concatenate(parts, axis=1)):
+        filled = row[row != 0.0]
+        power = np.copysign(2.0 ** np.frexp(filled[0])[1], filled[0]) if filled.size else 1.0
+        with np.errstate(all="ignore"):
+            unit = row / power + 0.0
+            whole = np.isfinite(unit).all() and (unit * power == row).all()
+        same.append(known.setdefault(unit.tobytes() if whole else b"%d" % k, k))
+        multiple.append(float(power) if whole else 1.0)
+    return same, multiple
 
 
 class Together(NamedTuple):
@@ -234,7 +262,7 @@ def together(
         The planes; and of groups (N, 5, G) f and g of P r, those of Q r', and one where they count.
     """
     common, gamma = known.common, known.gamma
-    a, b = (part[:, common.products] for part in factors)
+    a, b = (part[:, common.products] * common.scale for part in factors)
     (z, u), (r, turn) = (
         tuple(part[:, rows] for part in point) for rows in (common.others, common.rows)
     )

@@ -53,7 +53,11 @@ class Group:
         self._others = [int(common.others[k]) for k in own]
         self._row = int(common.rows[number])
         self._forms = forms
-        self._a, self._b = ([side[n] for n in self.products] for side in factors)
+        scales = [arb(float(common.scale[k])) for k in own]
+        self._a, self._b = (
+            [side[n] * scale for n, scale in zip(self.products, scales, strict=True)]
+            for side in factors
+        )
         self._point = list(map(arb, point))
 
     def constant(self) -> arb:

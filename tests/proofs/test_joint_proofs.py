@@ -1,0 +1,146 @@
+"""Proofs of networks whose products have factors in common."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lipyomo
+from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.base.clock import Clock
+from lipyomo.networks import product
+from lipyomo.networks.network import Layer
+from lipyomo.proofs import network_digest
+from lipyomo.proofs.boxes import write_boxes
+from lipyomo.proofs.writing import statement_of
+from lipyomo_check import ProofError, check_proof
+from lipyomo_check.smooth.boxes import Boxes
+from lipyomo_check.smooth.common import Common
+from lipyomo_check.smooth.levels import hidden_of
+from lipyomo_check.smooth.strict import StrictChain
+from lipyomo_check.smooth.tree import Question
+from lipyomo_check.statement import Statement, read_statement
+from tests.proofs.test_product_proofs import _first as first_line
+from tests.proofs.test_product_proofs import parts, tanh_network, write
+
+
+def gated(seed: int, entries: int = 3, inputs: int = 2) -> Network:
+    """Entries that are multiplied with a number in common, but for powers of two; summed up."""
+    rng = np.random.default_rng(seed)
+    values, factor = (
+        tanh_network([inputs, 4, entries], seed),
+        tanh_network([inputs, 3, 1], seed + 1),
+    )
+    scale = np.array([1.0, -2.0, 0.5, 1.0, 4.0])[:entries, None]
+    rows = values.layers[-1].dense_weight, scale * factor.layers[-1].dense_weight
+    made = product(
+        *(
+            Network([*one.layers[:-1], Layer(own, np.zeros(entries))])  # biases of sums would round
+            for one, own in zip((values, factor), rows, strict=True)
+        )
+    )
+    head = made.layers[-1]
+    row = rng.standard_normal((1, entries))
+    return Network([*made.layers[:-1], Layer(row @ head.dense_weight, row @ head.bias)])
+
+
+def question_of(network: Network) -> tuple[Statement, Question]:
+    """What a proof states, without ends that say anything."""
+    problem = LipschitzProblem(network, Box(-1, 1, network.input_dim))
+    statement = read_statement(first_line(problem) | {"format": "lipyomo-proof-10"})
+    return statement, Question.of(statement)
+
+
+@pytest.fixture(scope="module")
+def stated() -> tuple[Network, dict[str, Any]]:
+    """A network, and a first line whose upper end is a twentieth above its constant."""
+    network = gated(1, entries=5)
+    problem = LipschitzProblem(network, Box(-1, 1, 2))
+    first = statement_of(problem, lipyomo.solve(problem, gap=1e-3, time_limit=10))
+    assert first["format"] == "lipyomo-proof-10"
+    return network, first | {"upper": first["lower"] * 1.05}
+
+
+def written(path: Path, first: dict[str, Any]) -> None:
+    """A proof of what is stated."""
+    chunks: list[bytes] = []
+    write_boxes(read_statement(first), Clock(), chunks.append, lambda done: None)
+    write(path, first, b"".join(chunks))
+
+
+def boxes_of(question: Question, low: np.ndarray, high: np.ndarray, v: np.ndarray) -> Boxes:
+    anywhere = np.full((len(low), len(question.chain.broken)), np.inf)
+    return Boxes.whole(low, high, -v, v, -anywhere, anywhere)
+
+
+def groups(question: Question) -> list[Common]:
+    found = (question.chain.mode(i).common for i in range(len(question.chain.levels)))
+    return [one for one in found if one is not None]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_hold_in_float64_and_in_arb(seed: int) -> None:
+    """Derivatives in boxes are no larger; bounds are, and Arb confirms those that are finite."""
+    rng, network = np.random.default_rng(seed), gated(seed, entries=3 + seed, inputs=2)
+    statement, question = question_of(network)
+    assert [one.products.size for one in groups(question)] == [3 + seed]
+    centre, reach = rng.uniform(-1, 1, (12, 2)), 2.0 ** -rng.uniform(0, 12, (12, 1))
+    boxes = boxes_of(question, centre - reach, centre + reach, np.ones((12, 2)))
+    functionals = np.where(rng.random((12, 1)) < 0.5, -1.0, 1.0)
+    bounded = question.chain.bound(functionals, boxes)
+    assert np.isfinite(bounded.upper).all()
+    assert any(planes.sums[:, 4].any() for planes in bounded.planes)
+    for share in (*itertools.product((0.0, 1.0), repeat=2), *rng.random((20, 2))):
+        x = boxes.low + share * (boxes.high - boxes.low)
+        steps = 1e-6 * np.eye(2)
+        slopes = np.stack([(network(x + h) - network(x - h))[:, 0] for h in steps]) / 2e-6
+        assert (np.abs(slopes).sum(axis=0) <= bounded.upper + 1e-7).all()
+    strict = StrictChain(question.chain, hidden_of(statement))
+    for k in range(3):
+        which = slice(k, k + 1)
+        own = boxes.part(which)
+        known = question.chain.bound(functionals[which], own)
+        found, _ = strict.bound(functionals[k], own, known)
+        assert float(found.upper) == pytest.approx(known.upper[0], rel=1e-3)
+
+
+def test_groups_take_multiples_by_powers_of_two_and_no_others() -> None:
+    _, question = question_of(gated(0))
+    (own,) = groups(question)
+    assert own.rows.size == 1
+    assert own.scale.tolist() == [1.0, -2.0, 2.0]
+    two = gated(0, entries=2)  # of two less cancels than it takes to find out
+    assert not groups(question_of(two)[1])
+
+
+def test_they_take_fewer_cases_and_earlier_files_hold(
+    stated: tuple[Network, dict[str, Any]], tmp_path: Path
+) -> None:
+    """The same statement in the format before, whose readers know no groups, and in this one."""
+    network, first = stated
+    nodes = []
+    for name in ("lipyomo-proof-8", "lipyomo-proof-10"):
+        path = tmp_path / name
+        written(path, first | {"format": name})
+        verdict = check_proof(path, digest=network_digest(network))
+        assert verdict.upper_proved
+        nodes.append(verdict.nodes)
+    assert nodes[1] < nodes[0]
+
+
+def test_strict_checks_confirm_and_reject(
+    stated: tuple[Network, dict[str, Any]], tmp_path: Path
+) -> None:
+    path, first = tmp_path / "a.proof", stated[1]
+    first = first | {"upper": first["lower"] * 1.4}
+    written(path, first)
+    assert check_proof(path, strict=True).upper_proved
+    _, payload = parts(path)
+    write(path, first | {"upper": first["lower"] * 1.001}, payload)
+    for strict in (False, True):
+        with pytest.raises(ProofError):
+            check_proof(path, strict=strict)
