@@ -122,7 +122,7 @@ class Chain:
     two_lines : bool, optional
         Whether two-slope units have two lines (`two_lines`).
     joint : bool, optional
-        Whether products with a factor in common are bounded together (`common`).
+        Whether products with a factor in common are bounded together (`together`).
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo_check.smooth.boxes import Ball, Ends, Rows
-from lipyomo_check.smooth.common import Common, Together
+from lipyomo_check.smooth.common import Common
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.factors import Left, Scope, left_of, times
 from lipyomo_check.smooth.grouped import (
@@ -22,6 +22,7 @@ from lipyomo_check.smooth.grouped import (
 )
 from lipyomo_check.smooth.levels import Group, Indices, Level
 from lipyomo_check.smooth.lines import Samples
+from lipyomo_check.smooth.together import Together
 
 
 class Change(NamedTuple):

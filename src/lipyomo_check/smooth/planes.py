@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo_check.smooth.common import together
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.factors import Above, Factors, above
 from lipyomo_check.smooth.grouped import ball_around, behind, by_group
@@ -14,6 +13,7 @@ from lipyomo_check.smooth.kind import Bools
 from lipyomo_check.smooth.layers import Relaxed
 from lipyomo_check.smooth.levels import Group, Level
 from lipyomo_check.smooth.lines import Samples
+from lipyomo_check.smooth.together import together
 
 
 class Planes(NamedTuple):
@@ -36,7 +36,7 @@ class Planes(NamedTuple):
     points : ndarray, shape (N, 3, 2, P)
         Of products, see `factors.Above`.
     sums : ndarray, shape (N, 5, G)
-        Of groups of products, see `common.together`.
+        Of groups of products, see `together.together`.
     """
 
     s: Array

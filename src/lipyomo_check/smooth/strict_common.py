@@ -1,4 +1,4 @@
-"""Products with a factor in common once more in Arb: the formulas of `common`."""
+"""Products with a factor in common once more in Arb: the formulas of `together`."""
 
 from __future__ import annotations
 

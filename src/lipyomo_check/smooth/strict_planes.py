@@ -1,4 +1,4 @@
-"""Planes above a layer's products once more in Arb: those of `factors` and `common`."""
+"""Planes above a layer's products once more in Arb: those of `factors` and `together`."""
 
 from __future__ import annotations
 
