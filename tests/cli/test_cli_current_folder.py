@@ -50,8 +50,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("safe", [True, False])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "safe"), [*((one, False) for one in COMMANDS), ("workers", True)]
+)
 def test_modules_of_the_current_folder_do_not_run(
     folder: Path, models: Path, command: str, safe: bool
 ) -> None:

@@ -20,7 +20,7 @@ from lipyomo.primal.heuristics.evaluate import point_norms
 from lipyomo.problems.run import Run
 from networks import random_network
 
-LIMIT, GRACE = 0.3, 1.0
+LIMIT, GRACE = 0.2, 1.0
 """Processor seconds."""
 PATIENCE = 3.0
 """Seconds on the clock: a method that waits for another process takes none of the processor's."""
