@@ -14,7 +14,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.inputs import inputs_of
-from lipyomo.search.spaces.boxes.normalised import normalised
+from lipyomo.search.spaces.boxes.normalised import functions_of, normalised
 from lipyomo.search.spaces.boxes.outputs import output_signals
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
@@ -22,15 +22,15 @@ from lipyomo.search.spaces.boxes.values import jacobians
 INPUTS, BOXES, POINTS = 4, 32, 60
 
 
-def network(centred: bool, epsilon: float, bent: bool = True) -> Network:
+def network(centred: bool, epsilon: float, bent: bool = True, rows: int = INPUTS) -> Network:
     """A normalised row of the inputs, or of what an affine map makes of them, and what follows."""
     rng = np.random.default_rng(int(centred) + 2)
-    scale = np.array([0.5, 3.0, 1.0, -2.0])
+    scale = np.array([0.5, 3.0, 1.0, -2.0, 1.0, -0.3])[:rows]
     arrays = {
-        "W": rng.normal(size=(INPUTS, INPUTS)),
-        "b": 0.1 * rng.normal(size=INPUTS),
+        "W": rng.normal(size=(INPUTS, rows)),
+        "b": 0.1 * rng.normal(size=rows),
         "scale": scale,
-        "S": rng.normal(size=(INPUTS, 1)),
+        "S": rng.normal(size=(rows, 1)),
     }
     operator = "LayerNormalization" if centred else "RMSNormalization"
     nodes = [
@@ -80,17 +80,19 @@ def test_normalised_rows_are_seen(centred: bool) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e-1, 1e-5, 1e-10])
-@pytest.mark.parametrize("centred", [False, True])
-def test_points_are_within_ranges(centred: bool, epsilon: float) -> None:
-    context = context_of(network(centred, epsilon))
+@pytest.mark.parametrize(("centred", "rows"), [(False, INPUTS), (True, INPUTS), (True, 6)])
+def test_points_are_within_ranges(centred: bool, rows: int, epsilon: float) -> None:
+    context = context_of(network(centred, epsilon, rows=rows))
     boxes, unit = some_boxes(context, 1), context.unit
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
     place = next(k for k, stage in enumerate(context.stages) if stage.roots is not None)
     roots, (before, own, after) = context.stages[place].roots, known.layers[place - 1 : place + 2]
     assert roots is not None
     ends = own.low[:, roots.units], own.high[:, roots.units]
-    ranges = normalised(roots, before, ends, unit)
     inputs = inputs_of(context, boxes, boxes.v_low, boxes.v_high)
+    functions = functions_of(context.stages[place], own, before, inputs)
+    assert (functions is not None) == (rows > INPUTS)  # else sums of squares are not whole
+    ranges = normalised(roots, before, ends, unit, functions)
     outputs = output_signals(context.stages[place + 1], after, inputs, None, unit)
     rng = np.random.default_rng(2)
     for k in range(POINTS):
@@ -105,9 +107,9 @@ def test_points_are_within_ranges(centred: bool, epsilon: float) -> None:
             z, u = z @ stage.weight.T + stage.bias, u @ stage.along.T
             signals.append((z, u))
             z, u = stage.outputs(z), stage.sums(stage.slopes(z) * stage.own(u))
-        (s, along), (rows, turns) = signals[place - 1], signals[place]
+        (s, along), (sums, turns) = signals[place - 1], signals[place]
         s, along = s[:, roots.squares], along[:, roots.squares]
-        root = rows[:, roots.units] ** -0.5
+        root = sums[:, roots.units] ** -0.5
         slope = -0.5 * root**3 * turns[:, roots.units]
         truth = (s * root, root * along + s * slope, turns[:, roots.units], slope)
         sizes = (1.0, np.abs(root * along).sum(axis=1, keepdims=True) + np.abs(s * slope), 1.0, 1.0)
@@ -121,16 +123,16 @@ def test_points_are_within_ranges(centred: bool, epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e-1, 1e-5, 1e-10])
-@pytest.mark.parametrize("centred", [False, True])
-def test_bounds_are_above_points(centred: bool, epsilon: float) -> None:
-    context = context_of(network(centred, epsilon))
+@pytest.mark.parametrize(("centred", "rows"), [(False, INPUTS), (True, INPUTS), (True, 6)])
+def test_bounds_are_above_points(centred: bool, rows: int, epsilon: float) -> None:
+    context = context_of(network(centred, epsilon, rows=rows))
     boxes = some_boxes(context, 3)
     bounds = bounded(context, boxes, -np.inf).boxes.bounds
-    rows = context.rows[:, None] * np.ones((BOXES, 1, 1))
+    weights = context.rows[:, None] * np.ones((BOXES, 1, 1))
     rng = np.random.default_rng(4)
     for _ in range(POINTS):
         x = boxes.low + rng.random(boxes.low.shape) * (boxes.high - boxes.low)
-        gradients = jacobians(context, x, rows)[:, 0]
+        gradients = jacobians(context, x, weights)[:, 0]
         values = np.maximum(gradients * boxes.v_low, gradients * boxes.v_high).sum(axis=1)
         assert (values <= bounds + 1e-11 * (1.0 + np.abs(gradients).sum(axis=1))).all()
 

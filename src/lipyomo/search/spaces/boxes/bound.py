@@ -80,7 +80,7 @@ def bounded(
     """
     frame = framed(context, boxes)
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
-    above = collapsed(known, frame.rows, frame.errors)
+    above = collapsed(known, frame.rows, frame.errors, twice=False)  # boxes alike, 0.8 of the time
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
     jacobian = None
     if decide or context.euclidean:

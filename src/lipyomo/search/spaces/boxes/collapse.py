@@ -89,6 +89,7 @@ def collapsed(
     rows: FloatArray,
     errors: FloatArray | None,
     weights: FloatArray | None = None,
+    twice: bool = True,
 ) -> Above:
     """The objective ``rows . t + weights . h`` on boxes, of the last layer.
 
@@ -101,11 +102,13 @@ def collapsed(
         What the rows may be off by.
     weights : ndarray, shape (N, n_L), optional
         By default zeros.
+    twice : bool, optional
+        Whether planes of products that are lowest at one point are tried beside those through their
+        middles: on narrow boxes they are a little better, and worse on wide ones.
     """
     found = _collapsed(known, rows, errors, weights, False)
-    if not known.context.multiplies:
+    if not (twice and known.context.multiplies):
         return found
-    # planes that are lowest at one point are better on narrow boxes, and worse on wide ones
     return found.least(_collapsed(known, rows, errors, weights, True), known)
 
 

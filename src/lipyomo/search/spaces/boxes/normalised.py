@@ -10,6 +10,9 @@ By ``sum_k c_k o_k**2 <= 1`` and the inequality of Cauchy and Schwarz ``|q|`` an
 most the norms of the s' that they are sums of, sqrt(sum c s'**2), and the bracket of o_k' is at
 most that of all times sqrt(w_k / (v c_k)).  As products of ranges all of these are larger than they
 are by powers of ``1 / sqrt(least)``.
+
+Where s, v and v' are known as functions of the inputs, ``o_k = s_k / sqrt(v)`` and
+``q = v' / (2 sqrt(v))`` have narrower ranges (`quotients.py`), and the bracket is ``s_k' - o_k q``.
 """
 
 from __future__ import annotations
@@ -23,7 +26,39 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends, product, size
 from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.affine import centred
+from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.quadratic import Quadratic
+from lipyomo.search.spaces.boxes.quotients import narrowed, over_roots, quadratic_of
+from lipyomo.search.spaces.boxes.ratios import wholes_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.stage import Stage
+
+
+class Functions(NamedTuple):
+    """The s of all squares, and the v and v' of all roots, as functions of the inputs."""
+
+    s: Quadratic
+    v: Quadratic
+    along: Quadratic
+
+
+def functions_of(stage: Stage, layer: Relaxed, before: Relaxed, inputs: Inputs) -> Functions | None:
+    """Those of a stage with roots, where sums of squares are known as quadratic functions.
+
+    Parameters
+    ----------
+    stage : Stage
+    layer, before : Relaxed
+        Its own, and the one with the squares.
+    inputs : Inputs
+    """
+    roots = stage.roots
+    assert roots is not None
+    wholes = wholes_of(stage, layer, roots.units)
+    if wholes is None:
+        return None
+    moving = wholes[0].linear.shape[-1] > inputs.x.middle.shape[1]
+    return Functions(quadratic_of(before.pre.take(roots.squares), inputs, moving), *wholes)
 
 
 class Normalised(NamedTuple):
@@ -56,7 +91,9 @@ class Normalised(NamedTuple):
 
 
 @np.errstate(all="ignore")  # what overflows says nothing
-def normalised(roots: Roots, before: Relaxed, v: Ends, unit: float) -> Normalised:
+def normalised(
+    roots: Roots, before: Relaxed, v: Ends, unit: float, functions: Functions | None = None
+) -> Normalised:
     """What is known of quotients by roots.
 
     Parameters
@@ -68,6 +105,7 @@ def normalised(roots: Roots, before: Relaxed, v: Ends, unit: float) -> Normalise
         Ends of the roots' arguments.
     unit : float
         What sums round.
+    functions : Functions, optional
     """
     c, rows, group = roots.weights, roots.squares, roots.group
     s = np.minimum(before.low, before.high)[:, rows], before.high[:, rows]
@@ -90,6 +128,9 @@ def normalised(roots: Roots, before: Relaxed, v: Ends, unit: float) -> Normalise
         np.fmax(o_low - 8.0 * unit * np.abs(o_low), -limit),
         np.fmin(o_high + 8.0 * unit * np.abs(o_high), limit),
     )
+    if functions is not None:
+        own, ends = functions.v.take(group), (low[:, group], high[:, group])
+        o = narrowed(o, over_roots(functions.s, own, ends, o, unit))
     # q, q_k, and brackets
     terms = product(o, along)
     terms = c * terms[0], c * terms[1]
@@ -104,6 +145,13 @@ def normalised(roots: Roots, before: Relaxed, v: Ends, unit: float) -> Normalise
         np.fmax(one[0] - other[1] - lost, -reach),
         np.fmin(one[1] - other[0] + lost, reach),
     )
+    if functions is not None:
+        half = functions.along.scaled(np.full((1, 1), 0.5))
+        q = narrowed(q, over_roots(half, functions.v, (low, high), q, unit))
+        other = product(o, (q[0][:, group], q[1][:, group]))
+        lost = 8.0 * unit * (size(along) + size(other))
+        whole = along[0] - other[1] - lost, along[1] - other[0] + lost
+        bracket = narrowed(bracket, whole)
     root = down / np.sqrt(high), up / np.sqrt(low)
     tangents = _wider(product((root[0][:, group], root[1][:, group]), bracket), unit)
     slope = product((root[0] * root[0] * down, root[1] * root[1] * up), q)

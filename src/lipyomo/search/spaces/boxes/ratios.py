@@ -58,7 +58,7 @@ def _ratio(
         layer.reach[:, units] + _size(pre, inputs),
         layer.pace[:, units] + np.abs(u) + ur + _size(along, inputs),
     )
-    wholes = _wholes(stage, layer, units)
+    wholes = wholes_of(stage, layer, units)
     found = []
     for sign in (1.0, -1.0):
         top = sign * u + ur
@@ -77,7 +77,7 @@ def _ratio(
     return -found[1], found[0]
 
 
-def _wholes(
+def wholes_of(
     stage: Stage, layer: Relaxed, units: slice | IntArray
 ) -> tuple[Quadratic, Quadratic] | None:
     """Units' z and u as quadratic functions, if all of them are."""

@@ -36,7 +36,7 @@ from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
 from lipyomo.search.spaces.boxes.means import means
-from lipyomo.search.spaces.boxes.normalised import Normalised, normalised
+from lipyomo.search.spaces.boxes.normalised import Normalised, functions_of, normalised
 from lipyomo.search.spaces.boxes.outputs import output_signals, with_ranges
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
@@ -86,7 +86,8 @@ def relaxed(
         rooted = None
         if stage.roots is not None:
             ends = layer.low[:, stage.roots.units], layer.high[:, stage.roots.units]
-            rooted = normalised(stage.roots, found[-1], ends, unit)
+            functions = functions_of(stage, layer, found[-1], inputs)
+            rooted = normalised(stage.roots, found[-1], ends, unit, functions)
             layer = rooted.narrowing(stage.roots, layer, unit)
         found.append(_with_lines(context, stage, layer, inputs, last, whole))
         if not last:
