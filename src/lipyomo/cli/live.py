@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from lipyomo.base.system.processes import PAUSE
-from lipyomo.problems.result import Progress
+from lipyomo.problems.result import Progress, ProgressCallback
 
 
 class Tracker:
@@ -22,14 +22,23 @@ class Tracker:
         self._started = time.perf_counter()
 
     def update(self, progress: Progress) -> None:
-        """Take a report; the interval only ever shrinks."""
-        self.best = Progress(
-            self.now.seconds,
-            max(self.best.lower, progress.lower),
-            min(self.best.upper, progress.upper),
-            max(self.best.nodes, progress.nodes),
-            progress.message,
+        """Take a report; the interval of a question only ever shrinks."""
+        known = self.best if progress.question == self.best.question else progress
+        self.best = replace(
+            progress,
+            lower=max(known.lower, progress.lower),
+            upper=min(known.upper, progress.upper),
+            nodes=max(known.nodes, progress.nodes),
         )
+
+    def about(self, question: str) -> ProgressCallback:
+        """A callback for one of several questions, which may have parts."""
+
+        def hear(progress: Progress) -> None:
+            parts = filter(None, (question, progress.question))
+            self.update(replace(progress, question=", ".join(parts)))
+
+        return hear
 
     @property
     def now(self) -> Progress:

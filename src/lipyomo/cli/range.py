@@ -113,7 +113,7 @@ def _teller(name: str) -> Callable[[Progress], None]:
         nonlocal due
         if progress.seconds >= due:
             due = progress.seconds + PAUSE
-            known = f"{name}: {progress.message}, {progress.nodes} nodes"
+            known = f"{name}: {progress.question}, {progress.nodes} nodes"
             print(f"{known}, {seconds(progress.seconds)}", file=sys.stderr, flush=True)
 
     return tell

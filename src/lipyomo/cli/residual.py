@@ -76,7 +76,8 @@ def run(words: Sequence[str]) -> int:
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         clock = Clock(arguments.time_limit, interruption.requested, began)
         for k, row in enumerate(rows):
-            heard = interruption.requested, tracker.update
+            name = f"residual {k}" if len(rows) > 1 else ""
+            heard = interruption.requested, tracker.about(name)
             share = max(clock.left / (made.output_dim - k), 1e-3)
             settings = search_settings(arguments, *heard, share)
             found.append(value_range(made, domain, row, settings))

@@ -75,14 +75,16 @@ def run(words: Sequence[str]) -> int:
         left = len(names) * (2 if arguments.eigenvalues else 1)
         for name, row in zip(names, functionals, strict=True):
 
-            def settings(left: int) -> Settings:
-                heard = interruption.requested, tracker.update
+            def settings(left: int, question: str) -> Settings:
+                heard = interruption.requested, tracker.about(question)
                 return search_settings(arguments, *heard, max(clock.left / left, 1e-3))
 
-            constants[name] = smoothness(network, domain, arguments.norm, row, settings(left))
+            own = settings(left, name)
+            constants[name] = smoothness(network, domain, arguments.norm, row, own)
             left -= 1
             if arguments.eigenvalues:
-                bends[name] = curvature(network, domain, row, settings(left))
+                own = settings(left, f"{name}, eigenvalues")
+                bends[name] = curvature(network, domain, row, own)
                 left -= 1
     found: list[Result | Curvature] = [*constants.values(), *bends.values()]
     if arguments.json:

@@ -1,4 +1,4 @@
-"""The semidefinite bound over the open switches: an upper bound in milliseconds."""
+"""The semidefinite bound over unstable units: an upper bound in milliseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lipyomo.relaxations.cascade import QUICK
 
 @method(
     "sdp",
-    "semidefinite bound over the open switches",
+    "semidefinite bound over unstable units",
     Guarantee.UPPER,
     "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
     **TAKES_ALL,

@@ -66,6 +66,8 @@ class Progress:
         Nodes of branch and bound so far.
     message : str
         What is being done, such as ``bounds``.
+    question : str
+        What the interval is of, where one call answers several questions.
     """
 
     seconds: float
@@ -73,10 +75,14 @@ class Progress:
     upper: float
     nodes: int = 0
     message: str = ""
+    question: str = ""
 
     def __str__(self) -> str:
         """Such as ``lower 1.25  upper 1.5  gap 16.7%  12 nodes  3.1 s``."""
-        parts = [f"lower {down(self.lower)}", f"upper {up(self.upper)}"]
+        parts = [f"{self.question}:"] if self.question else []
+        if self.lower > -math.inf:
+            parts.append(f"lower {down(self.lower)}")
+        parts.append(f"upper {up(self.upper)}")
         if 0 < self.upper < math.inf:
             parts.append(f"gap {percent(max(1.0 - self.lower / self.upper, 0.0))}")
         if self.nodes:

@@ -252,6 +252,7 @@ def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., objec
     def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if settings.progress is not None:
             end = "largest value" if sign > 0 else "least value, negated"
-            settings.progress(Progress(clock.seconds, -math.inf, upper, nodes, end))
+            now = Progress(clock.seconds, -math.inf, upper, nodes, message, end)
+            settings.progress(now)
 
     return hear
