@@ -36,7 +36,8 @@ class Edition(Enum):
     """Two lines of each two-slope unit, with slopes of their own, and flat ones of its slope."""
 
     JOINT = JOINT_FORMAT
-    """Products with a factor in common as two products of sums."""
+    """Products with a factor in common as two products of sums, sums of squares and products as one
+    function, and tangents of roots by ratios."""
 
     @property
     def plain(self) -> bool:

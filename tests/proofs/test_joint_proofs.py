@@ -13,11 +13,13 @@ import lipyomo
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.base.clock import Clock
 from lipyomo.networks import product
-from lipyomo.networks.network import Layer
+from lipyomo.networks.activations import HALVES, Power
+from lipyomo.networks.network import Curve, Layer
 from lipyomo.proofs import network_digest
 from lipyomo.proofs.boxes import write_boxes
 from lipyomo.proofs.writing import statement_of
 from lipyomo_check import ProofError, check_proof
+from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.common import Common
 from lipyomo_check.smooth.levels import hidden_of
@@ -46,6 +48,24 @@ def gated(seed: int, entries: int = 3, inputs: int = 2) -> Network:
     head = made.layers[-1]
     row = rng.standard_normal((1, entries))
     return Network([*made.layers[:-1], Layer(row @ head.dense_weight, row @ head.bias)])
+
+
+def normalised(seed: int) -> Network:
+    """``sum_k a_k s_k / sqrt(sum_k c_k s_k^2 + 1/100)`` of affine functions s of two inputs."""
+    rng, entries = np.random.default_rng(seed), 3
+    rows, shifts = rng.standard_normal((entries, 2)), rng.standard_normal(entries)
+    squares = Curve(Power(2.0), range(entries))
+    first = Layer(np.vstack([rows, rows]), np.tile(shifts, 2), 1.0, 1.0, [squares])
+    weight = np.zeros((1 + entries, 2 * entries))
+    weight[0, :entries] = rng.uniform(0.5, 1.0, entries)
+    weight[1:, entries:] = np.eye(entries)
+    root = Layer(weight, [0.01, 0.0, 0.0, 0.0], 1.0, 1.0, [Curve(Power(-0.5), [0])])
+    root_too = np.full((entries, 1), 0.5)
+    signs = [np.hstack([root_too, sign * 0.5 * np.eye(entries)]) for sign in (1.0, -1.0)]
+    pairs = [Curve(half, k * entries + np.arange(entries)) for k, half in enumerate(HALVES)]
+    both = Layer(np.vstack(signs), np.zeros(2 * entries), 1.0, 1.0, pairs)
+    factors = rng.standard_normal(entries)
+    return Network([first, root, both, Layer([[*factors, *-factors]], [0.0])])
 
 
 def question_of(network: Network) -> tuple[Statement, Question]:
@@ -82,12 +102,14 @@ def groups(question: Question) -> list[Common]:
     return [one for one in found if one is not None]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_bounds_hold_in_float64_and_in_arb(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", ["gated", "normalised"])
+def test_bounds_hold_in_float64_and_in_arb(kind: str, seed: int) -> None:
     """Derivatives in boxes are no larger; bounds are, and Arb confirms those that are finite."""
-    rng, network = np.random.default_rng(seed), gated(seed, entries=3 + seed, inputs=2)
+    rng = np.random.default_rng(seed)
+    network = gated(seed, entries=3 + seed) if kind == "gated" else normalised(seed)
     statement, question = question_of(network)
-    assert [one.products.size for one in groups(question)] == [3 + seed]
+    assert [one.products.size for one in groups(question)] == [3 + (kind == "gated") * seed]
     centre, reach = rng.uniform(-1, 1, (12, 2)), 2.0 ** -rng.uniform(0, 12, (12, 1))
     boxes = boxes_of(question, centre - reach, centre + reach, np.ones((12, 2)))
     functionals = np.where(rng.random((12, 1)) < 0.5, -1.0, 1.0)
@@ -105,7 +127,7 @@ def test_bounds_hold_in_float64_and_in_arb(seed: int) -> None:
         own = boxes.part(which)
         known = question.chain.bound(functionals[which], own)
         found, _ = strict.bound(functionals[k], own, known)
-        assert float(found.upper) == pytest.approx(known.upper[0], rel=1e-3)
+        assert float(found.upper) == pytest.approx(known.upper[0], rel=1e-5)
 
 
 def test_groups_take_multiples_by_powers_of_two_and_no_others() -> None:
@@ -130,6 +152,25 @@ def test_they_take_fewer_cases_and_earlier_files_hold(
         assert verdict.upper_proved
         nodes.append(verdict.nodes)
     assert nodes[1] < nodes[0]
+
+
+def test_roots_of_sums_of_squares_have_lower_bounds() -> None:
+    """The sum is one function, and its root's tangent bounded by a ratio."""
+    question = question_of(normalised(0))[1]
+    centre = np.random.default_rng(0).uniform(-1, 1, (20, 2))
+    ends = []
+    for joint in (True, False):
+        of = question.chain
+        chain = Chain(of.levels, of.head, 1.0, question.domain, joint=joint)
+        boxes = boxes_of(question, centre - 0.2, centre + 0.2, np.ones((20, 2)))
+        found = chain.bound(np.ones((20, 1)), boxes)
+        (of_z, of_u), ratio = found.rows[1], found.layers[1].tangents(chain.levels[1])[1][:, 0]
+        ends.append([of_z.high[:, 0], -of_z.low[:, 0], (of_u.high - of_u.low)[:, 0], ratio])
+    new, old = (np.array(part) for part in ends)
+    finite = np.isfinite(old)
+    assert finite.mean() > 0.5
+    assert (new[finite] <= old[finite] + 1e-9).all()
+    assert (new[finite] < 0.9 * old[finite]).mean() > 0.2
 
 
 def test_strict_checks_confirm_and_reject(

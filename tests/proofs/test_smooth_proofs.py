@@ -20,7 +20,8 @@ from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
-from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.bound import Chain
+from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.cases import Cases
 from lipyomo_check.smooth.kinds import kind_of, two_slopes

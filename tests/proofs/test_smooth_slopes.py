@@ -22,7 +22,8 @@ from lipyomo.proofs import write_proof, writing
 from lipyomo.proofs.boxes import UnfinishedError
 from lipyomo.proofs.slopes import slope_steps
 from lipyomo_check import ProofError, check_proof
-from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.bound import Chain
+from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.slopes import between
 from lipyomo_check.statement import read_statement

@@ -10,7 +10,7 @@ from lipyomo_check.smooth.boxes import Ball, Rows
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW
 from lipyomo_check.smooth.layers import Relaxed
-from lipyomo_check.smooth.levels import Level
+from lipyomo_check.smooth.levels import Indices, Level
 
 
 def back(
@@ -30,6 +30,9 @@ def back(
     before = levels[: len(layers)]
     for layer, level in zip(reversed(layers), reversed(before), strict=True):
         P: Array | None = None
+        of_sums: Changed | None = None
+        if layer is layers[-1] and layer.whole is not None:
+            of_sums = _of_sums(layer, level, levels[len(layers)].weight, tangents)
         if A is not None:
             s, middle, reach = layer.line
             P = level.spread(A) * s[:, None, :]
@@ -46,6 +49,10 @@ def back(
             B = level.spread(B)
             P = B * tilt[:, None, :] if P is None else P + B * tilt[:, None, :]
             B = (B * layer.d[:, None, :]) @ level.branch_tangents
+        if of_sums is not None:
+            rows, *changes = of_sums
+            for total, change in zip((constant, radius, mass), changes, strict=True):
+                total[:, rows] += change
         assert P is not None
         constant = constant + P @ level.branch_bias
         A = P @ level.branch_weight
@@ -60,6 +67,33 @@ def back(
     middle, reach = constant + centre, radius + width
     reach = reach + (gamma * mass + UNDERFLOW)
     return Rows(A, B, middle - reach, middle + reach)
+
+
+Changed = tuple[Indices, Array, Array, Array]
+"""Rows, and what is added to their constants, radii and masses."""
+
+
+def _of_sums(layer: Relaxed, level: Level, weight: Array, tangents: bool) -> Changed:
+    """What sums of squares and products have as wholes, less what they have one by one."""
+    assert layer.whole is not None
+    assert layer.change is not None
+    slopes = layer.line[0], layer.change.tilt, layer.d
+    _, middles, reaches = layer.line
+    if tangents:
+        middles, reaches = layer.change.middle, layer.change.reach
+    found = []
+    for own in layer.whole.sums:
+        outputs = own.outputs(level)
+        row = weight[own.row, outputs]
+        middle, radius = middles[:, outputs] @ row, reaches[:, outputs] @ np.abs(row)
+        centre, reach, size = layer.whole.beside(level, own, weight, slopes, tangents)
+        low = np.fmax(middle - radius, centre - reach)
+        high = np.maximum(np.fmin(middle + radius, centre + reach), low)
+        size = size + np.abs(centre) + reach
+        found.append(((low + high) / 2.0 - middle, (high - low) / 2.0 - radius, size))
+    rows = np.array([own.row for own in layer.whole.sums], dtype=np.int64)
+    constant, width, size = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return rows, constant, width, size
 
 
 def rows_times(rows: Array, values: Array) -> Array:

@@ -37,13 +37,14 @@ What underflows is less than 1e-290 in all: weights whose products of norms exce
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from lipyomo_check.parts import TOGETHER, Domain
 from lipyomo_check.reading import MOST_NUMBERS
 from lipyomo_check.smooth.backwards import back
+from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Ball, Boxes, Ends, Rows, middles
 from lipyomo_check.smooth.common import common_of
 from lipyomo_check.smooth.elementary import Array
@@ -53,7 +54,6 @@ from lipyomo_check.smooth.halfspaces import (
     UNDERFLOW,
     Above,
     HalfSpaces,
-    Multiple,
     by_phases,
     confined,
     inherited,
@@ -63,42 +63,8 @@ from lipyomo_check.smooth.halfspaces import (
 from lipyomo_check.smooth.layers import Mode, Relaxed
 from lipyomo_check.smooth.levels import Level
 from lipyomo_check.smooth.objective import Objective
-from lipyomo_check.smooth.planes import Planes
 from lipyomo_check.smooth.two_lines import TwoLines, ends_by_lines
-
-
-@dataclass(frozen=True, eq=False)
-class Bounded:
-    """What is known of N boxes.
-
-    Attributes
-    ----------
-    upper : ndarray, shape (N,)
-        ``w . J(x) v`` is at most this (minus infinity where there is no point).
-    x, v : ndarray, shapes (N, d) and (N, k)
-        Coefficients of an affine upper function, whose maximum on the box `upper` is (or less).
-    multiples : tuple of Multiple
-        What it has of each half-space.
-    planes : tuple of Planes
-        Above what the units of each layer add to the objective.
-    layers : tuple of Relaxed
-    rows : tuple of (Rows, Rows)
-        Of each layer's pre-activations and tangents.
-    """
-
-    upper: Array
-    x: Array
-    v: Array
-    multiples: tuple[Multiple, ...]
-    planes: tuple[Planes, ...]
-    layers: tuple[Relaxed, ...]
-    rows: tuple[tuple[Rows, Rows], ...]
-
-    def part(self, which: slice) -> Bounded:
-        """What is known of some of them, without their layers and rows."""
-        multiples = tuple(one.part(which) for one in self.multiples)
-        planes = tuple(Planes(*(side[which] for side in one)) for one in self.planes)
-        return Bounded(self.upper[which], self.x[which], self.v[which], multiples, planes, (), ())
+from lipyomo_check.smooth.whole import Sum, sums_of
 
 
 class Chain:
@@ -122,7 +88,8 @@ class Chain:
     two_lines : bool, optional
         Whether two-slope units have two lines (`two_lines`).
     joint : bool, optional
-        Whether products with a factor in common are bounded together (`together`).
+        Whether products with a factor in common are bounded together (`together`), and sums of
+        squares and products as one function (`whole`).
 
     Attributes
     ----------
@@ -173,7 +140,12 @@ class Chain:
             level.products is not None or any(group.kind.inside for group in level.groups)
             for level in levels
         ]
+        self._joint = joint
         self._common = [common_of(level) if joint else None for level in levels]
+        self._sums: list[tuple[Sum, ...]] = [() for _ in levels]
+        if joint:
+            for i, (level, after) in enumerate(pairwise(levels)):
+                self._sums[i] = sums_of(level, after.weight)
         widths = [level.branch_weight.shape for level in levels]
         if levels and levels[0].tangents is not levels[0].weight:
             widths.append(levels[0].tangents.shape)
@@ -232,7 +204,8 @@ class Chain:
         """What a layer needs."""
         inner = i + 1 < len(self.levels) or self.euclidean
         narrow = self.grows and inner
-        return Mode(inner, self.plain, narrow, self.two_lines, self._common[i])
+        known = self._common[i], self._sums[i], self._joint
+        return Mode(inner, self.plain, narrow, self.two_lines, *known)
 
     def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
         """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""

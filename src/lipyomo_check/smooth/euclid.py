@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.bound import Chain
+from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes, middles
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW

@@ -9,7 +9,7 @@ import numpy as np
 from lipyomo_check.smooth.boxes import Ball, Ends, Rows
 from lipyomo_check.smooth.common import Common
 from lipyomo_check.smooth.elementary import ULP, Array
-from lipyomo_check.smooth.factors import Left, Scope, left_of, times
+from lipyomo_check.smooth.factors import Form, Left, Scope, left_of, times
 from lipyomo_check.smooth.grouped import (
     Line,
     Sampled,
@@ -22,7 +22,9 @@ from lipyomo_check.smooth.grouped import (
 )
 from lipyomo_check.smooth.levels import Group, Indices, Level
 from lipyomo_check.smooth.lines import Samples
+from lipyomo_check.smooth.ratios import exponent_of, tangents
 from lipyomo_check.smooth.together import Together
+from lipyomo_check.smooth.whole import Sum, Whole
 
 
 class Change(NamedTuple):
@@ -41,7 +43,7 @@ class Mode(NamedTuple):
     """What a layer needs.
 
     Lines of slopes, the bounds of earlier formats, ranges of outputs, two lines of two-slope units,
-    and which products are bounded together.
+    which products are bounded together, and which rows of the next layer are sums of several.
     """
 
     inner: bool
@@ -49,6 +51,8 @@ class Mode(NamedTuple):
     narrow: bool
     two_lines: bool
     common: Common | None = None
+    sums: tuple[Sum, ...] = ()
+    joint: bool = False
 
 
 class Relaxed(NamedTuple):
@@ -79,6 +83,10 @@ class Relaxed(NamedTuple):
         Ends of the units' sigma(z), where these are narrower than what lines say.
     together : Together, or None
         What is known of products with a factor in common.
+    whole : Whole, or None
+        What is known of rows, where squares and products add up in the next layer.
+    ratios : tuple of (ndarray, (ndarray, ndarray))
+        Units that are powers, and ends of their tangents (`ratios`).
     """
 
     low: Array
@@ -96,6 +104,8 @@ class Relaxed(NamedTuple):
     left: Left | None
     ranges: Ends | None
     together: Together | None = None
+    whole: Whole | None = None
+    ratios: tuple[tuple[Indices, Ends], ...] = ()
 
     @classmethod
     def of(
@@ -136,9 +146,21 @@ class Relaxed(NamedTuple):
         ranges = None
         if mode.narrow:
             ranges = by_group(samples, shape, lambda _, one: one.outputs())
-        left, change, common = None, None, None
+        ratios: list[tuple[Indices, Ends]] = []
+        if mode.joint and ranges is not None:
+            for group in level.groups:
+                p, own = exponent_of(group.kind), group.units
+                if p is None:
+                    continue
+                z_form = Form.of(rows[0], own, ball_around(low, top), scope)
+                u_form = Form.of(rows[1], own, (m, m_reach), scope)
+                values = ranges[0][:, own], ranges[1][:, own]
+                ratios.append((own, tangents(p, values, z_form, u_form, scope.gamma)))
+        left, change, common, whole = None, None, None, None
+        ball = ball_around(low, top)
+        if mode.sums:
+            whole = Whole.of(mode.sums, (rows[0], ball), (rows[1], (m, m_reach)), scope)
         if level.products is not None:
-            ball = ball_around(low, top)
             others = (ball[0][:, level.others], ball[1][:, level.others])
             d = behind(d[0], others[0]), behind(d[1], others[1])
             both = (rows[0], ball), (rows[1], (m, m_reach))
@@ -149,6 +171,8 @@ class Relaxed(NamedTuple):
             *(low, high, line, slope_line, change, *d, m, m_reach, *sizes, samples, left),
             None if ranges is None else (ranges[0], ranges[1]),
             common,
+            whole,
+            tuple(ratios),
         )
         if slope_line is not None:
             found = found._replace(change=found._change(level))
@@ -223,6 +247,12 @@ class Relaxed(NamedTuple):
         centre = d * m
         reach = np.abs(d) * m_reach + d_reach * (np.abs(m) + m_reach)
         found = centre, reach + 8.0 * ULP * (np.abs(centre) + reach)
+        for units, ends in self.ratios:
+            low = np.fmax(ends[0], (found[0] - found[1])[:, units])
+            high = np.fmin(ends[1], (found[0] + found[1])[:, units])
+            narrow = wider(*ball_around(low, np.maximum(low, high)))
+            for into, part in zip(found, narrow, strict=True):
+                into[:, units] = part
         if level.products is None:
             return found
         i, j = level.products.left, level.products.right

@@ -28,7 +28,8 @@ from lipyomo_check.smooth.balls import (
     product,
     ranges_of,
 )
-from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.bound import Chain
+from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.levels import Exact, Level, units_alone
@@ -45,6 +46,7 @@ from lipyomo_check.smooth.strict_spaces import (
     of_phases,
     with_multiple,
 )
+from lipyomo_check.smooth.strict_whole import Slopes, with_sums
 
 
 class StrictChain:
@@ -108,7 +110,7 @@ class StrictChain:
                 if ends is None:
                     return Affine(arb(-math.inf), [], []), []
                 forms = None
-                if self.chain.levels[i].products is not None:
+                if self._relaxing[i].wide:
                     reach = x[1], v[1]
                     exact = [(arb(low), arb(high)) for low, high in ends]
                     own = [(m - r, m + r) for m, r in zip(*u, strict=True)]
@@ -163,6 +165,15 @@ class StrictChain:
             layer, level = layers[j], self.chain.levels[j]
             P: arb_mat | None = None
             parts: list[tuple[arb_mat, Ranges]] = []
+            sums = self.chain.mode(j).sums if j == last - 1 else ()
+            if sums:
+                assert layer.change is not None
+                assert layer.wide is not None
+                slopes = Slopes(layer.slopes[0], layer.change[0], layer.d[0])
+                rests = layer.rests[0] if values else layer.change[1]
+                more = with_sums(level, sums, weight, layer.wide, slopes, rests, not values)
+                for k, (shift, width) in more.items():
+                    middle[k], radius[k] = middle[k] + shift, radius[k] + width
             if A is not None:
                 P = columns_times(spread_out(level, A), layer.slopes[0])
                 parts.append((A, layer.rests[0]))
@@ -170,8 +181,8 @@ class StrictChain:
                 assert layer.change is not None
                 parts.append((B, layer.change[1]))
                 B = spread_out(level, B)
-                more = columns_times(B, layer.change[0])
-                P = more if P is None else P + more
+                tilted = columns_times(B, layer.change[0])
+                P = tilted if P is None else P + tilted
                 B = columns_times(B, layer.d[0]) * self.branch_tangents[j]
             for rows, (mids, reaches) in parts:
                 middle = added(middle, product(rows, mids))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb, arb_mat
 
-from lipyomo_check.smooth.balls import Numbers, Range, Ranges, meet, ranges_of, unzipped
+from lipyomo_check.smooth.balls import Numbers, Range, Ranges, meet, overlap, ranges_of, unzipped
 from lipyomo_check.smooth.definitions import Unit
 from lipyomo_check.smooth.layers import Mode
 from lipyomo_check.smooth.levels import Level
-from lipyomo_check.smooth.strict_factors import Form, around, left_of, times
+from lipyomo_check.smooth.ratios import exponent_of
+from lipyomo_check.smooth.strict_factors import around, left_of, times
 from lipyomo_check.smooth.strict_pieces import Piece, chord, extremes, pieces_of
+from lipyomo_check.smooth.strict_whole import Forms, tangent_range
 
 
 class Known(NamedTuple):
@@ -22,7 +25,8 @@ class Known(NamedTuple):
     Slopes, and `d`, are those of branches (`levels`), rests of outputs, but the second ones, which
     are of branches as well.  `change` holds the outputs' tangents: slopes in z, and what is left.
     `rows` and `z` are affine functions of the pre-activations, coefficients and ranges; `forms`
-    those of z and of u, in layers with products.
+    those of z and of u, in layers with products; `wide` are the same in all layers in which they
+    are asked for.
     """
 
     pieces: list[list[Piece]]
@@ -33,7 +37,8 @@ class Known(NamedTuple):
     u: Ranges
     rows: arb_mat
     z: Ranges
-    forms: tuple[list[Form], list[Form]] | None
+    forms: Forms | None
+    wide: Forms | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +57,24 @@ class Relaxing:
     units: list[Unit]
     mode: Mode
 
+    @property
+    def wide(self) -> bool:
+        """Whether forms of all rows are asked for."""
+        return self.level.products is not None or bool(self.mode.sums or self._powers)
+
+    @cached_property
+    def _powers(self) -> list[tuple[int, float]]:
+        """Units whose tangents are bounded by ratios, and their exponents."""
+        pairs = [(k, exponent_of(unit.kind)) for k, unit in enumerate(self.units)]
+        return [(k, p) for k, p in pairs if p is not None and self.mode.joint]
+
     def layer(
         self,
         ends: list[tuple[float, float]],
         u: Ranges,
         rows: arb_mat,
         z: Ranges,
-        forms: tuple[list[Form], list[Form]] | None,
+        wide: Forms | None,
     ) -> Known:
         """A layer whose pre-activations have these ends."""
         pieces = [pieces_of(unit, *end) for unit, end in zip(self.units, ends, strict=False)]
@@ -83,7 +99,8 @@ class Relaxing:
                 tilts.append(m * s)
                 left.append((m * (middle - rate), abs(m) * reach + rate_reach * m_reach))
             change = tilts, unzipped(left)
-        layer = Known(pieces, slopes, rests, change, d, u, rows, z, forms)
+        forms = None if self.level.products is None else wide
+        layer = Known(pieces, slopes, rests, change, d, u, rows, z, forms, wide)
         return layer if forms is None else self._with_products(layer)
 
     def _with_products(self, layer: Known) -> Known:
@@ -156,6 +173,12 @@ class Relaxing:
         """Ranges of the outputs' tangents."""
         n = len(layer.pieces)
         found = times_of((layer.d[0][:n], layer.d[1][:n]), (layer.u[0][:n], layer.u[1][:n]))
+        if layer.wide is not None and self.mode.narrow:
+            for k, p in self._powers:
+                value = self._range(self.units[k], layer.pieces[k])
+                own = tangent_range(p, value, layer.wide[0][k], layer.wide[1][k])
+                if own is not None:
+                    found[0][k], found[1][k] = overlap((found[0][k], found[1][k]), own)
         if layer.forms is None:
             return found
         z, u = layer.forms

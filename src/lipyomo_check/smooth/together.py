@@ -212,7 +212,7 @@ def _height(common: Common, single: Above, point: Point) -> Array:
     height = single.most[:, some]
     for part, at in ((single.slopes, point[0]), (single.rates, point[1])):
         height = height + part[:, others] * at[:, common.others]
-        height = height + part[:, rows] * at[:, common.rows][:, group]
+        height = height + part[:, rows] * at[:, common.rows][:, group] * common.scale
     return common.sums(height)
 
 

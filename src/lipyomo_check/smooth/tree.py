@@ -23,7 +23,8 @@ import numpy.typing as npt
 from lipyomo_check.errors import ProofError
 from lipyomo_check.formats import Edition
 from lipyomo_check.parts import Domain
-from lipyomo_check.smooth.bound import Bounded, Chain
+from lipyomo_check.smooth.bound import Chain
+from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.cases import Cases, Twin, are_outside, first_cases, halves, twins_of
 from lipyomo_check.smooth.elementary import ULP, Array
