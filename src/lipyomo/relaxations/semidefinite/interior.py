@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,6 +81,10 @@ class _Step:
     x: FloatArray
 
 
+Renewal: TypeAlias = "Callable[[FloatArray, Callable[[QuadraticProgram], bool]], QuadraticProgram]"
+"""A program for moments (N, N), given what tells whether one is feasible."""
+
+
 class _System:
     """The linear algebra of one program with a scaled objective."""
 
@@ -89,6 +94,11 @@ class _System:
         self.program, self.objective = program, objective
         self.A = sp.csr_array(sp.vstack([corner, -program.left]))
         self.B = sp.csr_array(sp.vstack([corner, program.right]))
+        places = np.append(0, program.owners + 1)
+        shape = len(program.equality) + 1, places.size
+        ones = np.ones(places.size)
+        self._sums = sp.csr_array((ones, (places, np.arange(places.size))), shape=shape)
+        self._single = shape[0] == shape[1]
         inequality = ~program.equality
         self.mask = np.zeros(n)
         if program.ball.size:
@@ -108,6 +118,7 @@ class _System:
         """``tr(S_i sym(matrix))`` for all i."""
         lifted = self.program.lift(0.5 * (matrix + matrix.T))
         found = np.asarray(self.B.multiply(self.A @ lifted).sum(axis=1)).reshape(-1)
+        found = found if self._single else self._sums @ found
         if self.program.ball.size:
             found = np.append(found, float(self.mask @ np.diagonal(matrix)))
         return found
@@ -127,9 +138,11 @@ class _System:
         M += second
         M += second.T
         M *= 0.25
+        if not self._single:
+            M = self._sums @ (self._sums @ M).T
         if self.program.ball.size:
             n = len(self.mask)
-            column = 0.5 * ((BP * AX + AP * BX)[:, :n] @ self.mask)
+            column = self._sums @ (0.5 * ((BP * AX + AP * BX)[:, :n] @ self.mask))
             corner = float(self.mask @ ((X * P) @ self.mask))
             M = np.block([[M, column[:, None]], [column[None, :], np.array([[corner]])]])
         return np.asarray(0.5 * (M + M.T))
@@ -217,6 +230,8 @@ def minimise(
     left: Callable[[], float] | None = None,
     max_iterations: int = 80,
     tell: Callable[[DualPoint], object] | None = None,
+    renew: Renewal | None = None,
+    enough: float = -np.inf,
 ) -> DualPoint:
     """Minimise gamma over the multipliers.
 
@@ -231,6 +246,11 @@ def minimise(
     max_iterations : int, optional
     tell : callable, optional
         Hears of every iterate.
+    renew : callable, optional
+        Another program for the moments of an iterate, which differs in its objective alone; it is
+        asked whether the multipliers are feasible there.
+    enough : float, optional
+        A bound that is good enough.
 
     Returns
     -------
@@ -275,14 +295,41 @@ def minimise(
             at.X + across * step.X,
             at.x + across * step.x,
         )
+        if renew is not None:
+            program, at = _renewed(system, at, program, renew, scale)
+            objective = program.objective / scale
         took = time.monotonic() - began
         infeasible = np.abs(_residual(system, at)).max()
         gap = _centre(system, at) * system.order
         if gap <= tolerance * abs(at.v[0]) and infeasible <= 1e-4:
             break
+        if at.v[0] * scale <= enough:
+            break
         if tell is not None:
             tell(point(False))
     return point(bool(gap <= tolerance * abs(at.v[0])))
+
+
+def _renewed(
+    system: _System, at: _Iterate, program: QuadraticProgram, renew: Renewal, scale: float
+) -> tuple[QuadraticProgram, _Iterate]:
+    """A renewed program, and the iterate there; both as they were if that is not feasible."""
+
+    def moved(other: QuadraticProgram) -> _Iterate | None:
+        v, Z = at.v, system.combine(at.v) - other.objective / scale
+        if cholesky_or_none(Z) is None:
+            if cholesky_or_none(Z[1:, 1:]) is None:
+                return None
+            more = least_gamma(Z) * (1.0 + 1e-6) + _centre(system, at)
+            v = np.append(v[0] + more, v[1:])
+            Z[0, 0] += more
+            if cholesky_or_none(Z) is None:
+                return None
+        return _Iterate(v, Z, at.X, at.x)
+
+    other = renew(at.X, lambda other: moved(other) is not None)
+    found = moved(other)
+    return (program, at) if found is None else (other, found)
 
 
 def _independent_moments(program: QuadraticProgram) -> FloatArray:

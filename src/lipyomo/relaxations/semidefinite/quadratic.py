@@ -1,9 +1,10 @@
 """The Shor dual of a quadratic program whose constraints are products of two linear forms.
 
     maximise  w^T Q w   over  w = (1, w_1, ..., w_N-1),  |w_i| <= 1,
-    subject to  (a_i . w)(b_i . w) >= 0  or  = 0,   and, if asked for,  |w_S|_2 <= 1.
+    subject to  (a_i . w)(b_i . w) >= 0  or  = 0,   and, if asked for,  |w_S|_2 <= 1;
 
-For multipliers y_i (>= 0 on inequalities) and any number gamma
+a constraint may be the sum of several such products.  For multipliers y_i (>= 0 on inequalities)
+and any number gamma
 
     C = gamma e_0 e_0^T - Q - sum_i y_i sym(a_i b_i^T) >= 0   implies   w^T Q w <= gamma,
 
@@ -15,7 +16,8 @@ own arithmetic.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,7 +41,9 @@ class QuadraticProgram:
     extension : ndarray, shape (E, N)
         Dense linear forms that occur in many constraints, written once: a row (p, q) of `left`
         means the form ``p + q @ extension``.
-    equality : ndarray of bool, shape (K,)
+    owners : ndarray of int, shape (K,)
+        The constraint that each product belongs to, in order: C <= K of them.
+    equality : ndarray of bool, shape (C,)
     anchors : ndarray of int, shape (N - 1,)
         For each variable w_1, ..., the constraint that bounds its square: (1 - w)(1 + w) >= 0 or
         w (1 - w) = 0.
@@ -58,6 +62,7 @@ class QuadraticProgram:
     left: sp.csr_array
     right: sp.csr_array
     extension: FloatArray
+    owners: IntArray
     equality: BoolArray
     anchors: IntArray
     ball: IntArray
@@ -73,7 +78,7 @@ class QuadraticProgram:
     @property
     def constraints(self) -> int:
         """Number of multipliers, that of the ball included."""
-        return int(self.left.shape[0]) + (1 if self.ball.size else 0)
+        return len(self.equality) + (1 if self.ball.size else 0)
 
     def lift(self, matrix: FloatArray) -> FloatArray:
         """``F M F^T`` with ``F = [I; extension]``, shape (N + E, N + E)."""
@@ -94,14 +99,69 @@ class QuadraticProgram:
 
     def combine(self, y: FloatArray) -> FloatArray:
         """``sum_i y_i sym(a_i b_i^T)``, the ball's ``e_0 e_0^T - I_S`` included."""
-        count = self.left.shape[0]
-        weights = sp.csr_array(self.left.T @ (sp.diags_array(y[:count]) @ self.right))
+        count = len(self.equality)
+        weights = sp.csr_array(self.left.T @ (sp.diags_array(y[self.owners]) @ self.right))
         half = self.gather(weights, self.extension)
         total = np.asarray(0.5 * (half + half.T))
         if self.ball.size:
             total[0, 0] += y[count]
             total[self.ball, self.ball] -= y[count]
         return total
+
+
+@dataclass
+class Products:
+    """Constraints in the making: pairs of linear forms, as sparse rows."""
+
+    left: list[sp.csr_array]
+    right: list[sp.csr_array]
+    equal: list[bool]
+    magnitudes: list[FloatArray]
+    columns: FloatArray
+    """Magnitudes of the variables (one) and of the extended forms."""
+
+    owners: list[int] = field(default_factory=list)
+
+    def add(
+        self,
+        left: FloatArray,
+        right: FloatArray,
+        equal: bool = False,
+        magnitudes: tuple[FloatArray | None, FloatArray | None] = (None, None),
+    ) -> range:
+        """Row by row ``left * right >= 0`` (or = 0); returns their numbers.
+
+        `magnitudes` are those of the rows where something in them may have cancelled.
+        """
+        left, first = np.atleast_2d(left), len(self.equal)
+        self.equal.extend([equal] * len(left))
+        numbers = range(first, len(self.equal))
+        self._append(left, np.atleast_2d(right), numbers, magnitudes)
+        return numbers
+
+    def add_sums(self, pairs: Sequence[tuple[FloatArray, FloatArray]], equal: bool = False) -> None:
+        """Row by row ``sum of left * right >= 0`` (or = 0) over some pairs."""
+        first, count = len(self.equal), len(pairs[0][0])
+        self.equal.extend([equal] * count)
+        for left, right in pairs:
+            self._append(left, right, range(first, first + count), (None, None))
+
+    def _append(
+        self,
+        left: FloatArray,
+        right: FloatArray,
+        numbers: range,
+        magnitudes: tuple[FloatArray | None, FloatArray | None],
+    ) -> None:
+        """Products of constraints that have these numbers."""
+        self.left.append(sp.csr_array(left))
+        self.right.append(sp.csr_array(right))
+        self.owners.extend(numbers)
+        pair = [
+            np.abs(rows) @ self.columns if magnitude is None else magnitude
+            for rows, magnitude in zip((left, right), magnitudes, strict=True)
+        ]
+        self.magnitudes.append(np.stack(np.broadcast_arrays(*pair), axis=1))
 
 
 def starting_multipliers(program: QuadraticProgram, objective: FloatArray) -> FloatArray:
@@ -146,15 +206,15 @@ def proved_bound(program: QuadraticProgram, y: FloatArray) -> float:
         return math.inf
     gamma += 1e-12 * (abs(gamma) + abs(float(matrix[0, 0])))
     matrix[0, 0] += gamma
-    count = program.left.shape[0]
-    weights = sp.diags_array(np.abs(y[:count])) @ abs(program.right)
+    count, each = len(program.equality), np.abs(y[program.owners])
+    weights = sp.diags_array(each) @ abs(program.right)
     size = program.gather(sp.csr_array(abs(program.left).T @ weights), np.abs(program.extension))
     total = float(np.sqrt(np.square(np.abs(program.objective) + size).sum())) + abs(gamma)
     if program.ball.size:
         total += float(y[count]) * (1.0 + math.sqrt(program.ball.size))
-    error = (program.constraints + 16) * UNIT_ROUNDOFF * total
+    error = (len(program.owners) + 17) * UNIT_ROUNDOFF * total
     # (a.w)(b.w) with forms that are off by error * magnitude is off by less than this
     products = 2.0 * (1.0 + program.error) * program.magnitudes[:, 0] * program.magnitudes[:, 1]
-    data = program.error * (program.objective_mass + float(np.abs(y[:count]) @ products))
+    data = program.error * (program.objective_mass + float(each @ products))
     shift = proved_shift(matrix, error) * program.variables
     return (gamma + shift + data) + 4 * UNIT_ROUNDOFF * (abs(gamma) + shift + data)

@@ -36,42 +36,7 @@ from lipyomo.problems.affine.magnitudes import switched_sizes
 from lipyomo.problems.affine.signal import FloatSignal, UnitMap
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import LayerBounds, tangent_bounds
-from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
-
-
-@dataclass
-class _Products:
-    """Constraints in the making: pairs of linear forms, as sparse rows."""
-
-    left: list[sp.csr_array]
-    right: list[sp.csr_array]
-    equal: list[bool]
-    magnitudes: list[FloatArray]
-    columns: FloatArray
-    """Magnitudes of the variables (one) and of the extended forms."""
-
-    def add(
-        self,
-        left: FloatArray,
-        right: FloatArray,
-        equal: bool = False,
-        magnitudes: tuple[FloatArray | None, FloatArray | None] = (None, None),
-    ) -> range:
-        """Row by row ``left * right >= 0`` (or = 0); returns their numbers.
-
-        `magnitudes` are those of the rows where something in them may have cancelled.
-        """
-        left, right = np.atleast_2d(left), np.atleast_2d(right)
-        first = len(self.equal)
-        self.left.append(sp.csr_array(left))
-        self.right.append(sp.csr_array(right))
-        self.equal.extend([equal] * len(left))
-        pair = [
-            np.abs(rows) @ self.columns if magnitude is None else magnitude
-            for rows, magnitude in zip((left, right), magnitudes, strict=True)
-        ]
-        self.magnitudes.append(np.stack(np.broadcast_arrays(*pair), axis=1))
-        return range(first, len(self.equal))
+from lipyomo.relaxations.semidefinite.quadratic import Products, QuadraticProgram
 
 
 @dataclass(frozen=True)
@@ -156,7 +121,7 @@ class ShorModel:
         self._places = _places(network.input_dim, along.input_dim, counts, self._local)
         self._anchors = np.zeros(self._places.total - 1, dtype=np.int64)
         total, width = self._places.total, self._places.width
-        self._products = _Products([], [], [], [], np.ones(width))
+        self._products = Products([], [], [], [], np.ones(width))
         self._objective_mass = 0.0
         self._objective = np.zeros((total, total))
         self._extension = np.zeros((width - total, total))
@@ -175,6 +140,7 @@ class ShorModel:
             sp.csr_array(sp.vstack(self._products.left)),
             sp.csr_array(sp.vstack(self._products.right)),
             self._extension,
+            np.array(self._products.owners),
             np.array(self._products.equal, dtype=bool),
             self._anchors,
             ball,

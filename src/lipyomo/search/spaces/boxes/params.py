@@ -46,6 +46,9 @@ class Params:
     wide : int
         Inputs from which on the gradient's entries are bounded one by one at the root: with so
         many, halving them does not lead far.
+    vast : int
+        Inputs from which on a root's bounds are lowered by programs for slopes and inputs together,
+        and boxes come after them: a program of a hundred units takes a second.
     narrower : float
         What of a bound's gap may be left when the domain has been narrowed down, for that to be
         done once more: time against the bound.
@@ -79,6 +82,7 @@ class Params:
     rounded: float = 2.0**-10
     pause: float = 2.0
     wide: int = HALVED
+    vast: int = 64
     narrower: float = 0.9
     sign_weight: float = 3.0
     sign_weight_of_products: float = 10.0

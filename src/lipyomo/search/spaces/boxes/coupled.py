@@ -1,0 +1,110 @@
+"""Bounds of a smooth network's root by slopes that depend on the inputs.
+
+`lipyomo.relaxations.semidefinite.curved_model` has the program, one for each target; the largest
+bound is lowered first, and as far as the next ones need.  It is for many inputs: a program takes as
+long as thousands of boxes, which lower nothing where it takes many splits to see anything of the
+domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.base.system.memory import LARGE
+from lipyomo.networks.network import Layer
+from lipyomo.relaxations.semidefinite.curved_ball import Ball
+from lipyomo.relaxations.semidefinite.curved_model import CurvedLayer, CurvedModel
+from lipyomo.relaxations.semidefinite.interior import predicted_seconds
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.relaxation import Relaxed
+
+STEPS = 15
+"""Steps that a program takes, about; it is not begun where there is no time for them."""
+
+
+def coupled_bounds(
+    context: Context,
+    known: Sequence[Relaxed],
+    bounds: FloatArray,
+    cutoff: float,
+    clock: Clock,
+    report: Callable[[float], object],
+) -> FloatArray:
+    """Bounds of all targets, shape (T,), for linf inputs: these or less.
+
+    Parameters
+    ----------
+    context : Context
+        Without products.
+    known : sequence of Relaxed
+        Of the root's first box.
+    bounds : ndarray, shape (T,)
+    cutoff : float
+        Bounds up to it need not be lowered.
+    clock : Clock
+    report : callable
+        Hears of the largest bound whenever it has dropped.
+    """
+    problem, bounds = context.question.problem, bounds.copy()
+    hidden = problem.network.hidden
+    if not (hidden and problem.domain.is_box and all(map(_curved, hidden))):
+        return bounds
+    if problem.directions is not None or not _fits(hidden, clock):
+        return bounds
+    layers = [_layer(layer, found) for layer, found in zip(hidden, known, strict=True)]
+    first, domain = layers[0], problem.domain
+    ball = Ball.of(first.weight, first.bias, domain.lower, domain.upper)
+    done = np.zeros(len(bounds), dtype=bool)
+    while ball is not None:
+        k = int(bounds.argmax())
+        if done[k] or not bounds[k] > cutoff or not _fits(hidden, clock):
+            break
+        off = context.row_errors[k]
+        low, high = context.rows[k] - off, context.rows[k] + off
+        model = CurvedModel(layers, ball, np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
+        aim = max(cutoff, float(bounds[done].max(initial=-np.inf)))
+        bounds[k] = min(bounds[k], model.bound(float(bounds[k]), aim, lambda: clock.left))
+        done[k] = True
+        report(float(bounds.max()))
+    return bounds
+
+
+def _fits(hidden: Sequence[Layer], clock: Clock) -> bool:
+    """Whether there is memory and time for a program."""
+    variables, multipliers = CurvedModel.size([layer.units for layer in hidden])
+    small = 48.0 * multipliers**2 <= LARGE
+    return small and clock.fits(STEPS * predicted_seconds(variables, multipliers))
+
+
+def _curved(layer: Layer) -> bool:
+    """Whether all units are smooth ones."""
+    return sum(curve.units.size for curve in layer.curves) == layer.units
+
+
+def _layer(layer: Layer, known: Relaxed) -> CurvedLayer:
+    """What is known of a layer's units."""
+    n, low, high = layer.units, known.low[0, : layer.units], known.high[0, : layer.units]
+    found = np.zeros((10, n))
+    for curve in layer.curves:
+        of, ends = curve.activation, (low[curve.units], high[curve.units])
+        one, none = np.ones(curve.units.size), np.zeros(curve.units.size)
+        found[:, curve.units] = (
+            *of.enclose(*ends),
+            *of.slope_range(*ends),
+            *of.lines(one, none, *ends),
+            *of.lines(none, one, *ends),
+        )
+    y, s, value, slope = found[:2], found[2:4], found[4:7], found[7:]
+    return CurvedLayer(
+        layer.dense_weight,
+        layer.bias,
+        (low, high),
+        (y[0], y[1]),
+        (s[0], s[1]),
+        (value[0], value[1], value[2]),
+        (slope[0], slope[1], slope[2]),
+    )

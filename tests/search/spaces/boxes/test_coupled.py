@@ -1,0 +1,60 @@
+"""Roots of smooth networks with many inputs: programs in which slopes depend on the inputs."""
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.base.clock import Clock
+from lipyomo.networks.activations import Sigmoid
+from lipyomo.networks.network import Curve, Layer
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.coupled import coupled_bounds
+from lipyomo.search.spaces.boxes.ranges import semidefinite_bounds, slopes_on
+from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.values import slopes_at
+
+INPUTS, UNITS = 80, 8
+
+
+def question(smooth=UNITS):
+    """Two outputs of one hidden layer, of which some units are smooth and the others ReLUs."""
+    rng = np.random.default_rng(3)
+    weight = rng.normal(size=(UNITS, INPUTS)) / np.sqrt(INPUTS)
+    curve = Curve(Sigmoid(), np.arange(smooth))
+    hidden = Layer(weight, 2.0 * np.ones(UNITS), 0.0, 1.0, curves=(curve,))
+    network = Network([hidden, Layer(rng.uniform(0.5, 1.0, (2, UNITS)), np.zeros(2))])
+    return Question(LipschitzProblem(network, Box(-0.15, 0.15, INPUTS), output_norm="linf"))
+
+
+@pytest.fixture(scope="module")
+def known():
+    context = Context.of(question())
+    whole = Boxes.whole(context).take(slice(0, 1))
+    layers = relaxed(context, whole, (whole.v_low, whole.v_high)).layers
+    return context, layers, semidefinite_bounds(context, slopes_on(layers), Clock())
+
+
+def test_bounds_are_less_than_those_of_ranges_and_not_below_what_is_attained(known):
+    context, layers, bounds = known
+    heard = []
+    found = coupled_bounds(context, layers, bounds, 0.0, Clock(), heard.append)
+    assert found.max() < 0.97 * bounds.max()
+    assert heard[-1] == found.max()
+    rng = np.random.default_rng(0)
+    points = np.where(rng.random((500, INPUTS)) < 0.5, -0.15, 0.15)
+    assert slopes_at(context, points).values.max() <= found.max()
+
+
+def test_nothing_is_lowered_below_the_cutoff_or_without_time(known):
+    context, layers, bounds = known
+    for cutoff, clock in ((bounds.max(), Clock()), (0.0, Clock(0.0))):
+        found = coupled_bounds(context, layers, bounds, cutoff, clock, lambda upper: None)
+        assert (found == bounds).all()
+
+
+def test_layers_with_kinks_keep_their_bounds(known):
+    _, layers, bounds = known
+    context = Context.of(question(smooth=UNITS - 1))
+    found = coupled_bounds(context, layers, bounds, 0.0, Clock(), lambda upper: None)
+    assert (found == bounds).all()
