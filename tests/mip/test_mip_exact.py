@@ -102,7 +102,8 @@ def test_polytope(formulation):
     assert_exact(LipschitzProblem(network, domains(2)["polytope"]), formulation=formulation)
 
 
-def test_partition_changes_nothing():
+def test_partition_changes_nothing(monkeypatch):
+    monkeypatch.setattr("lipyomo.mip.loop.CellLoop.solve_quickly", lambda self: False)
     problem = LipschitzProblem(random_network(3, (2, 12, 10, 1)), Box(-2, 2, 2))
     parts = run(problem)
     whole = run(problem, options={"partition": False})

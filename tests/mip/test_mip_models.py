@@ -40,7 +40,8 @@ def test_margin_of_a_convolutional_network(models):
     assert problem.value_at(result.witness.x).value == pytest.approx(result.lower, rel=1e-12)
 
 
-def test_plane_networks_are_cut_into_cells(models):
+def test_plane_networks_are_cut_into_cells(models, monkeypatch):
+    monkeypatch.setattr("lipyomo.mip.loop.CellLoop.solve_quickly", lambda self: False)
     network = lipyomo.load(models / "plane" / "ce_0250.onnx")
     problem = LipschitzProblem(network, Box(0.0, 1.0, 2), functional=[1.0, -1.0])
     result = lipyomo.solve(problem, "mip", solver="highs", workers=1, time_limit=60)

@@ -101,11 +101,15 @@ def solve(run: Run, formulation: Formulation) -> Result:
         return run.result(done=False)
     from lipyomo.mip.loop import CellLoop
     from lipyomo.mip.model import encoding_of
-    from lipyomo.mip.presolve import presolve
+    from lipyomo.mip.presolve import cells_of, presolve
 
     presolved = presolve(run)
     loop = CellLoop(run, presolved, formulation)
-    loop.solve(presolved.cells)
+    run.record(cells=1)
+    if not loop.solve_quickly():
+        cells, cutoff = cells_of(run, presolved)
+        run.record(cells=len(cells))
+        loop.solve(cells, cutoff)
     work = loop.work
     run.record(models=work.models, no_good_cuts=work.no_good_cuts)
     run.record(probed_unstable=work.probed_unstable)

@@ -10,6 +10,7 @@ from typing import Any
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.pace import model_seconds
 from lipyomo.base.numerics.rounding import EQUAL
+from lipyomo.base.system.processes import MOMENT
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.confirmation import confirm_pattern
@@ -106,10 +107,11 @@ class CellLoop:
         self.run, self.units = run, presolved.scaled
         self.settings, self._formulation = run.settings, formulation
         self.small = presolved.scaled.problem
+        self._root, self._bound_seconds = presolved.root, presolved.bound_seconds
         self.work = Work()
         self._claimed = math.inf
         # Cells, vertices and solutions that are worth no more than this were given up.
-        self._given_up = presolved.cutoff
+        self._given_up = 0.0
 
     @property
     def lower(self) -> float:
@@ -124,9 +126,29 @@ class CellLoop:
             return None
         return Claim(self._claimed, work.solver, work.basis, work.seconds, work.doubt)
 
-    def solve(self, cells: list[Cell]) -> None:
-        """Solve `cells` (largest bound first)."""
-        run = self.run
+    def solve_quickly(self) -> bool:
+        """Try one model, for about as long as probing its units would take.
+
+        Returns
+        -------
+        bool
+            Whether nothing is left to do, or to be done in time.
+        """
+        run, root = self.run, self._root
+        if run.closed or run.expired:
+            return True
+        # Ranges that are too fine for solvers are often those of units that probing decides.
+        if self._writable() and not too_fine(self.small, root, self.lower):
+            seconds = MOMENT + root.bounds.unstable * self._bound_seconds
+            claimed = self._modelled(root, Closed(0.0, 0.0), seconds)
+            self._bound(Closed(root.upper, claimed))
+            if self.work.distrusted or self._done(claimed):
+                return True
+        return run.expired
+
+    def solve(self, cells: list[Cell], cutoff: float = 0.0) -> None:
+        """Solve `cells` (largest bound first), which hold every value above `cutoff`."""
+        run, self._given_up = self.run, max(self._given_up, cutoff)
         # What cells that were solved leave open, above the attained value.
         settled = Closed(0.0, 0.0)
         for position, cell in enumerate(cells):
@@ -167,14 +189,22 @@ class CellLoop:
 
     def _close(self, cell: Cell, others: Closed) -> Closed:
         """Solve one cell, given what the others may hold."""
-        weights = [layer.weight for layer in self.small.network.layers]
-        if not self.run.clock.fits(model_seconds(weights)):
+        if not self._writable():
             return Closed(cell.upper, cell.upper)
         cell = probed(self.small, cell, self._cutoff(), self.run.clock)
         known = Closed(cell.upper, cell.upper)
         self._bound(_larger(others, known))
         if not self._beats(cell.upper):
             return known
+        return Closed(cell.upper, self._modelled(cell, others))
+
+    def _writable(self) -> bool:
+        """Whether there is time to write a model."""
+        weights = [layer.weight for layer in self.small.network.layers]
+        return self.run.clock.fits(model_seconds(weights))
+
+    def _modelled(self, cell: Cell, others: Closed, seconds: float = math.inf) -> float:
+        """What a solver claims of a cell, in so much time; no more than what is proved."""
         model = CellModel(self.small, cell, self._formulation)
         self.work = replace(
             self.work,
@@ -182,14 +212,18 @@ class CellLoop:
             models=self.work.models + 1,
             probed_unstable=max(cell.bounds.unstable, self.work.probed_unstable),
         )
-        claimed = self._cut_and_solve(cell, model, others)
+        claimed = self._cut_and_solve(cell, model, others, seconds)
         if claimed < cell.upper:
             doubt = self.work.doubt or too_fine(self.small, cell, self.lower)
             self.work = replace(self.work, doubt=doubt)
-        return Closed(cell.upper, min(claimed, cell.upper))
+        return min(claimed, cell.upper)
 
-    def _cut_and_solve(self, cell: Cell, model: CellModel, others: Closed) -> float:
-        """Solve until the incumbent counts or nothing better is left.
+    def _done(self, upper: float) -> bool:
+        """Whether a bound of a cell is all that is asked for."""
+        return not self._beats(upper) or self._within_gap(upper)
+
+    def _cut_and_solve(self, cell: Cell, model: CellModel, others: Closed, seconds: float) -> float:
+        """Solve until the incumbent counts or nothing better is left, or time is over.
 
         Returns
         -------
@@ -204,7 +238,9 @@ class CellLoop:
         while True:
             model.set_cutoff(self._cutoff())
             progress = partial(self._report, upper=upper, others=others)
-            outcome = model.solve(run, options, start=self._start(model, cell), progress=progress)
+            start = self._start(model, cell)
+            how = {"start": start, "progress": progress, "searched": True}
+            outcome = model.solve(run, options, seconds, **how)
             self.work = self.work.after(outcome)
             run.count(self.work.nodes)
             if outcome.status is SolveStatus.INTERRUPTED:
@@ -234,8 +270,8 @@ class CellLoop:
             if claimed < upper:
                 upper = claimed
                 self.work = replace(self.work, basis=_basis(outcome))
-            done = not outcome.status.proven or outcome.incumbent is None or run.expired
-            if done or not self._beats(upper) or self._within_gap(upper):
+            ended = not outcome.status.proven or outcome.incumbent is None or run.expired
+            if ended or self._done(upper):
                 break
             self.work = replace(self.work, no_good_cuts=self.work.no_good_cuts + 1)
         return max(upper, floor)

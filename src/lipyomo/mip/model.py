@@ -66,7 +66,9 @@ class CellModel:
             for k, switch in self.block.net.switches(i).items()
         ]
 
-    def solve(self, run: Run, options: SolverOptions, **how: Any) -> SolveOutcome:
+    def solve(
+        self, run: Run, options: SolverOptions, seconds: float = math.inf, **how: Any
+    ) -> SolveOutcome:
         """Solve with the solver that a run's settings name, in the time that it has left.
 
         Parameters
@@ -75,10 +77,12 @@ class CellModel:
             Is told of solvers that were passed over.
         options : SolverOptions
             What is asked of the solution; time and workers (its threads) are those of the run.
+        seconds : float, optional
+            Most time that the solver gets.
         **how
-            As of `lipyomo.solvers.solve_model`: `start`, `progress`, `relax`.
+            As of `lipyomo.solvers.solve_model`: `start`, `progress`, `relax`, `searched`.
         """
-        settings, left = run.settings, run.left
+        settings, left = run.settings, min(run.left, seconds)
         limit = max(left, 0.05) if math.isfinite(left) else None
         options = replace(options, time_limit=limit, threads=settings.workers)
         how |= {"stop": run.clock, "settings": settings.solvers_file}

@@ -1,7 +1,8 @@
-"""Presolve: what is found before the first model, from bounds, a search and a partition.
+"""Presolve: what is found before the first model, from bounds and a search.
 
 Bounds of the pre-activations give a first upper end, a local search a first lower one.  Then the
-problem is scaled, and the domain cut into cells while that decides enough units.
+problem is scaled, and, unless a first model solves it, the domain cut into cells while that decides
+enough units.
 """
 
 from __future__ import annotations
@@ -27,20 +28,17 @@ class Presolved:
         The reduced problem in convenient units.
     root : Cell
         All of it, in these units.
-    cells : list of Cell
-        Its parts, the largest bound first; they hold every value above `cutoff`.
-    cutoff : float
-        An attained value, in these units.
+    bound_seconds : float
+        What the bounds of the pre-activations took.
     """
 
     scaled: Scaled
     root: Cell
-    cells: list[Cell]
-    cutoff: float = 0.0
+    bound_seconds: float
 
 
 def presolve(run: Run) -> Presolved:
-    """Bound, search, scale and cut; the interval of `run` narrows on the way.
+    """Bound, search and scale; the interval of `run` narrows on the way.
 
     Parameters
     ----------
@@ -51,7 +49,9 @@ def presolve(run: Run) -> Presolved:
     Presolved
     """
     small, settings = for_models(run.problem), run.settings
+    began = run.clock.seconds
     root = whole(small, settings.bounds, PART * run.left, lambda: run.expired)
+    bound_seconds = run.clock.seconds - began
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     cascade = Cascade(small, root.bounds, clock=run.clock, report=run.drop_upper)
@@ -61,11 +61,30 @@ def presolve(run: Run) -> Presolved:
     clock = run.clock.within(min(SHARE * run.left, SECONDS))
     run.raise_lower(quick_incumbent(run.problem, settings.seed, clock))
     units, root = scaled(small, root, run.lower or root.upper)
-    cells, cutoff = [root], 0.0
-    if settings.options.get("partition", True) and not run.closed:
-        clock = run.clock.within(SHARE * settings.time_limit)
-        cutoff = units.inward(run.lower)
-        cells = partition(units.problem, root, cutoff, settings.bounds, lambda: clock.expired)
-        run.drop_upper(units.outward(max([cutoff, *(cell.upper for cell in cells)])))
-    run.record(cells=len(cells))
-    return Presolved(units, root, cells, cutoff)
+    return Presolved(units, root, bound_seconds)
+
+
+def cells_of(run: Run, presolved: Presolved) -> tuple[list[Cell], float]:
+    """The parts of a problem, the largest bound first; the interval of `run` narrows on the way.
+
+    Parameters
+    ----------
+    run : Run
+        Option ``partition`` says whether there is more than one part.
+    presolved : Presolved
+
+    Returns
+    -------
+    cells : list of Cell
+        They hold every value above the cutoff.
+    cutoff : float
+        An attained value, in the units of the scaled problem.
+    """
+    settings, units, root = run.settings, presolved.scaled, presolved.root
+    if not settings.options.get("partition", True):
+        return [root], 0.0
+    clock = run.clock.within(SHARE * settings.time_limit)
+    cutoff = units.inward(run.lower)
+    cells = partition(units.problem, root, cutoff, settings.bounds, lambda: clock.expired)
+    run.drop_upper(units.outward(max([cutoff, *(cell.upper for cell in cells)])))
+    return cells, cutoff

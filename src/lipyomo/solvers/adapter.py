@@ -45,6 +45,7 @@ def matrix_config() -> BranchAndBoundConfig:
         ("integrality_tolerance", NonNegativeFloat, None, "Distance allowed from an integer."),
         ("start", None, None, "Mapping from variables to values to start from."),
         ("warmstart_discrete_vars", Bool, False, "Start from the variables' values."),
+        ("searched", Bool, False, "Good points were searched for already."),
         ("progress", None, None, "Called with every `Progress` report."),
         ("stop", None, None, "An event that ends the solve when it is set."),
         ("relax", Bool, False, "Drop integrality."),
@@ -264,7 +265,7 @@ class CommercialSolver(MatrixSolver):
 
 def _request(model: LinearModel, config: Any, pyomo_model: Any, called: float) -> RunRequest:
     """What the adapter is asked for; without a start, blocks of the Pyomo model propose one."""
-    start, searched, limit = _start_vector(model, config), False, config.time_limit
+    start, searched, limit = _start_vector(model, config), config.searched, config.time_limit
     if start is None and model.is_mip and pyomo_model is not None:
         start = proposed_start(pyomo_model, model)
         searched = start is not None

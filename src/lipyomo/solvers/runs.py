@@ -26,7 +26,7 @@ class RunRequest:
     start : numpy.ndarray, shape (columns,), optional
         A point to start from; NaN where no value is known.
     searched : bool, optional
-        Whether the start comes from a local search, so that another one would bring little.
+        Whether good points were searched for already, so that another search would bring little.
     found : callable, optional
         Called with every better point, in the solver's thread, by solvers that may be ended before
         they answer.

@@ -36,6 +36,7 @@ def solve_model(
     relax: bool = False,
     settings: SettingsLike = None,
     fallback: bool = True,
+    searched: bool = False,
 ) -> SolveOutcome:
     """Solve a linear (mixed-integer) Pyomo model.
 
@@ -59,6 +60,9 @@ def solve_model(
     fallback : bool
         Go on to the next solver, with a note, if the model exceeds a free licence or the licence
         has run out.
+    searched : bool
+        Good points were searched for already: HiGHS leaves out searches that are mixed-integer
+        programs of their own.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def solve_model(
         config = _config(options.with_defaults(settings.knobs(choice.name)), choice.solver)
         began = time.perf_counter()
         if isinstance(choice.solver, MatrixSolver):
-            config.update(start=start, progress=progress, stop=stop)
+            config.update(start=start, progress=progress, stop=stop, searched=searched)
             full = choice.solver.config(value=config, preserve_implicit=True)
             results = choice.solver.solve_compiled(linear, full, model, called)
         else:
