@@ -151,7 +151,7 @@ class Chain:
             widths.append(levels[0].tangents.shape)
         widest = max(*head.shape, *(n for shape in widths for n in shape))
         self.gamma = (widest + 16) * (len(levels) + 2) * 2.0**-51
-        self._objective = Objective(self.levels, head, offset, plain, self.gamma)
+        self._objective = Objective(self.levels, head, offset, plain, self.gamma, joint)
         self._growth = growth_of(self.levels, head, largest, offset)
         self.grows = any(self._grows)
         kinked = any(group.kind.kinked for level in levels for group in level.groups)

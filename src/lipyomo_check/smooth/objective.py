@@ -51,6 +51,8 @@ class Objective:
         Whether bounds are those of earlier formats.
     gamma : float
         What terms err by.
+    tilted : bool
+        Whether chords of units are chosen for the point at which planes are to be low.
     """
 
     levels: Sequence[Level]
@@ -58,6 +60,7 @@ class Objective:
     offset: Array | None
     plain: bool
     gamma: float
+    tilted: bool = False
 
     def above(
         self,
@@ -113,9 +116,8 @@ class Objective:
         found: list[Planes] = []
         for i in range(len(layers) - 1, -1, -1):
             layer, level = layers[i], self.levels[i]
-            planes = planes_above(
-                layer, level, A, B, self.plain, None if there is None else there[i]
-            )
+            at = None if there is None else there[i]
+            planes = planes_above(layer, level, A, B, self.plain, at, self.tilted)
             constant = constant + planes.most.sum(axis=1)
             constant = constant + (planes.s * level.branch_bias).sum(axis=1)
             B = planes.rates

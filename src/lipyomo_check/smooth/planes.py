@@ -62,6 +62,7 @@ def planes_above(
     B: Array,
     plain: bool,
     there: tuple[Array, Array] | None,
+    tilted: bool,
 ) -> Planes:
     """Planes above what a layer's outputs add.
 
@@ -73,12 +74,14 @@ def planes_above(
     plain : bool
     there : (ndarray, ndarray), optional
         z and u (N, n) of a point at which planes above products are to be low.
+    tilted : bool
+        Whether those above units are to be low there as well.
     """
-    products = level.products
+    products, u = level.products, there[1] if tilted and there is not None else relaxed.m
     if products is None:
-        return _of_units(relaxed, A, B, plain)
+        return _of_units(relaxed, A, B, plain, u)
     n = products.units
-    units = _of_units(relaxed, A[:, :n], B[:, :n], plain)
+    units = _of_units(relaxed, A[:, :n], B[:, :n], plain, u)
     own, sums = _of_products(relaxed, level, A[:, n:], B[:, n:], there)
     gap, product_gap = (
         level.rows_of(behind(*pair))
@@ -126,16 +129,16 @@ def _of_products(
     return together(relaxed.together, found, (a, b), sizes, at, there is not None)
 
 
-def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool) -> Planes:
-    """Planes above the units, the same at both ends of u's range."""
+def _of_units(relaxed: Relaxed, A: Array, B: Array, plain: bool, u: Array) -> Planes:
+    """Planes above the units, the same at both ends of u's range; chords are those for one u."""
     n = A.shape[1]
     d, d_reach = relaxed.d[:, :n], relaxed.d_reach[:, :n]
     C, half = B * relaxed.m[:, :n], B * relaxed.m_reach[:, :n]
-    ends = C - half, C + half
+    ends, at = (C - half, C + half), B * u[:, :n]
 
     def of(group: Group, one: Samples) -> tuple[Array, ...]:
         k = group.units if len(relaxed.samples) > 1 else slice(None)
-        s = one.chord(A[:, k], C[:, k])
+        s = one.chord(A[:, k], at[:, k])
         first, second = (one.extremes(A[:, k], end[:, k], s) for end in ends)
         return s, *first, *second
 
