@@ -50,7 +50,7 @@ _TINY = 1e-300
 """Stands in for the largest norm where all gradients vanish."""
 
 Guide = Callable[[], FloatArray | None]
-"""Gives a point (d,) to begin a turn from, as long as it has some."""
+"""Gives points (k, d) to begin a turn from, as long as it has some."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class LocalSearch:
         evaluations : float
         clock : Clock, optional
         guide : callable, optional
-            Gives points of the domain (d,) to begin turns from, as long as it has some.
+            Gives points of the domain (k, d) to begin turns from, as long as it has some.
 
         Returns
         -------
@@ -197,15 +197,15 @@ class LocalSearch:
         Every other turn begins from the archive, the others where somebody points to, or at random.
         """
         land = self._land
-        point = guide() if guide is not None and state.turn % 2 == 0 else None
+        points = guide() if guide is not None and state.turn % 2 == 0 else None
         # where inputs are many, ascents leave such points for lower hills
-        walking = self._walkers > 0 and (land.few_inputs or point is None)
+        walking = self._walkers > 0 and (land.few_inputs or points is None)
         known = land.empty()
-        if point is not None:
+        if points is not None:
             budget.spend(land.program_points)
-            known = land.with_points(known, point[None, :], budget)
+            known = land.with_points(known, points, budget)
             if walking:
-                starts = np.repeat(point[None, :], self._params.population, axis=0)
+                starts = np.resize(points, (self._params.population, points.shape[1]))
                 known = self._ascended(known, starts, rng, budget)
         elif state.turn % 2:
             known = self._ascended_near(state.best, known, rng, budget)

@@ -22,12 +22,19 @@ from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.joint import context as contexts
 from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.params import PARAMS, Params
 from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
 from lipyomo.search.spaces.joint.race import Course, Race
-from lipyomo.search.spaces.joint.reach import BOUNDED, ENDED, EXAMINED, Reach
+from lipyomo.search.spaces.joint.reach import (
+    BOUNDED,
+    ENDED,
+    EXAMINED,
+    SPLIT,
+    Reach,
+)
 from lipyomo.search.spaces.joint.trial import Trial, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
@@ -123,7 +130,10 @@ def test_the_search_of_phases_agrees(seed: int) -> None:
 def test_boxes_that_take_over_find_the_same(
     seed: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    taken = []
+
     def won(race: Race, top: float, best: Incumbent) -> Trial:
+        taken.append(top)
         return tried(race.context, race.space, best, Clock())
 
     monkeypatch.setattr(Race, "won", won)
@@ -137,31 +147,63 @@ def test_boxes_that_take_over_find_the_same(
     if left > 100:
         assert found.complete
         assert found.upper <= truth * (1 + 1e-6)
-        assert BOUNDED in found.counters  # boxes took over
+        assert taken  # boxes took over
 
 
-def test_the_course_of_a_gap_is_a_power_of_the_time() -> None:
-    assert Course((1.0, 0.8), (2.0, 0.4)).after(2.0) == pytest.approx(0.2)
+def test_a_gap_falls_by_as_much_whenever_the_time_doubles() -> None:
+    assert Course((1.0, 0.8), (2.0, 0.6)).after(2.0) == pytest.approx(0.4)
+    assert Course((1.0, 0.8), (2.0, 0.2)).after(2.0) == 0.0  # closed
     assert Course((1.0, 0.8), (1.0, 0.8)).after(2.0) == 0.8  # a single look
-    assert Course((1.0, 0.8), (2.0, 0.0)).after(2.0) == 0.0
+    assert Course((1.0, 0.8), (2.0, 0.9)).after(2.0) == 0.9
 
 
 def test_a_course_trails_another_where_it_is_above_and_falls_no_faster() -> None:
-    slow, fast = Course((1.0, 2.0), (2.0, 1.0)), Course((1.0, 0.8), (2.0, 0.2))
+    slow, fast = Course((1.0, 1.2), (2.0, 1.0)), Course((1.0, 0.8), (2.0, 0.2))
     assert slow.trails(fast)
     assert not fast.trails(slow)
     assert not Course((1.0, 8.0), (2.0, 1.0)).trails(fast)  # above, but faster
 
 
 def test_a_multiple_is_learnt_from_what_is_closed() -> None:
-    reach = Reach(1.2, 4.0)
+    reach = Reach.first(PARAMS)
     assert reach.after({}) == reach
     failed = reach.after({BOUNDED: 8})
-    assert 1.0 < failed.bounded < 1.2
-    assert failed.handed == 4.0
+    assert 1.0 < failed.bounded < reach.bounded
+    assert failed.handed == reach.handed
     met = reach.after({EXAMINED: 8, ENDED: 8})
-    assert met.handed > 4.0
-    assert met.bounded == 1.2
+    assert met.handed > reach.handed
+    assert met.bounded == reach.bounded
+
+
+def test_fewer_boxes_are_handed_over_at_a_time_while_they_stay_open() -> None:
+    reach = Reach.first(PARAMS)
+    failed = reach.after({EXAMINED: 8}).after({EXAMINED: 4})
+    assert (reach.together, failed.together) == (8, 2)
+    assert failed.after({EXAMINED: 2, ENDED: 1}).together == 4
+
+
+def test_boxes_that_become_few_are_halved() -> None:
+    reach, multiples = Reach.first(replace(PARAMS, node=8.0)), np.array([1.01, 1.2, 1.5, 5.0])
+    tenth = np.full(4, 0.1)  # three times in a node's time
+    assert reach.are_handed(multiples, 0.0 * tenth).tolist() == [True, True, True, False]
+    assert reach.are_handed(multiples, tenth).tolist() == [False, False, True, False]
+    failed = reach.after({EXAMINED: 1, ENDED: 1, SPLIT: 4})  # at four nodes a box five times
+    assert not failed.are_handed(multiples[:3], tenth[:3]).any()
+    assert reach.are_bounded(np.array([1.1, 1.18]), tenth[:2]).tolist() == [False, True]
+    assert not reach.are_bounded(multiples, np.full(4, np.inf)).any()
+
+
+def test_what_halving_lowers_bounds_by_is_a_mean_of_the_last_times() -> None:
+    none, pairs = np.zeros(1, dtype=int), np.full((1, 1, 1), np.exp(1.0))
+    whole = Boxes(
+        np.zeros((1, 2)), np.ones((1, 2)), np.full((1, 1, 1), np.inf), none, pairs[0, 0] * np.inf
+    )
+    first = replace(whole, pairs=pairs).fallen(whole)
+    assert first.fall.tolist() == [np.inf]  # the domain's bound tells nothing
+    second = replace(first, pairs=pairs * np.exp(-0.4)).fallen(first)
+    assert second.fall == pytest.approx([0.4])
+    assert second.fallen(second).fall == pytest.approx([0.2])
+    assert np.isinf(replace(second, pairs=pairs * -np.inf).fallen(second).bounds).all()
 
 
 def test_boxes_stay_as_they_are_once_time_is_up() -> None:

@@ -71,8 +71,7 @@ def halved(
     clock : Clock, optional
         Of semidefinite bounds.
     """
-    known = reach or Reach(0.0, 0.0)
-    far, waiting, near = _parted(context, space, points, boxes, known, most, clock or Clock())
+    far, waiting, near = _parted(context, space, points, boxes, reach, most, clock or Clock())
     halves, can = far.halves()
     if not can.all():  # float64 numbers are too coarse: units are left to decide
         halves = joined([halves, far.take(~can)])
@@ -80,10 +79,11 @@ def halved(
         return replace(near, boxes=waiting)
     points.enter(context.problem.domain.drawn_in(halves.middle))
     cutoff = space.cutoff(points.best.value)
-    found = bounded(context, halves, cutoff).boxes
+    found = bounded(context, halves, cutoff).boxes.fallen(halves)
     done = found.bounds <= cutoff
     closed = max(near.closed, float(found.bounds[done].max(initial=-math.inf)))
-    return replace(near, boxes=joined([found.take(~done), waiting]), closed=closed)
+    left = joined([found.take(~done), waiting])
+    return replace(near, boxes=left, closed=closed)
 
 
 def _parted(
@@ -91,15 +91,20 @@ def _parted(
     space: phases.Context,
     points: Points,
     boxes: Boxes,
-    reach: Reach,
+    reach: Reach | None,
     most: int,
     clock: Clock,
 ) -> tuple[Boxes, Boxes, Halved]:
     """Boxes that are to be halved, those that wait, and what became of the others."""
     cutoff = space.cutoff(points.best.value)
     flat = thin(boxes, context.problem.domain, context.params.least_width)
-    short = ~flat & (boxes.bounds <= reach.bounded * cutoff)
-    candidates = np.flatnonzero(~flat & ~short & (boxes.bounds <= reach.handed * cutoff))
+    none_of = np.zeros(len(boxes), dtype=bool)
+    short, hands = none_of, none_of
+    if reach is not None and cutoff > 0.0:
+        multiples = boxes.bounds / cutoff
+        short = ~flat & reach.are_bounded(multiples, boxes.fall)
+        hands = reach.are_handed(multiples, boxes.fall)
+    candidates = np.flatnonzero(~flat & ~short & hands)
     order = np.argsort(-boxes.bounds[candidates], kind="stable")
     first, waits = np.split(candidates[order], [most])
     some = flat | short
@@ -114,7 +119,7 @@ def _parted(
     known = closing(context, space, found, points.best.value, short[some], clock)
     bounds = known.found.boxes.bounds
     done = bounds <= cutoff
-    number = np.flatnonzero(~done & (~short[some] | (bounds <= reach.handed * cutoff)))
+    number = np.flatnonzero(~done & (~short[some] | hands[some]))
     own = [known.certificates[k] for k in number]
     nodes = as_nodes(context, space, known.found.take(number), cutoff, own)
     counters |= {BOUNDED: int(known.tried.sum()), CLOSED: int((known.tried & done).sum())}

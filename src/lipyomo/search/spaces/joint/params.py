@@ -28,7 +28,10 @@ class Params:
     handed : float
         The same for boxes that are handed over to the search of phases.
     handed_together : int
-        So many at a time at most, as nothing is learnt meanwhile.
+        So many at a time at most, and to begin with, as nothing is learnt meanwhile.
+    node : float
+        So many boxes are halved in the time of a node of phases (by three networks 3 to 30): those
+        that become fewer boxes than that are halved.
     patience : int
         So many more boxes of a bundle may fail than twice those that semidefinite bounds close.
     single : int
@@ -49,6 +52,11 @@ class Params:
         Most of the time that boxes beside a search of phases have: what a wrong choice costs.
     ahead : float
         Gaps are compared that are expected after so many times what has passed, or at the end.
+    first_look, look : float
+        Work of the look for points once boxes are halved, as the engine counts it, and the share
+        of all work that later ones take: incumbents against time.
+    best, starts : int
+        Ascents begin in the middles of so many of so many boxes with the largest bounds.
     few, samples : int
         Points that are looked at for a first idea of the constant, and by the trial; of Euclidean
         norms as many as by the trial.
@@ -61,6 +69,7 @@ class Params:
     near: float = 1.2
     handed: float = 4.0
     handed_together: int = 8
+    node: float = 16.0
     patience: int = 6
     single: int = 2
     far: float = 16.0
@@ -70,6 +79,10 @@ class Params:
     pause: float = 1.0
     share: float = 0.2
     ahead: float = 8.0
+    first_look: float = 4.0
+    look: float = 0.5
+    best: int = 128
+    starts: int = 32
     few: int = 64
     samples: int = 1024
 

@@ -11,7 +11,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Outcome, Pipeline
 from lipyomo.search.spaces.bundle import Bundle
 from lipyomo.search.spaces.joint.boxes import Boxes
-from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED
+from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, SPLIT
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.node import Node
 
@@ -33,7 +33,7 @@ def counted(task: phases.Task, outcome: Outcome[Any]) -> Outcome[Any]:
         return outcome
     fresh = {node.trail for node in task.nodes if node.trail and not node.examined}
     left = sum(node.trail in fresh for node in outcome.children)
-    more = {EXAMINED: len(fresh), ENDED: len(fresh) - left}
+    more = {EXAMINED: len(fresh), ENDED: len(fresh) - left, SPLIT: len(task.nodes)}
     return replace(outcome, counters={**outcome.counters, **more})
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import keep_memory
+from lipyomo.base.arrays import FloatArray, keep_memory
 from lipyomo.base.clock import Clock
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.cost import root_cost
@@ -88,8 +88,8 @@ class Pipeline(Searching[Part, Task]):
         keep_memory()
         self._context, self._cascade = context, cascade
         self._beside = beside
-        self._effort, self._turn = 0.0, 1.0
-        self._reach = Reach(context.params.near, context.params.handed)
+        self._effort, self._looked, self._turn = 0.0, 0.0, 1.0
+        self._reach = Reach.first(context.params)
         self._race: Race | None = None
         self._top, self._replaced = -math.inf, False
 
@@ -172,7 +172,7 @@ class Pipeline(Searching[Part, Task]):
             return self._root(found, trial, clock, on_progress)
         if trial.best.point is not None:
             beside.challenged(trial.best.point)
-        best = beside.improve(1.0, [], clock)
+        best = beside.improve(params.first_look, [], clock, self._starts(trial.boxes))
         on_progress(upper=min(trial.bound, proved), best=best)
         return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
@@ -238,7 +238,7 @@ class Pipeline(Searching[Part, Task]):
         points = Points(space.problem, space.presolved, rng, space.params, best)
         parts: list[Halved] = []
         rest = boxes.take(slice(0, 0))
-        size, most = context.params.bundle, context.params.handed_together
+        size, most = context.params.bundle, reach.together
         for at in range(0, len(boxes), size):
             if clock.expired:
                 rest = boxes.take(slice(at, len(boxes)))
@@ -282,9 +282,13 @@ class Pipeline(Searching[Part, Task]):
         trial = None if self._race is None else self._race.won(self._top, self._beside.best)
         if trial is None:
             return outcome
-        self._race, self._replaced = None, True
+        assert self._race is not None
         if trial.best.point is not None:
             self._beside.challenged(trial.best.point)
+        effort, starts = self._context.params.first_look, self._starts(trial.boxes)
+        self._beside.improve(effort, [], self._race.clock, starts)
+        self._looked = self._effort
+        self._race, self._replaced = None, True
         own: Outcome[Part] = trial.outcome(self._context.params.bundle)
         closed = max(outcome.closed, own.closed)
         return replace(outcome, children=own.children, returned=(), closed=closed)
@@ -312,15 +316,31 @@ class Pipeline(Searching[Part, Task]):
     def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        More rarely the longer boxes are halved, which are looked at in their middles anyway.
+        Boxes are bounded in no time: a look at every turn would take most of it.  The next one
+        comes when the search is twice as long, or sooner if this one has found something, and
+        takes a share of what was spent meanwhile.
         """
         boxes, nodes = parted(seeds)
-        if boxes:
-            self._effort += effort
-            if self._effort < self._turn:
-                return self._beside.best
-            self._turn = 2.0 * self._effort
-        return self._beside.improve(effort, nodes, clock)
+        self._effort += effort
+        if not boxes:
+            return self._beside.improve(effort, nodes, clock)
+        before = self._beside.best
+        if self._effort < self._turn:
+            return before
+        since = self._effort - self._looked
+        effort = self._context.params.look * since
+        best = self._beside.improve(effort, nodes, clock, self._starts(joined(boxes)))
+        self._looked = self._effort
+        self._turn = self._effort + (since if best.value > before.value else self._effort)
+        return best
+
+    def _starts(self, boxes: Boxes) -> Iterator[FloatArray]:
+        """Middles of some of the boxes with the largest bounds, again and again."""
+        rng, params = np.random.default_rng(len(boxes)), self._context.params
+        best = boxes.take(np.argsort(-boxes.bounds, kind="stable")[: params.best])
+        points = self._context.problem.domain.drawn_in(best.middle) if len(best) else best.low
+        while len(points):
+            yield points[rng.permutation(len(points))[: params.starts]]
 
     # -- checkpoints -------------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 """Boxes beside a search of phases: whether they should have been halved instead.
 
-How fast either closes the gap is seen once it is under way.  Both gaps, in logarithms, fall about
-like a power of the time, whose exponent is taken from the last two looks.  Boxes have a fifth of
-the time, so that no more is lost on the way; while their gap is the wider one and has the smaller
-exponent, they have ever less of it.
+How fast either closes the gap is seen once it is under way.  Halving all edges of boxes takes 2^d
+times as many, and lowers what bounds exceed the truth by about as much each time: so the gaps, in
+logarithms, are taken to fall by the same amount whenever the time is multiplied by the same factor,
+as they did between the last two looks.  Boxes have a fifth of the time, so that no more is lost on
+the way; while their gap is the wider one and falls more slowly, they have ever less of it.
 """
 
 from __future__ import annotations
@@ -32,21 +33,23 @@ class Course:
     last: tuple[float, float]
 
     @property
-    def exponent(self) -> float:
-        """Of the power of the time like which the gap falls."""
+    def fall(self) -> float:
+        """What the gap falls by while the time grows e times as long."""
         (begin, before), (now, gap) = self.first, self.last
         if not (0.0 < begin < now and 0.0 < gap < before):
             return 0.0
-        return math.log(before / gap) / math.log(now / begin)
+        return (before - gap) / math.log(now / begin)
 
     def after(self, seconds: float) -> float:
         """The gap that is expected after so many more seconds."""
         now, gap = self.last
-        return float(gap * ((now + seconds) / now) ** -self.exponent)
+        if not self.fall:
+            return gap
+        return max(gap - self.fall * math.log((now + seconds) / now), 0.0)
 
     def trails(self, other: Course) -> bool:
         """Whether this gap stays above another one, as far as can be told."""
-        return self.last[1] >= other.last[1] and self.exponent <= other.exponent
+        return self.last[1] >= other.last[1] and self.fall <= other.fall
 
 
 class Race:
@@ -76,7 +79,7 @@ class Race:
         seconds: float,
     ) -> None:
         self.context, self.space = context, space
-        self._trial, self._clock = trial, clock
+        self._trial, self.clock = trial, clock
         self._began, self._due = clock.seconds - seconds, context.params.pause
         self._spent, self._first = 0.0, (max(seconds, context.params.pause), whole)
         self._share = context.params.share
@@ -91,7 +94,7 @@ class Race:
             The largest bound of what the search of phases has left.
         best : Incumbent
         """
-        clock, cutoff = self._clock, self.space.cutoff(best.value)
+        clock, cutoff = self.clock, self.space.cutoff(best.value)
         had = clock.seconds - self._began - self._spent
         if had < self._due or not top > cutoff > 0.0:
             return None

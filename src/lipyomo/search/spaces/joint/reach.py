@@ -4,40 +4,96 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.search.spaces.joint.params import Params
 
 BOUNDED, CLOSED = "boxes_bounded", "boxes_closed"
 """Counters of boxes that had semidefinite bounds, and of those that these closed."""
 
-EXAMINED, ENDED = "boxes_examined", "boxes_ended"
-"""Counters of boxes that the search of phases has examined, and of those that this closed."""
+EXAMINED, ENDED, SPLIT = "boxes_examined", "boxes_ended", "boxes_nodes"
+"""Counters of boxes that the search of phases has examined, of those that this closed, and of all
+nodes that it has taken."""
+
+_SEMIDEFINITE = 1.0 / 3.0
+"""The part of a node's time that a semidefinite bound takes."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Multiples of the cutoff up to which bounds of boxes are near.
+    """Which boxes are near the cutoff, in multiples of it.
+
+    Those with larger bounds are hardly ever closed.  Some with bounds just above it take less time
+    to be halved: if halving lowers bounds by f in logarithms, a box that is g above the cutoff
+    becomes a tree of about ``2^(g / f)`` boxes.
 
     Attributes
     ----------
-    bounded : float
-        For a semidefinite bound.
-    handed : float
-        For the search of phases.
+    bounded, handed : float
+        Multiples up to which boxes have semidefinite bounds, and are handed over to the search of
+        phases.
+    together : int
+        So many boxes are handed over at a time at most, as nothing is learnt meanwhile.
+    params : Params
+    tried, met : int
+        Semidefinite bounds so far, and how many closed a box.
+    split, ended : int
+        Nodes of phases so far, and boxes that they closed.
     """
 
     bounded: float
     handed: float
+    together: int
+    params: Params
+    tried: int = 0
+    met: int = 0
+    split: int = 0
+    ended: int = 0
+
+    @classmethod
+    def first(cls, params: Params) -> Reach:
+        """Of a search that begins."""
+        return cls(params.near, params.handed, params.handed_together, params)
+
+    def are_bounded(self, multiples: FloatArray, fall: FloatArray) -> BoolArray:
+        """Which boxes have semidefinite bounds, by what halving lowers theirs by."""
+        cost = _SEMIDEFINITE * self.params.node * max(self.tried, 1) / max(self.met, 1)
+        return np.asarray((multiples <= self.bounded) & _larger(multiples, fall, cost))
+
+    def are_handed(self, multiples: FloatArray, fall: FloatArray) -> BoolArray:
+        """Which boxes are handed over."""
+        cost = self.params.node * max(self.split, 1) / max(self.ended, 1)
+        return np.asarray((multiples <= self.handed) & _larger(multiples, fall, cost))
 
     def after(self, counters: Mapping[str, int]) -> Reach:
         """The same after what the counters say of some boxes."""
-
-        def moved(reach: float, tried: str, met: str) -> float:
-            return learnt(reach, counters.get(tried, 0), counters.get(met, 0))
-
-        return Reach(
-            moved(self.bounded, BOUNDED, CLOSED),
-            moved(self.handed, EXAMINED, ENDED),
+        tried, met = counters.get(BOUNDED, 0), counters.get(CLOSED, 0)
+        examined, ended = counters.get(EXAMINED, 0), counters.get(ENDED, 0)
+        together = self.together
+        if examined and 3 * ended < examined:
+            together = max(together // 2, 1)
+        elif examined:
+            together = min(2 * together, self.params.handed_together)
+        return replace(
+            self,
+            bounded=learnt(self.bounded, tried, met),
+            handed=learnt(self.handed, examined, ended),
+            together=together,
+            tried=self.tried + tried,
+            met=self.met + met,
+            split=self.split + counters.get(SPLIT, 0),
+            ended=self.ended + ended,
         )
+
+
+def _larger(multiples: FloatArray, fall: FloatArray, cost: float) -> BoolArray:
+    """Which boxes become trees of more boxes than `cost`."""
+    known = np.isfinite(fall)
+    least = np.where(known, fall, 0.0) * np.log2(max(cost, 1.0))
+    return np.asarray(known & (np.log(np.maximum(multiples, 1.0)) >= least))
 
 
 def learnt(reach: float, tried: int, met: int) -> float:

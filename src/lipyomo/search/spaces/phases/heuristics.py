@@ -31,7 +31,7 @@ class Around:
         Whose points are looked for; it may have fewer kinks than what is searched.
     best : Incumbent
     seed : callable
-        Gives a point of one promising node after the other, then None.
+        Gives points (k, d) of one promising part of the domain after the other, then None.
     rng : numpy.random.Generator
     evaluations : int
         Work, in points to evaluate.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -252,12 +253,21 @@ class Pipeline(Searching[Node, Task]):
         outcome = self._outcome(settled, Statistics.nothing(0))
         return replace(outcome, children=(), returned=outcome.children)
 
-    def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
+    def improve(
+        self,
+        effort: float,
+        seeds: Sequence[Node],
+        clock: Clock,
+        starts: Iterable[FloatArray] = (),
+    ) -> Incumbent:
+        """See `lipyomo.search.engine.protocol.Pipeline`.
+
+        After those of the seeds, `starts` gives points (k, d) of the domain to begin from.
+        """
         evaluations, brief = self._look(clock)
         if not seeds:  # about the root of a large network
             clock = brief
-        self._improve(int(evaluations * effort), clock, seeds)
+        self._improve(int(evaluations * effort), clock, seeds, starts)
         return self._points.best
 
     def _look(self, clock: Clock) -> tuple[int, Clock]:
@@ -265,13 +275,20 @@ class Pipeline(Searching[Node, Task]):
         evaluations, brief = quick_budget(self._searched, clock)
         return evaluations // 2, brief
 
-    def _improve(self, evaluations: int, clock: Clock, seeds: Sequence[Node]) -> None:
+    def _improve(
+        self,
+        evaluations: int,
+        clock: Clock,
+        seeds: Sequence[Node],
+        starts: Iterable[FloatArray] = (),
+    ) -> None:
         """A turn of the primal heuristics; what they find is entered."""
         rng, system, region = self._rng, self._context.system, self._region
         examined = [node for node in seeds if node.examined]
         order = [examined[k] for k in rng.permutation(len(examined))]
         answers = (region.examine(system.form(node.phases), node) for node in order)
-        near = (answer.point for answer in answers if answer.point is not None)
+        found = (answer.point[None] for answer in answers if answer.point is not None)
+        near = chain(found, starts)
         for entry in heuristics(self._turn):
             best = self._points.best
             around = Around(self._searched, best, lambda: next(near, None), rng, evaluations, clock)
