@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # Several processes test at once, and some tests count CPU seconds: a core each, before NumPy loads.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
+
+# How long an example takes says more about who else uses the machine than about the example.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # A shell without job control starts background jobs with Ctrl-C ignored, which Python and all its
 # children would inherit; the tests of interruption need it.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_forks import Forked, Forks
 from cli_ran import Ran
 from cli_toys import enrol
 
+from lipyomo.base.errors import LipyomoError
 from lipyomo.cli.main import main
 from lipyomo.methods import registry
 
@@ -56,3 +58,31 @@ def start(forks: Forks) -> Callable[..., Forked]:
 def net(models: Path) -> Path:
     """A small network: 4 inputs, 3 outputs."""
     return models / "iris.onnx"
+
+
+class _Here:
+    """What `Child` does, in this process: the messages of a call once it has ended."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: object, **_: object) -> None:
+        self._call = function, arguments
+
+    def __enter__(self) -> _Here:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        function, arguments = self._call
+        told: list[tuple[Any, ...]] = []
+        try:
+            told.append(("done", function(lambda *message: told.append(message), *arguments)))
+        except LipyomoError as error:
+            told.append(("failed", error))
+        return iter(told)
+
+
+@pytest.fixture
+def compared_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods are compared in this process; each in its own spends most time on imports."""
+    monkeypatch.setattr("lipyomo.analyses.compare.run.Child", _Here)

@@ -27,6 +27,7 @@ def test_rows_bound_each_other(cli: Cli, net: Path) -> None:
     assert len(ran.err.splitlines()) == 1 + 3  # a header, and one line a method, as it finished
 
 
+@pytest.mark.usefixtures("compared_here")
 def test_networks_side_by_side_as_text_csv_and_picture(
     cli: Cli, models: Path, tmp_path: Path
 ) -> None:
@@ -45,6 +46,7 @@ def test_networks_side_by_side_as_text_csv_and_picture(
     assert picture.stat().st_size > 1000
 
 
+@pytest.mark.usefixtures("compared_here")
 def test_a_method_that_refuses_harms_nothing(cli: Cli, net: Path) -> None:
     ran = cli("compare", net, "--everywhere", "--methods", "mip,naive", "--json", "--quiet")
     assert ran.code == 0, ran.err
@@ -54,6 +56,7 @@ def test_a_method_that_refuses_harms_nothing(cli: Cli, net: Path) -> None:
     assert rows["naive"]["value"] > 0
 
 
+@pytest.mark.usefixtures("compared_here")
 def test_options_of_single_methods(cli: Cli, net: Path) -> None:
     options = ("--box", "0,8", "--methods", "random_lb", "--json", "--quiet")
     few = cli("compare", net, *options, "--option", "random_lb.samples=1")

@@ -142,6 +142,7 @@ def test_texts_wrap_between_words() -> None:
     assert painted == "constant    \x1b[1m2\x1b[0m"
 
 
+@pytest.mark.usefixtures("compared_here")
 def test_compare_fails_if_every_method_does(cli: Cli, net: Path) -> None:
     assert cli("compare", net, "--everywhere", "--methods", "mip,lp", "--quiet").code == 1
 

@@ -66,7 +66,7 @@ def test_rows_that_are_done_are_shown(
     (tmp_path / "rows.csv").write_text("1,2,3,4\n" * 100)
     words = ("sweep", net, tmp_path / "rows.csv", "--radius", "0.1", "--method", "patient")
     file = tmp_path / "found.jsonl"
-    process = start(*words, "--time-limit", "2", "--workers", "1", "--json", "--rows", file)
+    process = start(*words, "--time-limit", "0.5", "--workers", "1", "--json", "--rows", file)
     _wait_for(process, "1 of 100")
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -134,7 +134,7 @@ def test_streams_that_are_closed_or_full(
 ) -> None:
     command = f"{sys.executable} -m lipyomo {net} --box 0,1 --method naive --quiet"
     if "true" in redirection:  # a reader that has left before the answer comes
-        command = f"(sleep 1; exec {command})"
+        command = f"(sleep 0.3; exec {command})"
     if "full" in redirection and not Path("/dev/full").exists():
         pytest.skip("there is no device that is always full")
     done = subprocess.run(

@@ -145,6 +145,7 @@ def test_info(cli: Cli, net: Path) -> None:
     assert "tanh" in cli("info", net).out
 
 
+@pytest.mark.usefixtures("compared_here")
 def test_compare(cli: Cli, net: Path) -> None:
     ran = cli("compare", net, "--box=-1,1", "--methods", "bnb,mip", "--time-limit", "20", "--json")
     assert ran.code in (0, 2)

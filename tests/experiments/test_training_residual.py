@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +25,27 @@ def module() -> Any:
     return train_residual(DATA.points, DATA.labels, **how)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["script", "dynamo"])
-def network(
-    module: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Network:
+@pytest.fixture(scope="module")
+def exported(module: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Network]:
+    """What either exporter makes of it; each exports once."""
     torch = pytest.importorskip("torch", reason="training needs the extra [torch]")
+
+    @cache
+    def made(dynamo: bool) -> Network:
+        path: Path = tmp_path_factory.mktemp("residual") / "net.onnx"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(module, (torch.zeros(1, 12),), str(path), dynamo=dynamo)
+        return load(path)
+
+    return made
+
+
+@pytest.fixture(params=[False, True], ids=["script", "dynamo"])
+def network(exported: Callable[[bool], Network], request: pytest.FixtureRequest) -> Network:
     if request.param:
         pytest.importorskip("onnxscript", reason="the new exporter of PyTorch needs onnxscript")
-    path: Path = tmp_path_factory.mktemp("residual") / "net.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(module, (torch.zeros(1, 12),), str(path), dynamo=request.param)
-    return load(path)
+    return exported(request.param)
 
 
 def test_what_is_imported_is_the_trained_function(module: Any, network: Network) -> None:
@@ -48,7 +59,7 @@ def test_what_is_imported_is_the_trained_function(module: Any, network: Network)
     assert (learnt == DATA.labels).mean() > 0.6
 
 
-@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize(("network", "norm"), [(False, "l2"), (True, "linf")], indirect=["network"])
 def test_bounds_are_below_the_product_of_norms_and_above_samples(
     network: Network, norm: Any
 ) -> None:

@@ -24,20 +24,19 @@ def test_nor_on_hard_products(family: str) -> None:
 
 @pytest.mark.parametrize("family", PRODUCTS)
 def test_no_promise_is_broken(family: str) -> None:
-    judged = 0
-    for seed in range(2):
+    for seed in range(5):
         try:
             sample = draw(family, seed)
+            break
         except ProblemError as refused:
             assert "range" in str(refused)  # noqa: PT017
+    judged, truth = 0, sample.oracle.constant()
+    for method in methods():
+        if get_method(method).refusal(sample.problem) is not None:
             continue
-        truth = sample.oracle.constant()
-        for method in methods():
-            if get_method(method).refusal(sample.problem) is not None:
-                continue
-            with suppress(MethodError):
-                options = FEW.get(method, {})
-                result = lipyomo.solve(sample.problem, method, time_limit=0.4, options=options)
-                assert not faults(result, truth), (str(sample), method, result, truth)
-                judged += 1
+        with suppress(MethodError):
+            options = FEW.get(method, {})
+            result = lipyomo.solve(sample.problem, method, time_limit=0.4, options=options)
+            assert not faults(result, truth), (str(sample), method, result, truth)
+            judged += 1
     assert judged >= 2

@@ -61,9 +61,14 @@ def test_degenerate_networks(name, formulation):
         assert result.lower == pytest.approx(case.constant, abs=1e-9)
 
 
-@pytest.mark.parametrize("formulation", ["adjoint", "tangent"])
-@pytest.mark.parametrize("output", ["linf", "l1", "cross", "cross(1)"])
-@pytest.mark.parametrize("norm", ["linf", "l1"])
+@pytest.mark.parametrize(
+    ("norm", "output", "formulation"),  # all pairs, not all triples
+    [
+        (norm, output, encodings[k % 2])
+        for k, output in enumerate(["linf", "l1", "cross", "cross(1)"])
+        for norm, encodings in (("linf", ("adjoint", "tangent")), ("l1", ("tangent", "adjoint")))
+    ],
+)
 def test_every_pair_of_linear_norms(norm, output, formulation):
     problem = LipschitzProblem(random_network(4, (2, 5, 4, 3)), Box(-1, 1, 2), norm, output)
     assert_exact(problem, truth_of_norms(norm, output), formulation=formulation)

@@ -42,7 +42,7 @@ def same_inputs(first: Network, seed: int, outputs: int, depth: int) -> Network:
 
 
 @given(small_networks(max_units=6), st.integers(0, 2**16), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_numbers_are_those_of_the_parts(f: Network, seed: int, depth: int) -> None:
     m = f.output_dim
     g = same_inputs(f, seed, m, depth)

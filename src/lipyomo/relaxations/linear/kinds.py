@@ -18,10 +18,9 @@ def kinds_of(layer: Layer) -> tuple[Kind, ...]:
     """The activations of a layer's units."""
     found: list[Kind] = [(curve.activation, curve.units) for curve in layer.curves]
     rest = np.flatnonzero(~layer.curved)
-    pairs = np.stack([layer.left[rest], layer.right[rest]], axis=1)
-    for left, right in np.unique(pairs, axis=0):
-        same = (pairs[:, 0] == left) & (pairs[:, 1] == right)
-        found.append((TwoSlope(float(left), float(right)), rest[same]))
+    lefts, rights = layer.left[rest], layer.right[rest]
+    for left, right in sorted(set(zip(lefts.tolist(), rights.tolist(), strict=True))):
+        found.append((TwoSlope(left, right), rest[(lefts == left) & (rights == right)]))
     if len(found) == 1:
         return ((found[0][0], slice(None)),)
     return tuple(found)

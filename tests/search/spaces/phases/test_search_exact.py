@@ -46,7 +46,7 @@ def check(problem: LipschitzProblem) -> None:
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_brute_force_agrees_on_random_networks_and_norms(data: st.DataObject) -> None:
     network = data.draw(small_networks())
     box = data.draw(boxes(network.input_dim))
