@@ -14,7 +14,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.base.system.memory import LARGE
 from lipyomo.networks.network import Layer
 from lipyomo.relaxations.semidefinite.curved_ball import Ball
 from lipyomo.relaxations.semidefinite.curved_model import CurvedLayer, CurvedModel
@@ -24,6 +23,9 @@ from lipyomo.search.spaces.boxes.relaxation import Relaxed
 
 STEPS = 15
 """Steps that a program takes, about; it is not begun where there is no time for them."""
+
+LONGEST = 1.0
+"""Seconds of a step, which nothing interrupts: larger programs are not begun."""
 
 
 def coupled_bounds(
@@ -74,10 +76,10 @@ def coupled_bounds(
 
 
 def _fits(hidden: Sequence[Layer], clock: Clock) -> bool:
-    """Whether there is memory and time for a program."""
+    """Whether there is time for a program; what takes a second has less than 100 MB."""
     variables, multipliers = CurvedModel.size([layer.units for layer in hidden])
-    small = 48.0 * multipliers**2 <= LARGE
-    return small and clock.fits(STEPS * predicted_seconds(variables, multipliers))
+    step = predicted_seconds(variables, multipliers)
+    return step <= LONGEST and clock.fits(STEPS * step)
 
 
 def _curved(layer: Layer) -> bool:
