@@ -293,6 +293,13 @@ def test_elementary_functions() -> None:
         sine_and_cosine(np.array([1e7]))
 
 
+def test_what_is_no_number_stays_none() -> None:
+    """Boxes whose ranges overflow have no bounds, and end no check."""
+    with np.errstate(invalid="ignore"):
+        for found in (*normal(np.array([np.nan])), exp_minus(np.array([np.nan]))):
+            assert np.isnan(found).all()
+
+
 @pytest.mark.parametrize("name", [*NAMES, "relu"])
 def test_lines_hold_and_are_tight(name: str) -> None:
     rng = np.random.default_rng(2)

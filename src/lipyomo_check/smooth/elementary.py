@@ -134,8 +134,9 @@ def normal(z: Array) -> tuple[Array, Array]:
     # z * z / 2 errs relatively by 2^-52; beyond 1416 the density is below 1e-307 anyway
     density = 0.3989422804014327 * exp_minus(np.minimum(size, 1e4) ** 2 / 2.0)
     table = _tails()
-    place = np.rint(np.minimum(size, TAIL) * PIECES).astype(np.int64)
-    h = np.minimum(size, TAIL) - place / PIECES
+    near = np.fmin(size, TAIL)
+    place = np.rint(near * PIECES).astype(np.int64)
+    h = np.minimum(size, TAIL) - place / PIECES  # no number where z is none
     tail = np.zeros_like(size)
     for column in table[:, ::-1].T:
         tail = column[place] + h * tail
