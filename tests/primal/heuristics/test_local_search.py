@@ -138,7 +138,7 @@ def test_a_population_begins_where_its_guide_points_to() -> None:
     long = LocalSearch(problem, rng_of(0))
     best = long.improve(long.begun, rng_of(0), 30_000).best
     one, two = (LocalSearch(problem, rng_of(1), 8) for _ in range(2))
-    hints = iter([best.points[0]])
+    hints = iter([best.points[2::-1]])
     alone = one.improve(one.begun, rng_of(1), 1).best
     guided = two.improve(two.begun, rng_of(1), 1, None, lambda: next(hints, None)).best
     assert alone.best < best.best * (1 - 1e-9)
