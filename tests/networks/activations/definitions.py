@@ -37,7 +37,7 @@ from lipyomo.networks.activations import (
 BITS = 160
 """Precision of the balls; more is asked for where that does not decide."""
 
-POINTS = int(os.environ.get("LIPYOMO_POINTS", "1000"))
+POINTS = int(os.environ.get("LIPYOMO_POINTS", "500"))
 """Points an activation and test; LIPYOMO_POINTS=50000 compares some ten million numbers."""
 
 Series = Callable[[arb_series], arb_series]

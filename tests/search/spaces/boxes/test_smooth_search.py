@@ -216,7 +216,7 @@ def test_a_functional_and_a_gap_are_met():
 
 def test_limits_bind_and_leave_an_interval():
     network = smooth_network(np.random.default_rng(6), (8, 20, 20, 1), ["tanh"])
-    result = solved(LipschitzProblem(network, Box(-3, 3, 8)), time_limit=1.0)
+    result = solved(LipschitzProblem(network, Box(-3, 3, 8)), time_limit=0.5)
     assert result.status is Status.TIME_LIMIT
     assert 0 < result.lower < result.upper < np.inf
 
