@@ -50,6 +50,10 @@ class Norm(Objective):
         """See `Objective`."""
         return self.context.cutoff(value)
 
+    def far(self, cutoff: float) -> float:
+        """See `Objective`; of networks with products."""
+        return (1.0 + self.context.params.far) * cutoff if self.context.multiplies else math.inf
+
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `Objective`."""
         return bounded(self.context, boxes, cutoff)

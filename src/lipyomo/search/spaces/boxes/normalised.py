@@ -130,7 +130,7 @@ def normalised(
     )
     if functions is not None:
         own, ends = functions.v.take(group), (low[:, group], high[:, group])
-        o = narrowed(o, over_roots(functions.s, own, ends, o, unit))
+        o = narrowed(o, over_roots(functions.s, own, ends, o, True, unit))
     # q, q_k, and brackets
     terms = product(o, along)
     terms = c * terms[0], c * terms[1]
@@ -147,7 +147,7 @@ def normalised(
     )
     if functions is not None:
         half = functions.along.scaled(np.full((1, 1), 0.5))
-        q = narrowed(q, over_roots(half, functions.v, (low, high), q, unit))
+        q = narrowed(q, over_roots(half, functions.v, (low, high), q, False, unit))
         other = product(o, (q[0][:, group], q[1][:, group]))
         lost = 8.0 * unit * (size(along) + size(other))
         whole = along[0] - other[1] - lost, along[1] - other[0] + lost

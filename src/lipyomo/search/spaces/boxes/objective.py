@@ -51,6 +51,10 @@ class Objective(ABC):
     def cutoff(self, value: float) -> float:
         """What bounds have to exceed in order to matter, where `value` is attained."""
 
+    def far(self, cutoff: float) -> float:
+        """Children of boxes with bounds above that are split before they are bounded."""
+        return math.inf
+
     @abstractmethod
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """Boxes with bounds and scores."""

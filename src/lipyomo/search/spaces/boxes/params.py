@@ -64,6 +64,9 @@ class Params:
     second : float
         Boxes of networks with products are bounded to second order as well where the first bound is
         above the cutoff by at most so much, relative to it: on wider ones that is seldom less.
+    far : float
+        Boxes of networks with products have four children at a time where their bound is above the
+        cutoff by more than that, relative to it: of two, less than half would be closed.
     facets : int
         A first layer of lower rank than it has inputs is split by what it sees, where a box then
         has at most so many pairs of facets: rows that each box is compared with.
@@ -88,4 +91,5 @@ class Params:
     sign_weight_of_products: float = 10.0
     tangents: int = 4
     second: float = 0.03
+    far: float = 0.7
     facets: int = 1000

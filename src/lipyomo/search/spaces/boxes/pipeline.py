@@ -29,7 +29,7 @@ from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.cut import cut
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.split import split
+from lipyomo.search.spaces.boxes.split import split, split_again
 from lipyomo.search.spaces.bundle import bundles, joined, split_at
 
 STUCK = "stuck"
@@ -121,11 +121,14 @@ class Pipeline(Searching[Boxes, Task]):
         rest: list[Boxes] = []
         closed, stuck = -math.inf, int(task.floor > met)
         size = max(1, context.chunk // 2)
+        again = 0
         for at in range(0, len(boxes), size):
             if clock.expired:
                 rest.append(boxes.take(slice(at, len(boxes))))
                 break
             children, unsplit = split(context, boxes.take(slice(at, at + size)))
+            children, count = split_again(context, children, objective.far(cutoff))
+            again += count
             found = objective.bounded(children, cutoff)
             bounds = found.boxes.bounds
             stuck += len(unsplit)
@@ -151,7 +154,7 @@ class Pipeline(Searching[Boxes, Task]):
             returned=bundles(joined(rest), context.bundle) if rest else (),
             closed=closed,
             best=proved if proved.value > task.best.value else best,
-            counters={NODES: len(boxes) - sum(map(len, rest)), STUCK: stuck},
+            counters={NODES: again + len(boxes) - sum(map(len, rest)), STUCK: stuck},
         )
 
     def adopt(self, outcome: Outcome[Boxes]) -> Outcome[Boxes]:

@@ -143,7 +143,20 @@ class Quadratic:
         return self.constant + low - away, self.constant + high + away
 
     def extremes(self, convex: BoolArray, unit: float) -> tuple[FloatArray, FloatArray]:
-        """Ends, by tangent planes of concave functions above these.
+        """Ends, by tangent planes of concave functions above these, and above their negatives.
+
+        Parameters
+        ----------
+        convex : ndarray of bool, shape (n,)
+            Whether matrices are sums of squares.
+        unit : float
+        """
+        negative = Quadratic(-self.constant, -self.linear, -self.matrix, self.error, self.size)
+        none = np.zeros_like(convex)
+        return -negative.highest(convex, unit), self.highest(none, unit)
+
+    def highest(self, concave: BoolArray, unit: float) -> FloatArray:
+        """Upper ends (N, n).
 
         With D >= 0 diagonal and ``M = Q - D`` negative semidefinite
 
@@ -153,40 +166,36 @@ class Quadratic:
 
         Parameters
         ----------
-        convex : ndarray of bool, shape (n,)
-            Whether matrices are sums of squares.
+        concave : ndarray of bool, shape (n,) or (N, n)
+            Whether matrices are sums of negative squares.
         unit : float
         """
         linear = self.linear
-        matrix = _symmetric(self.matrix, linear.shape[-1])
-        both = np.stack([matrix, -matrix])
-        slopes = np.stack([linear, -linear])
-        diagonal = np.diagonal(both, axis1=3, axis2=4).copy()
-        rest = np.abs(both).sum(axis=4) - np.abs(diagonal)
-        shift = np.maximum(diagonal + rest, 0.0)
-        shift[1] = np.where(convex[..., None], 0.0, shift[1])
+        M = _symmetric(self.matrix, linear.shape[-1])
         index = np.arange(linear.shape[-1])
-        both[..., index, index] -= shift
-        point = np.zeros_like(slopes)
+        diagonal = M[..., index, index]
+        rest = np.abs(M).sum(axis=3) - np.abs(diagonal)
+        shift = np.where(concave[..., None], 0.0, np.maximum(diagonal + rest, 0.0))
+        M[..., index, index] -= shift
+        point = np.zeros_like(linear)
         bend = diagonal - shift
         for _ in range(SWEEPS):
             for k in index.tolist():
                 own = point[..., k]
-                rise = slopes[..., k] + 2.0 * (
-                    (both[..., k, :] * point).sum(axis=-1) - bend[..., k] * own
-                )
+                others = np.einsum("...j,...j->...", M[..., k, :], point) - bend[..., k] * own
+                rise = linear[..., k] + 2.0 * others
                 away = np.divide(
                     rise, -2.0 * bend[..., k], out=np.sign(rise), where=bend[..., k] < 0.0
                 )
                 point[..., k] = np.clip(away, -1.0, 1.0)
-        turned = np.matmul(both, point[..., None])[..., 0]
-        above = shift.sum(axis=-1) - (point * turned).sum(axis=-1)
-        above = above + np.abs(slopes + 2.0 * turned).sum(axis=-1)
+        turned = np.einsum("...kj,...j->...k", M, point)
+        above = shift.sum(axis=-1) - np.einsum("...j,...j->...", point, turned)
+        above = above + np.abs(linear + 2.0 * turned).sum(axis=-1)
         plain = np.maximum(diagonal, 0.0).sum(axis=-1) + rest.sum(axis=-1)
-        above = np.fmin(above, plain + np.abs(slopes).sum(axis=-1))
-        size = np.abs(linear).sum(axis=2) + np.abs(self.constant) + self.size
-        above = above + self.error + 16.0 * unit * size
-        return self.constant - above[1], self.constant + above[0]
+        size = np.abs(linear).sum(axis=2)
+        above = np.fmin(above, plain + size)
+        size = size + np.abs(self.constant) + self.size
+        return np.asarray(self.constant + (above + self.error + 16.0 * unit * size))
 
 
 def _symmetric(matrix: FloatArray, count: int) -> FloatArray:

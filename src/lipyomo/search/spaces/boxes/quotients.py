@@ -33,7 +33,9 @@ def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:
 
 
 @np.errstate(all="ignore")  # what overflows says nothing
-def over_roots(p: Quadratic, v: Quadratic, ends: Ends, known: Ends, unit: float) -> Ends:
+def over_roots(
+    p: Quadratic, v: Quadratic, ends: Ends, known: Ends, concave: bool, unit: float
+) -> Ends:
     """Ranges (N, n) of ``p / sqrt(v)``.
 
     Parameters
@@ -44,6 +46,8 @@ def over_roots(p: Quadratic, v: Quadratic, ends: Ends, known: Ends, unit: float)
         Of v, positive.
     known : (ndarray, ndarray), shape (N, n)
         Ranges to begin with.
+    concave : bool
+        Whether ``p - v`` has a matrix of negative squares: v is a sum of squares, and p affine.
     unit : float
         What sums round.
     """
@@ -51,7 +55,6 @@ def over_roots(p: Quadratic, v: Quadratic, ends: Ends, known: Ends, unit: float)
     slope = 1.0 / (roots[0] + roots[1])
     middle = 0.5 * (roots[0] + roots[1])
     chord, tangent = (slope, slope * roots[0] * roots[1]), (0.5 / middle, 0.5 * middle)
-    neither = np.zeros(slope.shape[1], dtype=bool)
     found = []
     for sign, k in ((-1.0, -known[0]), (1.0, known[1])):
         turned_p = p.scaled(np.full((1, 1), sign))
@@ -60,7 +63,7 @@ def over_roots(p: Quadratic, v: Quadratic, ends: Ends, known: Ends, unit: float)
             whole = turned_p.plus(v.scaled(-k * slope))
             shift = k * start
             whole = replace(whole, constant=whole.constant - shift, size=whole.size + np.abs(shift))
-            most = whole.extremes(neither, unit)[1]
+            most = whole.highest(concave & (k >= 0.0), unit)
             most = most + 8.0 * unit * (np.abs(k) * roots[1] + np.abs(most))
             better = k + np.where(most > 0.0, most / roots[0], most / roots[1])
             k = np.fmin(k, better + 8.0 * unit * (np.abs(better) + np.abs(k)))

@@ -23,6 +23,19 @@ def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
     return children, boxes.take(~can)
 
 
+def split_again(context: Context, boxes: Boxes, far: float) -> tuple[Boxes, int]:
+    """Boxes that have their parents' bounds, those above `far` split; and how many were.
+
+    Their children would hardly ever be closed.
+    """
+    above = boxes.bounds > far
+    if not above.any():
+        return boxes, 0
+    some = boxes.take(above)
+    children, can = halved(context, some)
+    return joined([boxes.take(~above), some.take(~can), children]), int(can.sum())
+
+
 def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:
     """The children of the boxes that can be split, all lower ones first; and which boxes can."""
     d, k = context.inputs, context.directions
@@ -38,6 +51,9 @@ def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:
     if not can.all():
         boxes, place, middle, breaks = boxes.take(can), place[can], middle[can], breaks[can]
     starts = d, d + k
+    scores = boxes.scores.copy()
+    scores[np.arange(len(boxes)), place] *= 0.5  # where children are split before they are bounded
+    boxes = replace(boxes, scores=scores)
     return joined([_child(boxes, place, middle, breaks, side, starts) for side in (0, 1)]), can
 
 

@@ -1,0 +1,79 @@
+"""Ranges of quotients by roots against points, and boxes that are split before they are bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.quadratic import Quadratic
+from lipyomo.search.spaces.boxes.quotients import over_roots
+from lipyomo.search.spaces.boxes.split import split_again
+
+BOXES, COUNT, DIMENSION, POINTS = 40, 3, 3, 200
+UNIT = 1e-13
+
+
+def squares(rng: np.random.Generator, width: np.ndarray) -> Quadratic:
+    """Sums of squares of affine functions, and a number."""
+    turn = width * rng.normal(size=(BOXES, COUNT, 5, DIMENSION))
+    offset = rng.normal(size=(BOXES, COUNT, 5))
+    constant = (offset**2).sum(axis=2) + rng.choice([1e-6, 1.0], (BOXES, COUNT))
+    linear = 2.0 * np.einsum("nkj,nkjd->nkd", offset, turn)
+    matrix = np.einsum("nkjd,nkje->nkde", turn, turn).reshape(BOXES, COUNT, -1)
+    none = np.zeros_like(constant)
+    return Quadratic(constant, linear, matrix, none, constant + np.abs(matrix).sum(axis=2))
+
+
+def at(function: Quadratic, e: np.ndarray) -> np.ndarray:
+    """Values (N, n) at points (N, D)."""
+    pairs = (e[:, :, None] * e[:, None, :]).reshape(len(e), -1)
+    linear = np.einsum("nkd,nd->nk", np.broadcast_to(function.linear, (BOXES, COUNT, DIMENSION)), e)
+    return np.asarray(function.constant + linear + np.einsum("nkd,nd->nk", function.matrix, pairs))
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_quotients_are_within_their_ranges(affine: bool) -> None:
+    rng = np.random.default_rng(int(affine))
+    width = rng.choice([1.0, 0.1, 1e-3, 0.0], (BOXES, 1, 1, 1))
+    v = squares(rng, width)
+    p = replace(squares(rng, width), constant=rng.normal(size=(BOXES, COUNT)))
+    if affine:
+        p = replace(p, matrix=0.0 * p.matrix)
+    e = rng.uniform(-1.0, 1.0, (POINTS, BOXES, DIMENSION))
+    e[::2] = np.sign(e[::2])
+    values = np.stack([at(v, point) for point in e])
+    low, high = v.extremes(np.ones(COUNT, dtype=bool), UNIT)
+    low = np.maximum(low, 0.5 * values.min(axis=0))  # a lower end need not be positive
+    known = np.full((BOXES, COUNT), -1e4), np.full((BOXES, COUNT), 1e4)
+    ends = over_roots(p, v, (low, high), known, affine, UNIT)
+    truth = np.stack([at(p, point) for point in e]) / np.sqrt(values)
+    room = 1e-10 * (1.0 + np.abs(truth))
+    assert (truth >= ends[0] - room).all()
+    assert (truth <= ends[1] + room).all()
+    narrow = (width == 1e-3)[:, 0, 0, 0] & (v.constant > 0.1).all(axis=1)
+    assert narrow.any()
+    assert (ends[1] - ends[0])[narrow].max() < 1.0
+
+
+def test_boxes_with_high_bounds_are_split_and_others_are_not() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(4, 2)), rng.normal(size=(1, 4))
+    net = Network.from_arrays(weights, activation="tanh")
+    context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
+    lower = rng.uniform(-1.0, 0.5, (6, 2))
+    boxes = Boxes.over(context, lower, lower + 0.5)
+    boxes = replace(boxes, bounds=np.arange(6.0), v_low=boxes.v_high, scores=boxes.scores + 1.0)
+    found, count = split_again(context, boxes, 3.0)
+    assert count == 2
+    assert sorted(found.bounds) == [0.0, 1.0, 2.0, 3.0, 4.0, 4.0, 5.0, 5.0]
+    for bound in range(6):
+        parts = found.take(np.flatnonzero(found.bounds == bound))
+        assert np.prod(parts.high - parts.low, axis=1).sum() == pytest.approx(0.25)
+        assert (parts.low.min(axis=0) == boxes.low[bound]).all()
+        assert (parts.high.max(axis=0) == boxes.high[bound]).all()
+    assert split_again(context, boxes, np.inf) == (boxes, 0)
