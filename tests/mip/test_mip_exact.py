@@ -117,6 +117,14 @@ def test_partition_changes_nothing(monkeypatch):
     assert parts.status is whole.status is Status.EXACT
 
 
+def test_units_that_touch_their_kinks_are_left_to_probing():
+    """Bounds that are rounded outwards leave ranges that are too fine for a model."""
+    network = lipyomo.Network.from_arrays(
+        [[[-2.0], [1.0], [-1.0]], [[-1.0, 2.0, -2.0]]], [[0.0, -0.5, 0.0], [0.0]]
+    )
+    assert_exact(LipschitzProblem(network, Box(0, 0.5, 1)))
+
+
 def test_empty_regions_are_cut_off():
     # All kinks meet at the origin: closed constraints accept every pattern there.
     problem = LipschitzProblem(integer_network(5, (2, 6, 1)), Box(-1, 1, 2))
