@@ -137,8 +137,10 @@ class CellLoop:
         run, root = self.run, self._root
         if run.closed or run.expired:
             return True
-        # Ranges that are too fine for solvers are often those of units that probing decides.
-        if self._writable() and not too_fine(self.small, root, self.lower):
+        # Few units of wide networks, and those with ranges that are too fine for solvers, are often
+        # decided by probing.
+        wide = self.small.network.input_dim > root.bounds.unstable
+        if self._writable() and not (wide or too_fine(self.small, root, self.lower)):
             seconds = MOMENT + root.bounds.unstable * self._bound_seconds
             claimed = self._modelled(root, Closed(0.0, 0.0), seconds)
             self._bound(Closed(root.upper, claimed))
@@ -239,7 +241,9 @@ class CellLoop:
             model.set_cutoff(self._cutoff())
             progress = partial(self._report, upper=upper, others=others)
             start = self._start(model, cell)
-            how = {"start": start, "progress": progress, "searched": True}
+            # In hard models the solver's own searches find better points than ours.
+            quick = math.isfinite(seconds)
+            how = {"start": start, "progress": progress, "searched": quick}
             outcome = model.solve(run, options, seconds, **how)
             self.work = self.work.after(outcome)
             run.count(self.work.nodes)
