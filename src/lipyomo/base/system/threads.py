@@ -43,7 +43,6 @@ class _BlasThreads:
         self._lock = threading.Lock()
         self._asked: dict[object, int] = {}
         self._before: dict[str, int] = {}
-        self._told: dict[str, int] = {}
         self._libraries: dict[str, Any] = {}
         self._modules = 0
 
@@ -64,9 +63,8 @@ class _BlasThreads:
                     self._tell([*self._asked.values()][-1])
                 else:
                     for place, before in self._before.items():
-                        self._set(place, before)
+                        self._libraries[place].set_num_threads(before)
                     self._before.clear()
-                    self._told.clear()  # outside of blocks the user may tell them
 
     def _look(self) -> None:
         """Look for libraries, unless all that are loaded are known."""
@@ -82,14 +80,8 @@ class _BlasThreads:
     def _tell(self, count: int) -> None:
         for place, library in self._libraries.items():
             if place not in self._before:
-                self._before[place] = self._told[place] = library.num_threads
-            self._set(place, count)
-
-    def _set(self, place: str, count: int) -> None:
-        """Tell a library, unless it knows: most blocks are within one of as many threads."""
-        if self._told[place] != count:
-            self._libraries[place].set_num_threads(count)
-            self._told[place] = count
+                self._before[place] = library.num_threads
+            library.set_num_threads(count)
 
 
 _BLAS = _BlasThreads()
