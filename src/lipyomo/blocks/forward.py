@@ -93,7 +93,7 @@ class ForwardBlockData(FormulationBlockData):
             twin = built_block(network, ForwardBlockData)
             inputs = inputs_of(twin) if inputs is None else inputs
             network = twin.network
-        self.network = net = scaled(network, place)
+        self.network = net = in_model_units(network, place)
         variables, self.region, labels = attach_inputs(self, inputs, place, net.input_shape)
         given = None if outputs is None else items_of(outputs, "outputs")[0]
         self.labels = labels, Labels.of(given, net.output_shape)
@@ -179,7 +179,7 @@ class ForwardBlockData(FormulationBlockData):
         add_equalities(self, "output_affine", labels, outputs, forms)
 
 
-def scaled(network: Network, place: PlaceOptions) -> Network:
+def in_model_units(network: Network, place: PlaceOptions) -> Network:
     """A network in the model's units."""
     found = scaling_of(place.get("scaling"))
     return network if found is None else found.apply(network)

@@ -38,7 +38,7 @@ from lipyomo.blocks.assemble import Rows, add_layers, add_value, add_variables, 
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import linear_norm
 from lipyomo.blocks.directions import directions_of
-from lipyomo.blocks.forward import NetworkSource, built_block, need_two_slopes, scaled
+from lipyomo.blocks.forward import NetworkSource, built_block, in_model_units, need_two_slopes
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
 from lipyomo.blocks.labels import Labels, NamedExpression
 from lipyomo.blocks.local_start import inputs_of
@@ -156,7 +156,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         measured = output_norm_of(output_norm)
         base: Any = None
         if isinstance(network, Network):
-            net = scaled(network, place)
+            net = in_model_units(network, place)
         else:
             base = built_block(network, ReluNetworkBlockData, inputs, place)
             self._rely_on_block(base)

@@ -101,13 +101,13 @@ def solve(run: Run, formulation: Formulation) -> Result:
         return run.result(done=False)
     from lipyomo.mip.loop import CellLoop
     from lipyomo.mip.model import encoding_of
-    from lipyomo.mip.presolve import cells_of, presolve
+    from lipyomo.mip.presolve import partitioned, presolve
 
     presolved = presolve(run)
     loop = CellLoop(run, presolved, formulation)
     run.record(cells=1)
     if not loop.solve_quickly():
-        cells, cutoff = cells_of(run, presolved)
+        cells, cutoff = partitioned(run, presolved)
         run.record(cells=len(cells))
         loop.solve(cells, cutoff)
     work = loop.work

@@ -64,7 +64,7 @@ def presolve(run: Run) -> Presolved:
     return Presolved(units, root, bound_seconds)
 
 
-def cells_of(run: Run, presolved: Presolved) -> tuple[list[Cell], float]:
+def partitioned(run: Run, presolved: Presolved) -> tuple[list[Cell], float]:
     """The parts of a problem, the largest bound first; the interval of `run` narrows on the way.
 
     Parameters

@@ -12,7 +12,7 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
-from lipyomo.proofs.records import multiplies
+from lipyomo.proofs.records import has_products
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.context import Context
@@ -61,7 +61,7 @@ def may_end(domain: Domain) -> bool:
 
 def box_format(network: Network) -> str:
     """That of values, and of trees of boxes of networks with products or two-slope units."""
-    if multiplies(network):
+    if has_products(network):
         return JOINT_FORMAT
     return LINE_FORMAT if network.kinked_units else PRODUCT_FORMAT
 
@@ -72,7 +72,7 @@ def format_of(problem: LipschitzProblem, boxes: bool) -> str:
     if not boxes:
         return FORMAT if problem.directions is None else DIRECTED_FORMAT
     tree = domain.is_bounded and (may_end(domain) or not network.smooth)
-    if tree and (multiplies(network) or network.kinked_units):
+    if tree and (has_products(network) or network.kinked_units):
         return box_format(network)  # only trees of boxes have it
     kinds = [curve.activation for layer in network.layers for curve in layer.curves]
     newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)

@@ -34,7 +34,7 @@ def network_record(network: Network) -> list[dict[str, Any]]:
     return found
 
 
-def multiplies(network: Network) -> bool:
+def has_products(network: Network) -> bool:
     """Whether any squares of a network are products."""
     layers = network.layers
     return any(

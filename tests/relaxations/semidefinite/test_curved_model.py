@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lipyomo.networks.activations import Gelu, Sigmoid, Softplus, Tanh
-from lipyomo.relaxations.semidefinite.curved_ball import Ball
+from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
 from lipyomo.relaxations.semidefinite.curved_model import CurvedLayer, CurvedModel, adjoint_ends
 
 KINDS = [Tanh(), Sigmoid(), Gelu(), Softplus()]
@@ -34,7 +34,7 @@ def known(weight, bias, z, kind):
 
 
 def ball_of(layers, low, high):
-    return Ball.of(layers[0].weight, layers[0].bias, low, high)
+    return PreactivationBall.of(layers[0].weight, layers[0].bias, low, high)
 
 
 def passed(layers, kinds, row, x):
@@ -135,7 +135,7 @@ def test_degenerate_layers():
     bound = bound_of(layers, low, high, row)
     found = max(norm_at(layers, [kind], row, x) for x in rng.uniform(low, high, (200, 6)))
     assert found <= bound < math.inf
-    assert Ball.of(weight, bias, low, low) is None  # a point
+    assert PreactivationBall.of(weight, bias, low, low) is None  # a point
 
 
 def test_slopes_that_depend_on_inputs_lead_to_less_than_their_ranges():

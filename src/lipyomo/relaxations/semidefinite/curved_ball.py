@@ -26,7 +26,7 @@ from lipyomo.relaxations.semidefinite.definite import proved_shift
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class PreactivationBall:
     """Pre-activations of the first layer as ``middle + turn u``, |u|_2 <= 1.
 
     Attributes
@@ -46,7 +46,7 @@ class Ball:
     @classmethod
     def of(
         cls, weight: FloatArray, bias: FloatArray, low: FloatArray, high: FloatArray
-    ) -> Ball | None:
+    ) -> PreactivationBall | None:
         """The ball of a cube; None if its forms cannot be told from rounding.
 
         Parameters

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
-from lipyomo.relaxations.semidefinite.curved_ball import Ball
+from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
 from lipyomo.relaxations.semidefinite.definite import powers
 from lipyomo.relaxations.semidefinite.interior import minimise
 from lipyomo.relaxations.semidefinite.quadratic import Products, QuadraticProgram
@@ -99,13 +99,17 @@ class CurvedModel:
     ----------
     layers : sequence of CurvedLayer
         At least one.
-    ball : Ball
+    ball : PreactivationBall
     low, high : ndarray, shape (n,)
         The functional times the last weights: what it is between.
     """
 
     def __init__(
-        self, layers: Sequence[CurvedLayer], ball: Ball, low: FloatArray, high: FloatArray
+        self,
+        layers: Sequence[CurvedLayer],
+        ball: PreactivationBall,
+        low: FloatArray,
+        high: FloatArray,
     ) -> None:
         self._layers, last = layers, len(layers) - 1
         counts = [len(layer.bias) for layer in layers]

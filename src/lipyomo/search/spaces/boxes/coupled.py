@@ -15,7 +15,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Layer
-from lipyomo.relaxations.semidefinite.curved_ball import Ball
+from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
 from lipyomo.relaxations.semidefinite.curved_model import CurvedLayer, CurvedModel
 from lipyomo.relaxations.semidefinite.interior import predicted_seconds
 from lipyomo.search.spaces.boxes.context import Context
@@ -59,7 +59,7 @@ def coupled_bounds(
         return bounds
     layers = [_layer(layer, found) for layer, found in zip(hidden, known, strict=True)]
     first, domain = layers[0], problem.domain
-    ball = Ball.of(first.weight, first.bias, domain.lower, domain.upper)
+    ball = PreactivationBall.of(first.weight, first.bias, domain.lower, domain.upper)
     done = np.zeros(len(bounds), dtype=bool)
     while ball is not None:
         k = int(bounds.argmax())

@@ -28,13 +28,13 @@ from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
-from lipyomo.search.spaces.boxes.quotients import narrowed, over_roots, quadratic_of
+from lipyomo.search.spaces.boxes.quotients import common_range, over_roots, quadratic_of
 from lipyomo.search.spaces.boxes.ratios import wholes_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
-class Functions(NamedTuple):
+class RootFunctions(NamedTuple):
     """The s of all squares, and the v and v' of all roots, as functions of the inputs."""
 
     s: Quadratic
@@ -42,7 +42,9 @@ class Functions(NamedTuple):
     along: Quadratic
 
 
-def functions_of(stage: Stage, layer: Relaxed, before: Relaxed, inputs: Inputs) -> Functions | None:
+def functions_of(
+    stage: Stage, layer: Relaxed, before: Relaxed, inputs: Inputs
+) -> RootFunctions | None:
     """Those of a stage with roots, where sums of squares are known as quadratic functions.
 
     Parameters
@@ -58,7 +60,7 @@ def functions_of(stage: Stage, layer: Relaxed, before: Relaxed, inputs: Inputs) 
     if wholes is None:
         return None
     moving = wholes[0].linear.shape[-1] > inputs.x.middle.shape[1]
-    return Functions(quadratic_of(before.pre.take(roots.squares), inputs, moving), *wholes)
+    return RootFunctions(quadratic_of(before.pre.take(roots.squares), inputs, moving), *wholes)
 
 
 class Normalised(NamedTuple):
@@ -92,7 +94,7 @@ class Normalised(NamedTuple):
 
 @np.errstate(all="ignore")  # what overflows says nothing
 def normalised(
-    roots: Roots, before: Relaxed, v: Ends, unit: float, functions: Functions | None = None
+    roots: Roots, before: Relaxed, v: Ends, unit: float, functions: RootFunctions | None = None
 ) -> Normalised:
     """What is known of quotients by roots.
 
@@ -105,7 +107,7 @@ def normalised(
         Ends of the roots' arguments.
     unit : float
         What sums round.
-    functions : Functions, optional
+    functions : RootFunctions, optional
     """
     c, rows, group = roots.weights, roots.squares, roots.group
     s = np.minimum(before.low, before.high)[:, rows], before.high[:, rows]
@@ -130,7 +132,7 @@ def normalised(
     )
     if functions is not None:
         own, ends = functions.v.take(group), (low[:, group], high[:, group])
-        o = narrowed(o, over_roots(functions.s, own, ends, o, True, unit))
+        o = common_range(o, over_roots(functions.s, own, ends, o, True, unit))
     # q, q_k, and brackets
     terms = product(o, along)
     terms = c * terms[0], c * terms[1]
@@ -147,11 +149,11 @@ def normalised(
     )
     if functions is not None:
         half = functions.along.scaled(np.full((1, 1), 0.5))
-        q = narrowed(q, over_roots(half, functions.v, (low, high), q, False, unit))
+        q = common_range(q, over_roots(half, functions.v, (low, high), q, False, unit))
         other = product(o, (q[0][:, group], q[1][:, group]))
         lost = 8.0 * unit * (size(along) + size(other))
         whole = along[0] - other[1] - lost, along[1] - other[0] + lost
-        bracket = narrowed(bracket, whole)
+        bracket = common_range(bracket, whole)
     root = down / np.sqrt(high), up / np.sqrt(low)
     tangents = _wider(product((root[0][:, group], root[1][:, group]), bracket), unit)
     slope = product((root[0] * root[0] * down, root[1] * root[1] * up), q)

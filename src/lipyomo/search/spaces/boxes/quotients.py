@@ -71,7 +71,7 @@ def over_roots(
     return -found[0], found[1]
 
 
-def narrowed(one: Ends, other: Ends) -> Ends:
+def common_range(one: Ends, other: Ends) -> Ends:
     """What two ranges share; NaN is no end."""
     low, high = np.fmax(one[0], other[0]), np.fmin(one[1], other[1])
     return low, np.maximum(low, high)
