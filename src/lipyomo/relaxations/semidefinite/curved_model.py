@@ -30,14 +30,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
 from lipyomo.relaxations.semidefinite.definite import powers
 from lipyomo.relaxations.semidefinite.interior import minimise
-from lipyomo.relaxations.semidefinite.quadratic import Products, QuadraticProgram
+from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
+from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 
 TOLERANCE = 5e-3
 """Relative distance from the optimum at which to stop: the last steps gain ever less."""
@@ -120,16 +120,11 @@ class CurvedModel:
         y_places, t_places = places[last + 2 : 2 * last + 2], places[2 * last + 2 :]
         self._variables = int(ends[-1])
         width = self._variables + sum(counts) + sum(counts[:-1])
-        self._width, self._at = width, self._variables
-        self._columns = np.ones(width)
-        self._extension = np.zeros((width - self._variables, self._variables))
-        self._products = Products([], [], [], [], self._columns)
-        self._anchors = np.zeros(self._variables - 1, dtype=np.int64)
-        self._one = self._unit(np.zeros(1, dtype=np.int64))[0]
+        self._at = self._variables
+        self._made = ProgramBuilder(self._variables, width - self._variables)
         self._error = max(ball.error, gamma(max(layer.weight.shape[1] for layer in layers) + 16))
-        self._ball = u
-        self._anchor(u)
-        z = ball.middle[:, None] * self._one + ball.turn @ self._unit(u)
+        self._made.anchor(u)
+        z = ball.middle[:, None] * self._made.one + ball.turn @ self._made.unit(u)
         more, slopes = ball.magnitudes, []
         for k, layer in enumerate(layers):
             z = self._named(z, more, np.maximum(-layer.z[0], layer.z[1]))
@@ -139,12 +134,12 @@ class CurvedModel:
                 y = self._ranged(y_places[k], layer.y)
                 self._on_lines(y, z, layer.value)
                 following = layers[k + 1]
-                z = following.weight @ y + following.bias[:, None] * self._one
-                more = np.abs(following.weight) @ (np.abs(y) @ self._columns)
+                z = following.weight @ y + following.bias[:, None] * self._made.one
+                more = np.abs(following.weight) @ (np.abs(y) @ self._made.columns)
                 more = more + np.abs(following.bias)
         adjoints = adjoint_ends(layers, low, high)
         middle, radius = 0.5 * low + 0.5 * high, high - low
-        t, more = middle[:, None] * slopes[last], np.abs(slopes[last]) @ self._columns
+        t, more = middle[:, None] * slopes[last], np.abs(slopes[last]) @ self._made.columns
         more = np.maximum(-low, high) * more + radius * more / self._error
         for k in range(last - 1, -1, -1):
             weight, s = layers[k + 1].weight.T, slopes[k]
@@ -153,36 +148,20 @@ class CurvedModel:
             self._between(b, adjoints[k])
             t = self._ranged(t_places[k], _product(*adjoints[k], *layers[k].s))
             least, most = (end[:, None] for end in layers[k].s)
-            self._products.add(*self._scaled(t - least * b, most * b - t))
+            self._made.add(*self._scaled(t - least * b, most * b - t))
             scale = np.square(powers(size))[:, None]
-            one = np.repeat(self._one[None], len(t), axis=0)
-            self._products.add_sums([(scale * t, one), (-scale * b, s)], equal=True)
-            more = np.abs(t) @ self._columns
+            one = np.repeat(self._made.one[None], len(t), axis=0)
+            self._made.add_sums([(scale * t, one), (-scale * b, s)], equal=True)
+            more = np.abs(t) @ self._made.columns
         self._adjoint, self._adjoint_sizes = t[:, : self._variables], more
-        self._program = self._made()
+        nothing = np.zeros((self._variables, self._variables))
+        self._program = self._made.program(nothing, u, 0.0, 4.0 * self._error)
 
     @staticmethod
     def size(units: Sequence[int]) -> tuple[int, int]:
         """Variables, dense forms included, and multipliers of a program for such layers."""
         inner = sum(units[:-1])
         return 1 + units[0] + 2 * sum(units) + 3 * inner, units[0] + 2 * sum(units) + 6 * inner + 1
-
-    def _made(self) -> QuadraticProgram:
-        """The program without an objective."""
-        n = self._variables
-        return QuadraticProgram(
-            np.zeros((n, n)),
-            sp.csr_array(sp.vstack(self._products.left)),
-            sp.csr_array(sp.vstack(self._products.right)),
-            self._extension,
-            np.array(self._products.owners),
-            np.array(self._products.equal, dtype=bool),
-            self._anchors,
-            self._ball,
-            np.concatenate(self._products.magnitudes),
-            0.0,
-            4.0 * self._error,
-        )
 
     def program(self, zeta: FloatArray) -> QuadraticProgram:
         """The program for given zeta (d,)."""
@@ -244,34 +223,24 @@ class CurvedModel:
 
     # -- forms and products ------------------------------------------------------------------------
 
-    def _unit(self, index: IntArray) -> FloatArray:
-        """Rows of the identity."""
-        rows = np.zeros((index.size, self._width))
-        rows[np.arange(index.size), index] = 1.0
-        return rows
-
-    def _anchor(self, places: IntArray) -> None:
-        """``(1 - w)(1 + w) >= 0`` for each of these variables."""
-        rows = self._unit(places)
-        self._anchors[places - 1] = list(self._products.add(self._one - rows, self._one + rows))
-
     def _ranged(self, places: IntArray, ends: Ends) -> FloatArray:
         """Forms with these ranges, in a variable each."""
-        self._anchor(places)
+        self._made.anchor(places)
         low, high = ends
         middle = 0.5 * low + 0.5 * high
         radius = np.maximum(high - middle, middle - low) * (1.0 + 4.0 * UNIT_ROUNDOFF)
         radius = np.maximum(radius, 1e-9 * np.abs(middle) + 1e-300)
-        return np.asarray(middle[:, None] * self._one + radius[:, None] * self._unit(places))
+        return np.asarray(
+            middle[:, None] * self._made.one + radius[:, None] * self._made.unit(places)
+        )
 
     def _named(self, forms: FloatArray, magnitudes: FloatArray, sizes: FloatArray) -> FloatArray:
         """Dense forms (n, N + E) as those of the extension, times their sizes."""
         scale = np.square(powers(sizes))
         first, self._at = self._at, self._at + len(forms)
         index = np.arange(first, self._at)
-        self._extension[index - self._variables] = (scale[:, None] * forms)[:, : self._variables]
-        self._columns[index] = scale * magnitudes
-        return self._unit(index) / scale[:, None]
+        dense = (scale[:, None] * forms)[:, : self._variables]
+        return self._made.define(index, dense, scale * magnitudes) / scale[:, None]
 
     def _scaled(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both factors times powers of two that make them about one."""
@@ -282,11 +251,11 @@ class CurvedModel:
 
     def _between(self, forms: FloatArray, ends: Ends) -> None:
         """``(form - low)(high - form) >= 0``."""
-        low, high = (end[:, None] * self._one for end in ends)
-        self._products.add(*self._scaled(forms - low, high - forms))
+        low, high = (end[:, None] * self._made.one for end in ends)
+        self._made.add(*self._scaled(forms - low, high - forms))
 
     def _on_lines(self, forms: FloatArray, z: FloatArray, lines: Lines) -> None:
         """The same between two lines over z."""
         slope, low, high = (part[:, None] for part in lines)
         rest = forms - slope * z
-        self._products.add(*self._scaled(rest - low * self._one, high * self._one - rest))
+        self._made.add(*self._scaled(rest - low * self._made.one, high * self._made.one - rest))

@@ -16,8 +16,7 @@ own arithmetic.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -107,61 +106,6 @@ class QuadraticProgram:
             total[0, 0] += y[count]
             total[self.ball, self.ball] -= y[count]
         return total
-
-
-@dataclass
-class Products:
-    """Constraints in the making: pairs of linear forms, as sparse rows."""
-
-    left: list[sp.csr_array]
-    right: list[sp.csr_array]
-    equal: list[bool]
-    magnitudes: list[FloatArray]
-    columns: FloatArray
-    """Magnitudes of the variables (one) and of the extended forms."""
-
-    owners: list[int] = field(default_factory=list)
-
-    def add(
-        self,
-        left: FloatArray,
-        right: FloatArray,
-        equal: bool = False,
-        magnitudes: tuple[FloatArray | None, FloatArray | None] = (None, None),
-    ) -> range:
-        """Row by row ``left * right >= 0`` (or = 0); returns their numbers.
-
-        `magnitudes` are those of the rows where something in them may have cancelled.
-        """
-        left, first = np.atleast_2d(left), len(self.equal)
-        self.equal.extend([equal] * len(left))
-        numbers = range(first, len(self.equal))
-        self._append(left, np.atleast_2d(right), numbers, magnitudes)
-        return numbers
-
-    def add_sums(self, pairs: Sequence[tuple[FloatArray, FloatArray]], equal: bool = False) -> None:
-        """Row by row ``sum of left * right >= 0`` (or = 0) over some pairs."""
-        first, count = len(self.equal), len(pairs[0][0])
-        self.equal.extend([equal] * count)
-        for left, right in pairs:
-            self._append(left, right, range(first, first + count), (None, None))
-
-    def _append(
-        self,
-        left: FloatArray,
-        right: FloatArray,
-        numbers: range,
-        magnitudes: tuple[FloatArray | None, FloatArray | None],
-    ) -> None:
-        """Products of constraints that have these numbers."""
-        self.left.append(sp.csr_array(left))
-        self.right.append(sp.csr_array(right))
-        self.owners.extend(numbers)
-        pair = [
-            np.abs(rows) @ self.columns if magnitude is None else magnitude
-            for rows, magnitude in zip((left, right), magnitudes, strict=True)
-        ]
-        self.magnitudes.append(np.stack(np.broadcast_arrays(*pair), axis=1))
 
 
 def starting_multipliers(program: QuadraticProgram, objective: FloatArray) -> FloatArray:

@@ -27,7 +27,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray, dense
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
@@ -36,7 +35,8 @@ from lipyomo.problems.affine.magnitudes import switched_sizes
 from lipyomo.problems.affine.signal import FloatSignal, UnitMap
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import LayerBounds, tangent_bounds
-from lipyomo.relaxations.semidefinite.quadratic import Products, QuadraticProgram
+from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
+from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,11 @@ class ShorModel:
         along = problem.tangent_network
         counts = [len(k) for k in self._open]
         self._places = _places(network.input_dim, along.input_dim, counts, self._local)
-        self._anchors = np.zeros(self._places.total - 1, dtype=np.int64)
         total, width = self._places.total, self._places.width
-        self._products = Products([], [], [], [], np.ones(width))
+        self._made = ProgramBuilder(total, width - total)
         self._objective_mass = 0.0
         self._objective = np.zeros((total, total))
-        self._extension = np.zeros((width - total, total))
         self._tangents = tangent_bounds(along, bounds, problem.norm)
-        self._one = self._unit([0])[0]
         self._inputs()
         self._layers(functional)
 
@@ -135,55 +132,33 @@ class ShorModel:
         ball = self._places.t if self._problem.norm == "l2" else np.zeros(0, dtype=np.int64)
         pairs = zip(self._problem.network.layers, self._problem.tangent_network.layers, strict=True)
         steps = sum(max(layer.inputs, along.inputs) + 8 for layer, along in pairs)
-        return QuadraticProgram(
-            0.5 * (self._objective + self._objective.T),
-            sp.csr_array(sp.vstack(self._products.left)),
-            sp.csr_array(sp.vstack(self._products.right)),
-            self._extension,
-            np.array(self._products.owners),
-            np.array(self._products.equal, dtype=bool),
-            self._anchors,
-            ball,
-            np.concatenate(self._products.magnitudes),
-            self._objective_mass,
-            4.0 * steps * UNIT_ROUNDOFF,
-        )
-
-    def _unit(self, index: IntArray | list[int]) -> FloatArray:
-        """Rows of the identity."""
-        places = np.asarray(index, dtype=np.int64)
-        rows = np.zeros((places.size, self._places.width))
-        rows[np.arange(places.size), places] = 1.0
-        return rows
-
-    def _anchor(self, places: IntArray) -> None:
-        """``(1 - w)(1 + w) >= 0`` for each of these variables."""
-        rows = self._unit(places)
-        self._anchors[places - 1] = list(self._products.add(self._one - rows, self._one + rows))
+        objective = 0.5 * (self._objective + self._objective.T)
+        error = 4.0 * steps * UNIT_ROUNDOFF
+        return self._made.program(objective, ball, self._objective_mass, error)
 
     def _inputs(self) -> None:
         """Directions and inputs: boxes, and their products for HR-2."""
         places = self._places
-        self._anchor(places.t)
-        self._anchor(places.x)
+        self._made.anchor(places.t)
+        self._made.anchor(places.x)
         if self._cells and self._local and self._problem.norm == "linf":
-            t, x = self._unit(places.t), self._unit(places.x)
+            t, x = self._made.unit(places.t), self._made.unit(places.x)
             if self._problem.directions is not None:  # each with the input that it moves most
                 x = x[dense(abs(self._problem.directions)).argmax(axis=0)]
             for sign in (1.0, -1.0):
-                self._products.add(self._one + sign * t, self._one + x)
-                self._products.add(self._one + sign * t, self._one - x)
+                self._made.add(self._made.one + sign * t, self._made.one + x)
+                self._made.add(self._made.one + sign * t, self._made.one - x)
 
     def _layers(self, functional: FloatArray) -> None:
         """Carry tangents and pre-activations forward as linear forms."""
         network, domain, places = self._problem.network, self._problem.domain, self._places
-        tangent = FloatSignal(self._unit(places.t), places.width, None)
+        tangent = FloatSignal(self._made.unit(places.t), places.width, None)
         along = self._problem.tangent_network
         u_magnitudes = switched_sizes(along, np.ones(along.input_dim), False)
         value: FloatSignal | None = None
         z_magnitudes = u_magnitudes
         if self._local:
-            start = (0.5 * (domain.upper - domain.lower))[:, None] * self._unit(places.x)
+            start = (0.5 * (domain.upper - domain.lower))[:, None] * self._made.unit(places.x)
             start[:, 0] += 0.5 * (domain.upper + domain.lower)
             value = FloatSignal(start, places.width, 0)
             z_magnitudes = switched_sizes(
@@ -212,29 +187,27 @@ class ShorModel:
         units, places = self._open[position], self._places.y[position]
         if units.size == 0:
             return
-        y = self._unit(places)
-        off = self._one - y
+        y = self._made.unit(places)
+        off = self._made.one - y
         # -(y (1 - y)) = y^2 - y: the sign is free, written so that the anchor adds to the diagonal
-        self._anchors[places - 1] = list(self._products.add(y, off, equal=True))
+        self._made.add(y, off, equal=True, anchors=places)
         if value is None:
             return
         z = np.asarray(value.matrix)
         low, high = self._bounds.lower[position][units], self._bounds.upper[position][units]
         size = np.maximum(-low, high)
         virtual = self._places.z[position]
-        total = self._places.total
-        self._extension[virtual - total] = (z[units] / size[:, None])[:, :total]
-        self._products.columns[virtual] = z_magnitude[units] / size
-        form = self._unit(virtual)
+        rows = (z[units] / size[:, None])[:, : self._places.total]
+        form = self._made.define(virtual, rows, z_magnitude[units] / size)
         if not self._cells:
-            self._products.add(y - 0.5 * self._one, form)
+            self._made.add(y - 0.5 * self._made.one, form)
             return
         low, high = (low / size)[:, None], (high / size)[:, None]
-        self._products.add(y, form)
-        self._products.add(off, -form)
-        self._products.add(y, high * self._one - form)
-        self._products.add(off, form - low * self._one)
-        self._products.add(form, high * y + low * off - form)
+        self._made.add(y, form)
+        self._made.add(off, -form)
+        self._made.add(y, high * self._made.one - form)
+        self._made.add(off, form - low * self._made.one)
+        self._made.add(form, high * y + low * off - form)
 
     def _finish(self, unit_map: UnitMap, u: FloatArray, weights: FloatArray) -> None:
         """The objective: ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
@@ -253,7 +226,7 @@ class ShorModel:
         z_magnitude: FloatArray,
     ) -> tuple[FloatSignal, FloatSignal | None]:
         """Outputs of a layer that is not the last: ``s = y u`` and ``h = y z`` as variables."""
-        units, y = unit_map.units, self._unit(self._places.y[position])
+        units, y = unit_map.units, self._made.unit(self._places.y[position])
 
         def switched(
             signal: FloatSignal,
@@ -277,24 +250,27 @@ class ShorModel:
             return tangent, None
         low, high = self._bounds.lower[position], self._bounds.upper[position]
         value, form, size = switched(value, own.h[position], low, high, z_magnitude)
-        relu, one = self._unit(own.h[position]), self._one[None, :].repeat(units.size, axis=0)
-        self._products.add(relu, one)
-        self._products.add(relu - form, one, magnitudes=(1.0 + z_magnitude[units] / size, None))
+        relu, one = (
+            self._made.unit(own.h[position]),
+            self._made.one[None, :].repeat(units.size, axis=0),
+        )
+        self._made.add(relu, one)
+        self._made.add(relu - form, one, magnitudes=(1.0 + z_magnitude[units] / size, None))
         return tangent, value
 
     def _switch(
         self, y: FloatArray, places: IntArray, form: FloatArray, magnitude: FloatArray
     ) -> None:
         """Variables for ``y * form``, for forms that are bounded by one and their magnitudes."""
-        self._anchor(places)
-        switched = self._unit(places)
+        self._made.anchor(places)
+        switched = self._made.unit(places)
         rest, rest_magnitude = form - switched, 1.0 + magnitude
-        off = self._one - y
-        self._products.add(switched, off, equal=True)
-        self._products.add(y, rest, equal=True, magnitudes=(None, rest_magnitude))
-        self._products.add(switched, rest, equal=True, magnitudes=(None, rest_magnitude))
+        off = self._made.one - y
+        self._made.add(switched, off, equal=True)
+        self._made.add(y, rest, equal=True, magnitudes=(None, rest_magnitude))
+        self._made.add(switched, rest, equal=True, magnitudes=(None, rest_magnitude))
         if self._cells:
             for sign in (1.0, -1.0):
-                one = self._one + sign * form
-                self._products.add(y, one, magnitudes=(None, rest_magnitude))
-                self._products.add(off, one, magnitudes=(None, rest_magnitude))
+                one = self._made.one + sign * form
+                self._made.add(y, one, magnitudes=(None, rest_magnitude))
+                self._made.add(off, one, magnitudes=(None, rest_magnitude))
