@@ -41,6 +41,13 @@ class Common(NamedTuple):
         """The first member of each group."""
         return np.searchsorted(self.group, np.arange(self.rows.size))
 
+    def branches(self, count: int) -> tuple[Indices, Indices]:
+        """The branches of other rows, and of rows in common, of members of so many products."""
+        return (
+            self.products + count * ~self.second,
+            self.products + count * self.second,
+        )
+
     def sums(self, members: Array) -> Array:
         """Sums (N, G, ...) over the members (N, p, ...) of each group."""
         return np.asarray(np.add.reduceat(members, self.first, axis=1))

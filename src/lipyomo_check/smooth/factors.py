@@ -67,6 +67,12 @@ class Form(NamedTuple):
         size = np.abs(centre) + half + span + np.abs(middle)
         return cls(turn, centre - middle, np.maximum(half - span, 0.0), size, middle, radius)
 
+    @property
+    def ends(self) -> Ends:
+        """The signals' ranges, with room for rounding."""
+        low, high = self.middle - self.radius, self.middle + self.radius
+        return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+
 
 class Left(NamedTuple):
     """Ends (N, P) of (p - f)(q - g), f and g being the middles, for three products.

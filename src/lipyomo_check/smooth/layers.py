@@ -146,33 +146,27 @@ class Relaxed(NamedTuple):
         ranges = None
         if mode.narrow:
             ranges = by_group(samples, shape, lambda _, one: one.outputs())
-        ratios: list[tuple[Indices, Ends]] = []
-        if mode.joint and ranges is not None:
-            for group in level.groups:
-                p, own = exponent_of(group.kind), group.units
-                if p is None:
-                    continue
-                z_form = Form.of(rows[0], own, ball_around(low, top), scope)
-                u_form = Form.of(rows[1], own, (m, m_reach), scope)
-                values = ranges[0][:, own], ranges[1][:, own]
-                ratios.append((own, tangents(p, values, z_form, u_form, scope.gamma)))
         left, change, common, whole = None, None, None, None
-        ball = ball_around(low, top)
-        if mode.sums:
-            whole = Whole.of(mode.sums, (rows[0], ball), (rows[1], (m, m_reach)), scope)
-        if level.products is not None:
-            others = (ball[0][:, level.others], ball[1][:, level.others])
-            d = behind(d[0], others[0]), behind(d[1], others[1])
+        ratios: tuple[tuple[Indices, Ends], ...] = ()
+        if mode.joint or level.products is not None:
+            ball = ball_around(low, top)
             both = (rows[0], ball), (rows[1], (m, m_reach))
-            left = left_of(level.products, *both, scope)
-            if mode.common is not None:
-                common = Together.of(mode.common, *both, scope)
+            if mode.joint and ranges is not None:
+                ratios = _ratios(level, *both, (ranges[0], ranges[1]), scope)
+            if mode.sums:
+                whole = Whole.of(mode.sums, *both, scope)
+            if level.products is not None:
+                others = (ball[0][:, level.others], ball[1][:, level.others])
+                d = behind(d[0], others[0]), behind(d[1], others[1])
+                left = left_of(level.products, *both, scope)
+                if mode.common is not None:
+                    common = Together.of(mode.common, *both, scope)
         found = cls(
             *(low, high, line, slope_line, change, *d, m, m_reach, *sizes, samples, left),
             None if ranges is None else (ranges[0], ranges[1]),
             common,
             whole,
-            tuple(ratios),
+            ratios,
         )
         if slope_line is not None:
             found = found._replace(change=found._change(level))
@@ -270,6 +264,20 @@ class Relaxed(NamedTuple):
         """Those of u, with room for rounding."""
         m, reach = self.m[:, rows], self.m_reach[:, rows]
         return np.nextafter(m - reach, -np.inf), np.nextafter(m + reach, np.inf)
+
+
+def _ratios(
+    level: Level, z: tuple[Rows, Ball], u: tuple[Rows, Ball], values: Ends, scope: Scope
+) -> tuple[tuple[Indices, Ends], ...]:
+    """Units that are powers, and ends of their tangents."""
+    found = []
+    for group in level.groups:
+        p, own = exponent_of(group.kind), group.units
+        if p is not None:
+            of_z, of_u = (Form.of(rows, own, ball, scope) for rows, ball in (z, u))
+            powers = values[0][:, own], values[1][:, own]
+            found.append((own, tangents(p, powers, of_z, of_u, scope.gamma)))
+    return tuple(found)
 
 
 def _samples(group: Group, low: Array, high: Array, mode: Mode) -> Samples:

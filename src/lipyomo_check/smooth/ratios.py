@@ -41,8 +41,7 @@ def tangents(p: float, values: Ends, z: Form, u: Form, gamma: float) -> Ends:
     z, u : Form
     gamma : float
     """
-    low, high = z.middle - z.radius, z.middle + z.radius
-    low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    low, high = z.ends
     upper = largest_ratio(z, u, (low, high), 1.0, gamma)
     lower = -largest_ratio(z, u, (low, high), -1.0, gamma)
     found = times(values, (lower, np.maximum(lower, upper)))

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo_check.smooth.boxes import Ball, Ends, Rows
+from lipyomo_check.smooth.boxes import Ball, Rows
 from lipyomo_check.smooth.common import Common
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.factors import Above, Form, Scope, left_between, plane
@@ -116,10 +116,10 @@ class Planes(NamedTuple):
 
     def instead(self, single: Above, common: Common, less: Bools) -> Above:
         """Planes of all products, those of groups in the places of members where they are less."""
-        some, count, which = common.products, single.most.shape[1], less[:, common.group]
+        some, which = common.products, less[:, common.group]
         first = np.zeros(some.size)
         first[common.first] = 1.0
-        others, rows = some + count * ~common.second, some + count * common.second
+        others, rows = common.branches(single.most.shape[1])
 
         def of_rows(groups: Array) -> Array:
             return groups[:, common.group] * first
@@ -185,8 +185,8 @@ def together(
     one, found, widths = np.ones_like(r), [], []
     for p, q, at in zip((P, Q), (known.row_z, known.row_u), there, strict=True):
         left = left_between(p, q, gamma)
-        ends = ends_of(p), ends_of(q)
-        found.append(plane(one, (p.middle, q.middle), ends, left, at if located else None))
+        middles, ends = (p.middle, q.middle), (p.ends, q.ends)
+        found.append(plane(one, middles, ends, left, at if located else None))
         widths.append(left[1] - left[0])
     (f, g, e), (F, G, E) = found
     group = common.group
@@ -207,16 +207,9 @@ def together(
 
 def _height(common: Common, single: Above, point: Point) -> Array:
     """Sums of members' own planes at a point."""
-    count, some, group = single.most.shape[1], common.products, common.group
-    others, rows = some + count * ~common.second, some + count * common.second
-    height = single.most[:, some]
+    others, rows = common.branches(single.most.shape[1])
+    height = single.most[:, common.products]
     for part, at in ((single.slopes, point[0]), (single.rates, point[1])):
         height = height + part[:, others] * at[:, common.others]
-        height = height + part[:, rows] * at[:, common.rows][:, group] * common.scale
+        height = height + part[:, rows] * at[:, common.rows][:, common.group] * common.scale
     return common.sums(height)
-
-
-def ends_of(form: Form) -> Ends:
-    """The range of a signal, with room for rounding."""
-    low, high = form.middle - form.radius, form.middle + form.radius
-    return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
