@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,11 @@ ROOT = Path(__file__).resolve().parents[1]
 # Several processes test at once, and some tests count CPU seconds: a core each, before NumPy loads.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
+
+# Compiled modules are kept, whatever the environment says (containers often forbid it): otherwise
+# each process that a test starts compiles the whole package again, half a second of its life.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says more about who else uses the machine than about the example.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
