@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from lipyomo.base.arguments import instance
+from lipyomo.base.arguments import instance, warn_caller
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import run_method
@@ -18,6 +18,12 @@ from lipyomo.problems.result import Progress, Result
 from lipyomo.problems.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+_OF_METHODS: dict[str, Any] = {
+    name: getattr(Settings(), name)
+    for name in ("gap", "solver", "solvers_file", "formulation", "bounds", "rational", "options")
+}
+"""What only methods use, by the usual values."""
 
 
 def solve(
@@ -106,6 +112,48 @@ def chosen_settings(settings: Settings | None, changes: dict[str, Any]) -> Setti
         if chosen.solver != "auto":
             table.entry(chosen.solver)
     return chosen
+
+
+def question_settings(
+    settings: Settings | None, changes: dict[str, Any], keeps: bool = False, solves: bool = False
+) -> Settings:
+    """The settings of a question that takes several searches.
+
+    Parameters
+    ----------
+    settings, changes
+        As of `chosen_settings`.
+    keeps : bool, optional
+        Whether a checkpoint can hold the state of these searches.
+    solves : bool, optional
+        Whether `solve` does them, and uses what methods use.
+
+    Raises
+    ------
+    MethodError
+        As of `chosen_settings`; also for a checkpoint that would not be written.
+
+    Warns
+    -----
+    UserWarning
+        About other settings that have no meaning here.
+    """
+    chosen = chosen_settings(settings, changes)
+    if chosen.checkpoint is not None and not keeps:
+        raise MethodError(
+            "this question takes searches of which there are no checkpoints.  Remedy: leave "
+            "checkpoint out; solve, value_range and lie_derivative write one"
+        )
+    idle = [name for name, usual in _OF_METHODS.items() if getattr(chosen, name) != usual]
+    if idle and not solves:
+        warn_caller(f"not used by this question: {', '.join(idle)}", UserWarning)
+    return replace(_telling(chosen), verbose=False) if chosen.verbose else chosen
+
+
+def without_methods(settings: Settings) -> Settings:
+    """Settings for a question beside a method's: without those that only the method uses."""
+    none: dict[str, Any] = {"checkpoint": None, "resume": False, "overwrite": False}
+    return replace(settings, **_OF_METHODS, **none)
 
 
 def _unused(settings: Settings, result: Result) -> list[str]:

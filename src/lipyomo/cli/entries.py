@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import limit_memory
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, add_domain, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, Given, read_network
+from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.result import ProgressCallback
+from lipyomo.problems.ranges import Range
+from lipyomo.problems.result import ProgressCallback, Status
 from lipyomo.problems.settings import Settings
+
+KEPT = ("checkpoint", "resume", "overwrite")
+"""Options of a search that keeps its state."""
 
 
 def add_entries(parser: Parser, everywhere: bool) -> None:
@@ -86,7 +92,7 @@ def search_settings(
     Parameters
     ----------
     arguments : Namespace
-        With `workers` and `seed`.
+        With `workers` and `seed`, and maybe a checkpoint.
     should_stop, progress : callable
     time_limit : float
     started : float, optional
@@ -99,7 +105,17 @@ def search_settings(
         should_stop=should_stop,
         progress=progress,
         started=started,
+        **{name: vars(arguments)[name] for name in KEPT if name in arguments},
     )
+
+
+def code_of(found: Sequence[Range]) -> Exit:
+    """The exit code that ranges make, after a word on a checkpoint that could not be written."""
+    unwritten = [one.unwritten for one in found if one.unwritten]
+    for text in unwritten:
+        warn(text)
+    done = all(one.status is Status.EXACT for one in found)
+    return Exit.FAILED if unwritten else Exit.DONE if done else Exit.OPEN
 
 
 def read_rows(arguments: Namespace, outputs: int) -> tuple[list[str], FloatArray]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from lipyomo.analyses.api import choose_method
+from lipyomo.analyses.api import choose_method, without_methods
 from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ImportNote, NormError, ProblemError
@@ -26,7 +26,7 @@ from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
 from lipyomo.cli.proving import Stop, check_provable, prove_constant, write_beside
 from lipyomo.cli.quantised import bound_values
-from lipyomo.cli.settings import read_settings
+from lipyomo.cli.settings import check_kept, read_settings
 from lipyomo.cli.show import show, write_history
 from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.streams import answer_only, warn
@@ -128,18 +128,11 @@ def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings:
 
 def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go together, and a checkpoint that cannot be used."""
-    if arguments.resume and arguments.checkpoint is None:
-        raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
-    if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
-        raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
+    check_kept(arguments)
     if arguments.prove_upper and arguments.proof is None:
         raise UsageError(
             "--prove-upper is about a proof, and there is none.  Remedy: add --proof FILE"
         )
-    if arguments.checkpoint is not None:
-        from lipyomo.search.engine.checkpoint import check_checkpoint
-
-        check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
 
 
 def _write_files(
@@ -240,7 +233,8 @@ def _with_largest(
         def stop() -> bool:
             return interrupted or interruption.requested()
 
-        watched = replace(settings, progress=tracker.update, should_stop=stop)
+        own = without_methods(settings)
+        watched = replace(own, progress=tracker.update, should_stop=stop)
         try:
             return result.noting(largest_value=largest_value(problems, watched).to_dict())
         except KeyboardInterrupt:

@@ -10,19 +10,18 @@ import numpy as np
 
 from lipyomo.analyses.questions.lie import lie_derivative
 from lipyomo.base.decimals import interval, seconds
-from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import read_case, search_settings
+from lipyomo.cli.entries import code_of, read_case, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_domain
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import beside, check_provable, prove_values
+from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.problems.ranges import Range
-from lipyomo.problems.result import Status
 
 ABOUT = """\
 How V changes along the solutions of x' = g(x): the least and the largest value of
@@ -53,8 +52,10 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("--shell", metavar="LOW,HIGH", type=_shell, help=text)
     add_domain(parser, everywhere=False)
     add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add(parser, "--checkpoint", "--resume", "--overwrite")
     add(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
+    check_kept(arguments)
     arguments.everywhere = arguments.output = arguments.fix = None
     network, domain = read_case(arguments, began)
     plant = load(arguments.plant)
@@ -80,7 +81,7 @@ def run(words: Sequence[str]) -> int:
             ("least derivative", "largest derivative", "V", "status", "nodes", "time"),
             [(*row, str(found.nodes), seconds(found.seconds))],
         )
-    code = Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+    code = code_of([found])
     if along is None:
         return code
     shell = None if arguments.shell is None else (network, arguments.shell)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lipyomo.analyses.api import without_methods
 from lipyomo.analyses.questions.quantised import quantised_largest
 from lipyomo.base.decimals import seconds
 from lipyomo.base.errors import NormError
@@ -68,7 +69,8 @@ def bound_values(
         given.check(SeveralDomains(tuple(domains)))
     tell_rounded(given.quantised.rounded, arguments.quiet)
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        watched = replace(settings, progress=tracker.update, should_stop=interruption.requested)
+        own = without_methods(settings)
+        watched = replace(own, progress=tracker.update, should_stop=interruption.requested)
         found = quantised_largest(given.quantised, problems, watched)
     notes = [*notes, *read_notes(arguments)]
     record = problem_record(problems[0], str(arguments.network))

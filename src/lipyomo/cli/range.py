@@ -14,20 +14,20 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.system.processes import PAUSE
-from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, read_given, read_rows, search_settings
+from lipyomo.cli.entries import add_entries, code_of, read_given, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import beside, check_provable, prove_values
 from lipyomo.cli.quantised import tell_rounded
+from lipyomo.cli.settings import check_kept
 from lipyomo.cli.source import Given
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
-from lipyomo.problems.result import Progress, Status
+from lipyomo.problems.result import Progress
 
 EPILOG = """\
 exit codes:
@@ -49,12 +49,19 @@ def run(words: Sequence[str]) -> int:
         "lipyomo range", "The least and the largest value of each output over a domain.", EPILOG
     )
     add_entries(parser, everywhere=False)
+    add(parser, "--checkpoint", "--resume", "--overwrite")
     add(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words, Namespace(everywhere=None))
+    check_kept(arguments)
     given, domain = read_given(arguments, began, rounds=True)
     network = given.network
     names, functionals = read_rows(arguments, network.output_dim)
     rows = dict(zip(names, functionals, strict=True))
+    if arguments.checkpoint is not None and (len(rows) > 1 or given.quantised is not None):
+        raise UsageError(
+            "--checkpoint is about the range of one output of a network that does not round its "
+            "signals.  Remedy: choose an output, for example --entries 0"
+        )
     if given.quantised is not None:
         tell_rounded(given.quantised.rounded, arguments.quiet)
     if arguments.proof is not None:
@@ -73,8 +80,7 @@ def run(words: Sequence[str]) -> int:
         )
     else:
         _show(found)
-    done = all(one.status is Status.EXACT for one in found.values())
-    code = Exit.DONE if done else Exit.OPEN
+    code = code_of(list(found.values()))
     if arguments.proof is None:
         return code
     case = network, domain, list(found.values()), list(functionals), arguments

@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from lipyomo.analyses.api import chosen_settings
+from lipyomo.cli.words import UsageError
 from lipyomo.problems.settings import Settings
 
 MODELS = frozenset({"lp", "mip", "mipcrosslip"})
@@ -37,6 +38,26 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
         limit = settings.time_limit
         get_solver(name, settings.solvers_file, None if math.isinf(limit) else limit)
     return settings
+
+
+def check_kept(arguments: argparse.Namespace) -> None:
+    """Refuse a checkpoint that cannot be used, and options about one that do not go together.
+
+    Raises
+    ------
+    UsageError
+        If options contradict each other.
+    CheckpointError, OutputError
+        As of `lipyomo.search.engine.checkpoint.check_checkpoint`.
+    """
+    if arguments.resume and arguments.checkpoint is None:
+        raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
+    if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
+        raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
+    if arguments.checkpoint is not None:
+        from lipyomo.search.engine.checkpoint import check_checkpoint
+
+        check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
 
 
 def name_solver_files(path: Path | None) -> None:

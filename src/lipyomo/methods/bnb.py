@@ -17,6 +17,7 @@ from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite
 from lipyomo.networks.digest import network_digest
 from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
 from lipyomo.primal.regions.witness import witness_near
+from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
@@ -93,17 +94,12 @@ def owner_of(problem: LipschitzProblem) -> dict[str, str]:
     Inputs that cannot move are part of the network, since they are put into its first layer.
     """
     small = problem.reduced.problem
-    domain, rows = small.domain, small.domain.rows
-    facts: list[Any] = [domain.lower, domain.upper, rows.b]
-    facts += [rows.A.indptr, rows.A.indices, rows.A.data]
-    facts += [getattr(domain, name, None) for name in ("radius", "point")]
-    kind = f"{type(domain).__name__} {getattr(domain, 'norm', None)}"
     vertices = () if small.dual_vertices is None else small.dual_vertices
     along = () if small.directions is None else dense(small.directions)
     still = " (or value of an input that cannot move)" if problem.domain.frozen.any() else ""
     return {
         f"network{still}": network_digest(small.network),
-        "domain": f"{kind} {array_digest([] if fact is None else fact for fact in facts)}",
+        "domain": domain_digest(small.domain),
         "input norm": small.norm,
         "output norm": f"{small.output_norm.name} {array_digest(vertices)}",
         "directions": array_digest(along),

@@ -40,6 +40,9 @@ class Range:
     seconds : float
     nodes : int
         Nodes of branch and bound.
+    unwritten : str
+        Why the checkpoint could not be written the last time; empty where it could, or none was
+        asked for.
     """
 
     low: tuple[float, float]
@@ -48,6 +51,7 @@ class Range:
     status: Status = Status.EXACT
     seconds: float = 0.0
     nodes: int = 0
+    unwritten: str = ""
 
     @property
     def is_exact(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import Workers
 from lipyomo.problems.settings import Settings
-from lipyomo.search.engine.checkpoint import Checkpoint
+from lipyomo.search.engine.checkpoint import Checkpoint, Kept, Parts
 from lipyomo.search.engine.engine import Engine, Found, OnProgress
 from lipyomo.search.engine.protocol import N, Pipeline, T
 
@@ -18,7 +19,7 @@ def searched(
     settings: Settings,
     clock: Clock,
     on_progress: OnProgress | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Kept | None = None,
     report: Callable[[float], object] | None = None,
 ) -> Found[N]:
     """What the search of a pipeline finds.
@@ -32,7 +33,7 @@ def searched(
     clock : Clock
     on_progress : callable, optional
         Hears of better points and bounds.
-    checkpoint : Checkpoint, optional
+    checkpoint : Kept, optional
         Where to keep the state, and from where to go on.
     report : callable, optional
         Called with proved bounds of the whole.
@@ -46,6 +47,30 @@ def searched(
         report=report,
     )
     return engine.run()
+
+
+@contextmanager
+def checkpoint_of(
+    settings: Settings, owner: Callable[[], Mapping[str, str]]
+) -> Iterator[Parts | None]:
+    """The checkpoint of several searches that settings ask for; None if they ask for none.
+
+    Parameters
+    ----------
+    settings : Settings
+    owner : callable
+        Digests of what is searched, as of `Checkpoint`.
+
+    Raises
+    ------
+    CheckpointError, OutputError
+        If the file cannot be used.
+    """
+    if settings.checkpoint is None:
+        yield None
+        return
+    with Checkpoint(settings.checkpoint, owner(), settings.resume, settings.overwrite) as file:
+        yield Parts(file)
 
 
 def _asked_for(settings: Settings) -> Workers[Any, Any] | None:

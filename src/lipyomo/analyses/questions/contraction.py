@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import chosen_settings, solve
+from lipyomo.analyses.api import question_settings, solve
 from lipyomo.analyses.questions.eigenvalues import eigenvalues
 from lipyomo.analyses.questions.several import shared
 from lipyomo.base.arguments import real_numbers
@@ -86,7 +86,7 @@ def contraction(
     >>> [round(end, 4) for end in (found.low[0], found.high[1])]
     [-3.0, -1.0]
     """
-    settings = chosen_settings(settings, changes)
+    settings = question_settings(settings, changes, solves=True)
     check_parts(f, domain)
     d = f.input_dim
     if f.output_dim != d:

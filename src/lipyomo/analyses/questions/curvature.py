@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import chosen_settings, question_settings
 from lipyomo.analyses.questions.eigenvalues import eigenvalues
 from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.arrays import FloatArray
@@ -231,7 +231,7 @@ def curvature(
     >>> lipyomo.curvature(f, lipyomo.Box(-1, 1, 1)).convex
     True
     """
-    settings = chosen_settings(settings, changes)
+    settings = question_settings(settings, changes, solves=True)
     check_fit(network, domain)
     row = chosen_functional(network, functional)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)

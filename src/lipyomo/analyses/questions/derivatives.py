@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import question_settings
 from lipyomo.analyses.questions.entries import EntrySearch
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray, Matrix
@@ -115,7 +115,7 @@ def derivative_range(
     >>> found.low[1], found.high[0], found.status.value
     (-1.0, 2.0, 'exact')
     """
-    settings = chosen_settings(settings, changes)
+    settings = question_settings(settings, changes)
     network, d = _checked(problem).network, problem.network.input_dim
     row = problem.functional
     if functional is not None or row is None:
@@ -155,7 +155,7 @@ def jacobian_ranges(
     rows = np.eye(_checked(problem).network.output_dim)
     if problem.functional is not None:
         rows = problem.functional[None]
-    return ranges_along(problem, rows, chosen_settings(settings, changes))
+    return ranges_along(problem, rows, question_settings(settings, changes))
 
 
 def _checked(problem: LipschitzProblem) -> LipschitzProblem:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import question_settings
 from lipyomo.analyses.questions.several import shared
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arguments import instance
@@ -102,7 +102,7 @@ def largest_value(
     def ranged(one: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
         return value_range(one.network, one.domain, row, own)
 
-    return largest_of(problems, ranged, chosen_settings(settings, changes))
+    return largest_of(problems, ranged, question_settings(settings, changes))
 
 
 def largest_of(

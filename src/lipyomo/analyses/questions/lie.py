@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import question_settings
 from lipyomo.analyses.questions.values import ends_of
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
@@ -52,7 +55,7 @@ def lie_derivative(
     functional : array_like, shape (m,), optional
         Of V; not needed for a network with one output.
     settings, **changes : optional
-        As of `lipyomo.derivative_range`.
+        As of `lipyomo.value_range`.
     shell : (float, float), optional
         Only points with ``low <= V(x) <= high`` count; either end may be infinite.  Near an
         equilibrium the derivative vanishes with V, so that it is negative outside of a small level
@@ -78,7 +81,7 @@ def lie_derivative(
     >>> round(found.low[0], 5), round(abs(found.high[1]), 5)
     (-6.0, 0.0)
     """
-    settings = chosen_settings(settings, changes)
+    settings = question_settings(settings, changes, keeps=True)
     check_parts(V, domain)
     if domain.frozen.any():
         raise ProblemError("an input cannot move in the domain.  Remedy: give it a little width")
@@ -104,7 +107,15 @@ def lie_derivative(
         question = ShellQuestion(*common, field=field, level=row, shell=ends)
         return Pipeline(Shell(question), settings.seed)
 
-    found = ends_of(pipeline, settings, clock)
+    def owner() -> dict[str, str]:
+        return {
+            "V": f"{network_digest(V)} {array_digest(row)}",
+            "field": network_digest(field),
+            "domain": domain_digest(domain),
+            "shell": array_digest([] if ends is None else ends),
+        }
+
+    found = ends_of(pipeline, settings, clock, owner)
     if ends is not None and not np.isfinite([found.high[1], found.low[0]]).any():
         raise ProblemError(
             f"no point of the domain was found at which V is between {ends[0]:g} and {ends[1]:g}.  "

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import question_settings
 from lipyomo.analyses.questions.conjunction import Conjunction
 from lipyomo.analyses.questions.conjunction_search import Confirm, ConjunctionSearch
 from lipyomo.analyses.questions.several import shared
@@ -137,7 +137,7 @@ def check_property(
     """
     given = query if isinstance(query, Query) else read_query(query)
     parts = _matched(networks, given)
-    chosen = chosen_settings(settings, changes)
+    chosen = question_settings(settings, changes)
     clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
     searches = [
         ConjunctionSearch(Conjunction.of(given, parts, clause), k, clause, confirm, chosen.seed)

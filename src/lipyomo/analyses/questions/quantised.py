@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import question_settings
 from lipyomo.analyses.questions.largest import LargestValue, largest_of
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arrays import FloatArray
@@ -79,7 +79,7 @@ def quantised_range(
     ProblemError
         If the parts do not fit together, or the domain is unbounded.
     """
-    chosen = chosen_settings(settings, changes)
+    chosen = question_settings(settings, changes)
     return _range(quantised, with_errors(quantised, domain), functional, chosen)
 
 
@@ -109,7 +109,7 @@ def quantised_largest(
     def ranged(problem: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
         return _range(quantised, problem.domain, row, own)
 
-    return largest_of(problems, ranged, chosen_settings(settings, changes))
+    return largest_of(problems, ranged, question_settings(settings, changes))
 
 
 def _range(

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.api import chosen_settings
+from lipyomo.analyses.api import question_settings
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.digest import array_digest
 from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
@@ -33,7 +36,7 @@ from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.objectives.pipeline import Pipeline
 from lipyomo.search.objectives.smooth import Value
 from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
-from lipyomo.search.start import searched
+from lipyomo.search.start import checkpoint_of, searched
 
 
 @with_one_blas_thread
@@ -55,7 +58,7 @@ def value_range(
     functional : array_like, shape (m,), optional
         c; not needed for a network with one output.
     settings, **changes : optional
-        As of `lipyomo.derivative_range`.
+        As of `lipyomo.derivative_range`; a checkpoint is possible, too.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def value_range(
     >>> found.low[0] <= 0.0 <= found.low[1], found.high[0], found.status.value
     (True, 6.0, 'exact')
     """
-    settings = chosen_settings(settings, changes)
+    settings = question_settings(settings, changes, keeps=True)
     check_parts(network, domain)
     row = chosen_functional(network, functional)
     network = confined(network, domain)
@@ -86,7 +89,7 @@ def value_range(
     if ready.constant:
         value, center = value_at(network, row, domain.center), Point(domain.center)
         return Range(value, value, (center, center), Status.EXACT, clock.seconds)
-    found = ends_of(ready.pipeline, settings, clock)
+    found = ends_of(ready.pipeline, settings, clock, ready.owner)
     low, high = found.witnesses
     return replace(found, witnesses=(ready.lifted(low), ready.lifted(high)))
 
@@ -190,13 +193,24 @@ class _Ready:
         few = FewPipeline.suits(question)
         return FewPipeline(question, self.seed) if few else Pipeline(question, self.seed)
 
+    def owner(self) -> dict[str, str]:
+        """Digests of what is searched."""
+        return {
+            "network": network_digest(self.reduced.network),
+            "domain": domain_digest(self.domain),
+            "functional": array_digest(self.row),
+        }
+
     def lifted(self, at: Point | None) -> Point | None:
         """The input of the given network."""
         return None if at is None else Point.at(self.reduced.lift_point(at.point))
 
 
 def ends_of(
-    pipeline: Callable[[float], Searching[Any, Any]], settings: Settings, clock: Clock
+    pipeline: Callable[[float], Searching[Any, Any]],
+    settings: Settings,
+    clock: Clock,
+    owner: Callable[[], dict[str, str]],
 ) -> Range:
     """Both ends: the largest values that two searches find, that of minus one and that of one.
 
@@ -207,17 +221,21 @@ def ends_of(
     settings : Settings
     clock : Clock
         For both together.
+    owner : callable
+        Digests of what is searched, for a checkpoint.
     """
     ends: list[Found[Any]] = []
     scarce = clock
-    for sign in (-1.0, 1.0):
-        part = clock.within((1.0 if ends else 0.5) * clock.left)
-        heard = _heard(settings, clock, sign)
-        ends.append(searched(pipeline(sign), settings, part, heard))
-        if part.interrupted:
-            clock.stop()
-        if part.expired:
-            scarce = part
+    with checkpoint_of(settings, owner) as file:
+        for name, sign in (("low", -1.0), ("high", 1.0)):
+            part = clock.within((1.0 if ends else 0.5) * clock.left)
+            heard = _heard(settings, clock, sign)
+            kept = None if file is None else file.part(name)
+            ends.append(searched(pipeline(sign), settings, part, heard, kept))
+            if part.interrupted:
+                clock.stop()
+            if part.expired:
+                scarce = part
     lower, upper = ends
     return Range(
         (-lower.upper + 0.0, -lower.best.value + 0.0),  # no negative zeros
@@ -226,6 +244,7 @@ def ends_of(
         Status.EXACT,
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
+        "" if file is None else file.trouble,
     ).ended(scarce)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -33,8 +33,9 @@ from lipyomo.base.system.outputs import (
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import Arrays
 
-VERSION = b"9"
+VERSION = b"10"
 
+_PART = "/"
 _OWNER, _BEST, _UPPER = "known.owner", "known.best", "known.upper"
 
 
@@ -168,6 +169,74 @@ class Checkpoint:
                 ".  Remedy: give the same problem, or another file"
             )
         return Known(best if best.size else None, float(upper)), data or None
+
+
+class Kept(Protocol):
+    """Where one search keeps its state."""
+
+    @property
+    def state(self) -> Arrays | None:
+        """From where to go on; None for a search that begins."""
+        ...
+
+    def save(self, state: Arrays) -> None:
+        """Keep the state in place of the last one."""
+        ...
+
+
+class Parts:
+    """The states of several searches, one after another, in one checkpoint.
+
+    Parameters
+    ----------
+    file : Checkpoint
+    """
+
+    def __init__(self, file: Checkpoint) -> None:
+        self._file = file
+        self._states: dict[str, Arrays] = {}
+        for key, array in (file.state or {}).items():
+            name, _, own = key.partition(_PART)
+            self._states.setdefault(name, {})[own] = array
+
+    @property
+    def trouble(self) -> str:
+        """Why the state could not be written the last time; empty if it could."""
+        return self._file.trouble or ""
+
+    def part(self, name: str) -> Kept:
+        """Where the search of this name keeps its state."""
+        return _Part(self, name)
+
+    def state(self, name: str) -> Arrays | None:
+        """The last state of the search of this name."""
+        return self._states.get(name)
+
+    def save(self, name: str, state: Arrays) -> None:
+        """Write the state of one search beside those of the others."""
+        self._states[name] = state
+        self._file.save(
+            {
+                f"{name}{_PART}{own}": array
+                for name, state in self._states.items()
+                for own, array in state.items()
+            }
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Where one of several searches keeps its state."""
+
+    parts: Parts
+    name: str
+
+    @property
+    def state(self) -> Arrays | None:
+        return self.parts.state(self.name)
+
+    def save(self, state: Arrays) -> None:
+        self.parts.save(self.name, state)
 
 
 def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:

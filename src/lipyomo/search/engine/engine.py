@@ -17,7 +17,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.processes import MOMENT
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.search.engine.checkpoint import Checkpoint
+from lipyomo.search.engine.checkpoint import Kept
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import Incumbent, N, Outcome, Pipeline, T
 from lipyomo.search.engine.queue import Batch, Queue
@@ -66,7 +66,7 @@ class Engine(Generic[N, T]):
     clock : Clock
     workers : Workers, optional
         Not entered yet; by default this process does everything.
-    checkpoint : Checkpoint, optional
+    checkpoint : Kept, optional
         Written now and then, and at the end; the search goes on from the state that it held.
     on_progress : callable, optional
         Hears of points and bounds, not all of the latter proved yet.
@@ -81,7 +81,7 @@ class Engine(Generic[N, T]):
         clock: Clock,
         *,
         workers: Workers[Any, Any] | None = None,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Kept | None = None,
         on_progress: OnProgress | None = None,
         report: Callable[[float], object] | None = None,
         params: Params | None = None,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, keep_memory
 from lipyomo.base.clock import Clock
@@ -23,6 +24,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.engine.protocol import (
     NODES,
+    Arrays,
     Incumbent,
     OnRootProgress,
     Outcome,
@@ -36,7 +38,7 @@ from lipyomo.search.objectives.examine import SPLITS
 from lipyomo.search.objectives.few_boxes import Boxes, as_nodes, bounded_values
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.points import best_start, challenged
-from lipyomo.search.spaces.bundle import bundles, halves, joined, thin
+from lipyomo.search.spaces.bundle import bundles, decoded, encoded, halves, joined, thin
 from lipyomo.search.spaces.joint.params import PARAMS, Params
 from lipyomo.search.spaces.joint.parts import gone_on, parted, together_of
 from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, learnt
@@ -109,7 +111,7 @@ class FewPipeline(phases.Pipeline):
         found: Outcome[Any] = super().root(clock, on_progress).outcome
         if not any(self._is_wide(node) for node in found.children):
             return Root(found)
-        start = Outcome((self._whole(),))
+        start = Outcome((bounded_values(self._at(self._best.value), self._whole())[0],))
         if not self._params.compared or self._is_hopeless(found.children):
             return Root(replace(found, children=start.children, closed=start.closed))
         found = self._on(found, clock.within(self._params.pause))
@@ -134,15 +136,29 @@ class FewPipeline(phases.Pipeline):
         return bool(top - self._best.value > self._params.far * float(np.ptp(values)))
 
     def _whole(self) -> Boxes:
-        """The domain as a box."""
+        """The domain as a box without a bound."""
         domain, none = self._context.domain, np.zeros(1, dtype=np.intp)
         ends = domain.lower[None], domain.upper[None]
-        whole = Boxes(*ends, np.full(1, np.inf), none, none + self._context.aim)
-        return bounded_values(self._at(self._best.value), whole)[0]
+        return Boxes(*ends, np.full(1, np.inf), none, none + self._context.aim)
 
     def _on(self, found: Outcome[Any], clock: Clock) -> Outcome[Any]:
         """The search a little further."""
         return gone_on(self, found, lambda: self._best.value, clock)
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def encode(self, nodes: Sequence[Any]) -> Arrays:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        boxes, others = parted(nodes)
+        course = np.array([self._units, self._effort, self._turn])
+        own = encoded(boxes, self._whole().take(slice(0, 0)))
+        return super().encode(others) | own | {"course": course}
+
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Any]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        self._units, self._effort, self._turn = arrays["course"].tolist()
+        found: Outcome[Any] = super().decode(arrays)
+        return replace(found, children=(*decoded(Boxes, arrays), *found.children))
 
     # -- boxes and nodes ---------------------------------------------------------------------------
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, RIGHT
 from lipyomo.problems.affine.system import FlatPhases
+from lipyomo.search.engine.protocol import Arrays
 from lipyomo.search.spaces.phases.node import WarmStart
+
+_STORED = ("phases", "lower", "upper", "low", "high", "bound", "unit", "axis")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,3 +73,17 @@ class Node:
             phases[self.unit] = phase
             children.append(replace(self, phases=phases, unit=-1))
         return children
+
+
+def encode(nodes: Sequence[Node]) -> Arrays:
+    """Nodes as plain arrays, without their starts."""
+    return {f"node_{name}": np.array([getattr(node, name) for node in nodes]) for name in _STORED}
+
+
+def decode(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Node, ...]:
+    """What `encode` wrote."""
+    columns = (arrays[f"node_{name}"] for name in _STORED)
+    rows = (dict(zip(_STORED, row, strict=True)) for row in zip(*columns, strict=True))
+    return tuple(
+        Node(**row | {name: row[name].item() for name in ("bound", "unit", "axis")}) for row in rows
+    )

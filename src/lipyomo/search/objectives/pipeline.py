@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.ranges import tolerance_of
 from lipyomo.search.engine.protocol import (
     NODES,
+    Arrays,
     Incumbent,
     OnRootProgress,
     Outcome,
@@ -22,7 +25,7 @@ from lipyomo.search.engine.protocol import (
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.objectives.context import Context, Question
 from lipyomo.search.objectives.examine import chosen, narrowed, region_of
-from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.node import Node, decode, encode
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.objectives.program import NodeProgram
 
@@ -161,6 +164,19 @@ class Pipeline(Searching[Node, Task]):
         """The context under the cutoff that follows from an attained value."""
         self._context = self._context.at(self._context.question.cutoff(value))
         return self._context
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def encode(self, nodes: Sequence[Node]) -> Arrays:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        inputs, point = self._context.domain.dimension, self._best.point
+        return encode(nodes) | {"best": np.zeros((0, inputs)) if point is None else point[None]}
+
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
+        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        for point in arrays["best"]:
+            self._best = self._challenged(self._best, point)
+        return Outcome(decode(arrays), best=self._best)
 
     # -- points ------------------------------------------------------------------------------------
 

@@ -77,6 +77,9 @@ class Bundle:
 
 B = TypeVar("B", bound=Bundle)
 
+_BOXES = "boxes."
+_SIZES = "boxes.sizes"
+
 
 def joined(parts: Sequence[B]) -> B:
     """All of them as one; there is at least one part."""
@@ -117,7 +120,17 @@ def bundles(boxes: B, most: int) -> tuple[B, ...]:
     return tuple(ordered.take(slice(at, at + most)) for at in range(0, len(boxes), most))
 
 
-def split_at(whole: B, sizes: Sequence[int] | IntArray) -> tuple[B, ...]:
-    """Bundles of so many boxes each, one after the other: the inverse of `joined`."""
-    ends = np.cumsum(sizes).tolist()
+def encoded(parts: Sequence[B], none: B) -> dict[str, npt.NDArray[Any]]:
+    """Bundles of boxes as plain arrays, for a checkpoint; `none` is one without boxes."""
+    whole = joined(parts) if parts else none
+    arrays = {_BOXES + name: array for name, array in whole.encode().items()}
+    return arrays | {_SIZES: np.array([len(part) for part in parts], dtype=np.int64)}
+
+
+def decoded(kind: type[B], arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[B, ...]:
+    """What `encoded` wrote; no bundles where there is nothing of it."""
+    if _SIZES not in arrays:
+        return ()
+    whole = kind.decode({name: arrays[_BOXES + name] for name in kind.names()})
+    ends = np.cumsum(arrays[_SIZES]).tolist()
     return tuple(whole.take(slice(a, b)) for a, b in pairwise([0, *ends]))

@@ -30,7 +30,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.cut import cut
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.split import split, split_again
-from lipyomo.search.spaces.bundle import bundles, joined, split_at
+from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
 
 STUCK = "stuck"
 """The counter of boxes that float64 numbers are too coarse to split, or to bound any better."""
@@ -191,19 +191,15 @@ class Pipeline(Searching[Boxes, Task]):
 
     def encode(self, nodes: Sequence[Boxes]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        whole = joined(nodes) if nodes else Boxes.whole(self._context).take(slice(0, 0))
         point = self._best.point
-        return {f"boxes.{name}": array for name, array in whole.encode().items()} | {
-            "sizes": np.array([len(node) for node in nodes], dtype=np.int64),
+        return encoded(nodes, Boxes.whole(self._context).take(slice(0, 0))) | {
             "best": np.zeros((0, self._context.inputs)) if point is None else point[None],
             "course": np.array([self._effort, self._turn, self._floor]),
         }
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in Boxes.names()})
-        nodes = split_at(whole, arrays["sizes"])
         self._effort, self._turn, self._floor = arrays["course"].tolist()
         for point in arrays["best"]:
             self._best = self._objective.challenged(self._best, point)
-        return Outcome(nodes, best=self._best)
+        return Outcome(decoded(Boxes, arrays), best=self._best)

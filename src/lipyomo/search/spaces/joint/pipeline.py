@@ -29,7 +29,7 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
-from lipyomo.search.spaces.bundle import bundles, joined, split_at
+from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.halve import Halved, halved
@@ -348,16 +348,9 @@ class Pipeline(Searching[Part, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         boxes, others = parted(nodes)
         others = self._kept(others)
-        whole = joined(boxes) if boxes else self._context.whole().take(slice(0, 0))
-        sizes = np.array([len(node) for node in boxes], dtype=np.int64)
-        own = {f"boxes.{name}": array for name, array in whole.encode().items()}
-        return self._beside.encode(others) | own | {"boxes.sizes": sizes}
+        return self._beside.encode(others) | encoded(boxes, self._context.whole().take(slice(0, 0)))
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         found: Outcome[Any] = self._beside.decode(arrays)
-        if "boxes.sizes" not in arrays:
-            return found
-        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in Boxes.names()})
-        boxes = split_at(whole, arrays["boxes.sizes"])
-        return replace(found, children=(*boxes, *found.children))
+        return replace(found, children=(*decoded(Boxes, arrays), *found.children))
