@@ -38,16 +38,23 @@ def kinked() -> Network:
     return Network.from_arrays([[[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [[1.0] * 4]])
 
 
-@pytest.mark.parametrize("plant", plants())
+SHELLS = {
+    "squares": (squares(), (0.2, 1.5)),
+    "tanh": (trained(), (-0.2, 0.3)),
+    "relu": (kinked(), (0.5, 1.5)),
+}
+
+
 @pytest.mark.parametrize(
-    ("V", "shell"),
-    [(squares(), (0.2, 1.5)), (trained(), (-0.2, 0.3)), (kinked(), (0.5, 1.5))],
-    ids=["squares", "tanh", "relu"],
+    ("of", "plant"),  # each twice, and all three of the function that was trained
+    [
+        *(("tanh", plant) for plant in plants()),
+        *(("squares", plant) for plant in ("cubic", "pendulum")),
+        *(("relu", plant) for plant in ("van der Pol, backwards", "pendulum")),
+    ],
 )
-def test_all_samples_are_between_the_ends(
-    V: Network, shell: tuple[float, float], plant: str
-) -> None:
-    field = plants()[plant]
+def test_all_samples_are_between_the_ends(of: str, plant: str) -> None:
+    field, (V, shell) = plants()[plant], SHELLS[of]
     found = lie_derivative(V, field, Box(-2, 2, 2), shell=shell, gap=1e-2, time_limit=2)
     level = V.forward(POINTS)[:, 0]
     some = POINTS[(shell[0] <= level) & (level <= shell[1])]
@@ -66,12 +73,12 @@ def test_a_quadratic_form_on_shells() -> None:
     """V = |x|^2 along x' = -x: the derivative is -2 V."""
     V = networks.residual(LINES, lambda u, x: x[0] ** 2 + x[1] ** 2)
     field = (-np.eye(2), np.zeros(2))
-    found = lie_derivative(V, field, Box(-2, 2, 2), shell=(0.25, 1.0), gap=5e-3)
-    assert found.low[0] == pytest.approx(-2.0, rel=1e-2)
-    assert found.high[1] == pytest.approx(-0.5, rel=1e-2)
+    found = lie_derivative(V, field, Box(-2, 2, 2), shell=(0.25, 1.0), gap=1e-2)
+    assert found.low[0] == pytest.approx(-2.0, rel=2e-2)
+    assert found.high[1] == pytest.approx(-0.5, abs=2e-2)
     assert found.low[0] <= -2.0 <= -0.5 <= found.high[1]
-    above = lie_derivative(V, field, Box(-2, 2, 2), shell=(0.25, np.inf), gap=5e-3)
-    assert above.low[0] == pytest.approx(-16.0, rel=1e-2)
+    above = lie_derivative(V, field, Box(-2, 2, 2), shell=(0.25, np.inf), gap=1e-2)
+    assert above.low[0] == pytest.approx(-16.0, rel=2e-2)
 
 
 def test_the_whole_range_as_a_shell_changes_nothing() -> None:

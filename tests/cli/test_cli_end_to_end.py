@@ -119,7 +119,8 @@ def test_rational_confirms_the_witness(cli: Cli, net: Path, norms: tuple[str, st
     if exact["fraction"] is not None:
         assert float(Fraction(exact["fraction"])) == pytest.approx(ran.json["lower"], rel=1e-12)
     assert (exact["fraction"] is None) == (norms == ("l2", "l2"))
-    assert "exact arithmetic" in cli(net, *options, "--rational").out
+    if norms == ("linf", "l1"):
+        assert "exact arithmetic" in cli(net, *options, "--rational").out
 
 
 def test_unknown_solver(cli: Cli, net: Path) -> None:

@@ -36,7 +36,7 @@ def test_no_promise_is_broken(family: str) -> None:
     for method in METHODS:
         if method != "auto" and get_method(method).refusal(sample.problem) is not None:
             continue
-        result = lipyomo.solve(sample.problem, method, time_limit=5)
+        result = lipyomo.solve(sample.problem, method, time_limit=1)
         assert not faults(result, truth), (str(sample), method, result)
         judged += 1
     assert judged >= 2
@@ -48,7 +48,7 @@ def test_no_promise_about_directions_is_broken(family: str) -> None:
     truth = sample.oracle.constant()
     for method in METHODS:
         if method == "auto" or get_method(method).refusal(sample.problem) is None:
-            result = lipyomo.solve(sample.problem, method, time_limit=5)
+            result = lipyomo.solve(sample.problem, method, time_limit=1)
             assert not faults(result, truth), (str(sample), method, result)
             judged += 1
     assert judged
@@ -59,7 +59,7 @@ def test_no_promise_about_signs_is_broken(family: str) -> None:
     sample = first(family)
     problem = LipschitzProblem(sample.problem.network, sample.problem.domain)
     assert isinstance(sample.oracle, Oracle)
-    found = lipyomo.jacobian_ranges(problem, time_limit=2)
+    found = lipyomo.jacobian_ranges(problem, time_limit=0.5)
     assert not sign_faults(found, sample.oracle), (str(sample), found.to_dict())
 
 

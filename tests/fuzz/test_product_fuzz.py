@@ -18,7 +18,7 @@ from lipyomo.methods import get_method, methods
 @pytest.mark.parametrize("family", EXTREME_PRODUCTS)
 def test_nor_on_hard_products(family: str) -> None:
     sample = draw(family, 0)
-    result = lipyomo.solve(sample.problem, time_limit=0.4)
+    result = lipyomo.solve(sample.problem, time_limit=0.2)
     assert not faults(result, sample.oracle.constant()), (str(sample), result)
 
 
@@ -36,7 +36,7 @@ def test_no_promise_is_broken(family: str) -> None:
             continue
         with suppress(MethodError):
             options = FEW.get(method, {})
-            result = lipyomo.solve(sample.problem, method, time_limit=0.4, options=options)
+            result = lipyomo.solve(sample.problem, method, time_limit=0.2, options=options)
             assert not faults(result, truth), (str(sample), method, result, truth)
             judged += 1
     assert judged >= 2

@@ -22,7 +22,7 @@ def test_package_and_oracle_have_the_same_networks(family: str) -> None:
     """Gradients at random points, of networks whose numbers are of ordinary size."""
     rng = np.random.default_rng(0)
     compared = 0
-    for seed in range(12):
+    for seed in range(8):
         sample = draw(family, seed)
         network, domain, oracle = sample.problem.network, sample.problem.domain, sample.oracle
         largest = max(np.abs(v.dense_weight).max(initial=0.0) for v in network.layers)
@@ -36,7 +36,7 @@ def test_package_and_oracle_have_the_same_networks(family: str) -> None:
         jacobian = network.jacobian_at(x)[:, oracle.moving]
         assert _norm(jacobian, sample) == pytest.approx(float(below), rel=1e-6, abs=1e-9)
         compared += 1
-    assert compared >= 3
+    assert compared >= 2
 
 
 def _norm(jacobian: np.ndarray, sample) -> float:
@@ -78,7 +78,7 @@ def _judge(sample, seconds: float) -> int:
 
 @pytest.mark.parametrize("family", CURVED)
 def test_no_promise_is_broken(family: str) -> None:
-    assert sum(_judge(draw(family, seed), 0.4) for seed in SEEDS) >= 1
+    assert sum(_judge(draw(family, seed), 0.2) for seed in SEEDS) >= 1
 
 
 FOUND = (
@@ -91,4 +91,4 @@ FOUND = (
 @pytest.mark.parametrize("name", FOUND)
 def test_what_went_wrong_once_does_not_again(name: str) -> None:
     family, seed = name.split("/")
-    assert _judge(draw(family, int(seed)), 1.0) >= 1
+    assert _judge(draw(family, int(seed)), 0.5) >= 1

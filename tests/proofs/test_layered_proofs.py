@@ -102,17 +102,17 @@ def steeper_weight(first: Any, step: Any) -> None:
     first["network"][3]["weight"] = [[1.1 * v for v in row] for row in rows]
 
 
-@pytest.mark.parametrize("kind", ["l2", "linf", "wide"])
-@pytest.mark.parametrize(
-    "lie",
-    [
-        *(lower_end, small_multiplier, large_multiplier, less_zeta),
-        *(zero_multiplier, fewer_multipliers, steeper_weight),
-    ],
-)
+LIES = [
+    *(lower_end, small_multiplier, large_multiplier, less_zeta),
+    *(zero_multiplier, fewer_multipliers, steeper_weight),
+]
+
+
+@pytest.mark.parametrize("lie", LIES)
 def test_what_is_not_true_is_rejected(
-    loose: dict[str, Path], tmp_path: Path, kind: str, lie: Callable[[Any, Any], None]
+    loose: dict[str, Path], tmp_path: Path, lie: Callable[[Any, Any], None]
 ) -> None:
+    kind = ("l2", "linf", "wide")[LIES.index(lie) % 3]
     first, steps = lines_of(loose[kind])
     lie(first, steps[0])
     write(tmp_path / "lie", first, steps)

@@ -79,13 +79,19 @@ def test_every_output_norm(output: str, input_norm: str, tmp_path: Path) -> None
     proved(problem, tmp_path / "p")
 
 
-@pytest.mark.parametrize("domain", ["box", "frozen", "l1", "l2", "polytope", "all"])
-@pytest.mark.parametrize("output", ["l2", "linf", "cross"])
-def test_output_norms_on_every_domain(domain: str, output: str, tmp_path: Path) -> None:
-    for seed, input_norm in enumerate(("linf", "l1", "l2")):
-        network = mixed_network(seed, (2, 4, 3, 3))
-        problem = LipschitzProblem(network, DOMAINS[domain], input_norm, output)
-        proved(problem, tmp_path / "p")
+@pytest.mark.parametrize(
+    ("domain", "output", "seed"),  # all pairs with input norms as well, not all triples
+    [
+        (domain, output, (i + j) % 3)
+        for i, domain in enumerate(("box", "frozen", "l1", "l2", "polytope", "all"))
+        for j, output in enumerate(("l2", "linf", "cross"))
+    ],
+)
+def test_output_norms_on_every_domain(
+    domain: str, output: str, seed: int, tmp_path: Path
+) -> None:
+    network, norm = mixed_network(seed, (2, 4, 3, 3)), ("linf", "l1", "l2")[seed]
+    proved(LipschitzProblem(network, DOMAINS[domain], norm, output), tmp_path / "p")
 
 
 def test_the_euclidean_norm_over_a_cube(tmp_path: Path) -> None:
@@ -400,13 +406,12 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
     assert accepted([first, [["split", 0]], [["end"]], [["end"]]], tmp_path / "p")
 
 
-@pytest.mark.parametrize("seed", [0, 2])
-def test_a_line_without_ends_has_few_cases(seed: int, tmp_path: Path) -> None:
+def test_a_line_without_ends_has_few_cases(tmp_path: Path) -> None:
     """Nineteen units in one input: a case for each of half a million patterns would be too many.
 
-    The search takes 240 to 1,240 on these and five more networks; all patterns are 2^20 - 1 cases.
+    The search takes 240 to 1,240 on this and six more networks; all patterns are 2^20 - 1 cases.
     """
-    problem = LipschitzProblem(random_network(seed, (1, 6, 8, 5, 2)), AllSpace(1))
+    problem = LipschitzProblem(random_network(2, (1, 6, 8, 5, 2)), AllSpace(1))
     assert proved(problem, tmp_path / "p").nodes < 2**20 / 500
 
 
@@ -416,7 +421,7 @@ def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
     held = []
 
     def told(cases: int) -> None:
-        if cases % 50 == 0:
+        if cases % 100 == 0:
             held.append(sum(type(thing) is Case for thing in gc.get_objects()))
 
     cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), progress=told).cases

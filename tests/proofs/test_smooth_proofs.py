@@ -60,7 +60,7 @@ def random_network(sizes: list[int], mix: list[str], seed: int) -> Network:
     return Network(layers)
 
 
-def proved(path: Path, problem: LipschitzProblem, gap: float = 1e-3) -> Result:
+def proved(path: Path, problem: LipschitzProblem, gap: float = 1e-2) -> Result:
     """The result of a problem whose proof holds."""
     result = lipyomo.solve(problem, gap=gap, time_limit=60)
     written = write_proof(path, problem, result)
@@ -75,7 +75,7 @@ def proved(path: Path, problem: LipschitzProblem, gap: float = 1e-3) -> Result:
 
 @pytest.mark.parametrize("mix", MIXES, ids="-".join)
 def test_proofs_hold(mix: list[str], tmp_path: Path) -> None:
-    network = random_network([2, 6, 5, 2], mix, seed=3)
+    network = random_network([2, 4, 4, 2], mix, seed=3)
     proved(tmp_path / "a.proof", LipschitzProblem(network, Box(-1, 1, 2)))
 
 
@@ -117,7 +117,7 @@ def test_parameters_that_the_checker_does_not_take_are_refused_when_it_is_writte
 
 
 def test_norms_and_domains(tmp_path: Path) -> None:
-    network = random_network([3, 5, 4, 2], ["tanh", "relu"], seed=5)
+    network = random_network([3, 4, 3, 2], ["tanh", "relu"], seed=5)
     triangle = Polytope([[1.0, 1.0, 1.0]], [0.5], -1, 1)
     frozen = Box([-1, 0.25, -1], [1, 0.25, 1])
     for k, problem in enumerate(
@@ -129,7 +129,7 @@ def test_norms_and_domains(tmp_path: Path) -> None:
             LipschitzProblem(network, ball([0.1, 0.2, 0.3], 0.25, "l2"), "linf", "linf"),
         ]
     ):
-        proved(tmp_path / f"{k}.proof", problem, gap=0.02)
+        proved(tmp_path / f"{k}.proof", problem, gap=0.1)
 
 
 @pytest.mark.parametrize("mix", [["tanh"], ["elu", "softplus", "relu"], ["hard_swish", "selu"]])
@@ -138,7 +138,7 @@ def test_ball_arithmetic_confirms_every_bound(mix: list[str], tmp_path: Path) ->
     triangle = Polytope([[1.0, 1.0]], [0.5], -1, 1)
     network = random_network([2, 4, 3, 1], mix, seed=4)
     for domain in (Box(-1, 1, 2), triangle, ball([0.1, 0.2], 0.25, "l2")):
-        result = proved(path, LipschitzProblem(network, domain), gap=0.01)
+        result = proved(path, LipschitzProblem(network, domain), gap=0.05)
         assert check_proof(path, strict=True).upper_proved
         path.unlink()
     assert result.upper > 0
@@ -167,8 +167,11 @@ def test_affine_networks(tmp_path: Path) -> None:
     network = Network(
         [Layer([[1.0, -2.0]], [0.5], curves=[Curve(activation("sin"), [0])]), Layer([[3.0]], [0.0])]
     )
-    result = proved(tmp_path / "a.proof", LipschitzProblem(network, Box(-4, 4, 2)), gap=0.0)
+    result = proved(tmp_path / "a.proof", LipschitzProblem(network, Box(-4, 4, 2)), gap=1e-6)
     assert result.upper == pytest.approx(9.0, rel=1e-5)
+
+
+EUCLIDEAN = [("l2", "linf"), ("l2", "l2"), ("linf", "l2"), ("l1", "l2")]
 
 
 def test_without_time_only_the_lower_end_is_proved(tmp_path: Path) -> None:
@@ -181,22 +184,21 @@ def test_without_time_only_the_lower_end_is_proved(tmp_path: Path) -> None:
     assert "end" in verdict.basis
 
 
-@pytest.mark.parametrize(
-    ("norm", "output"), [("l2", "linf"), ("l2", "l2"), ("linf", "l2"), ("l1", "l2")]
-)
+@pytest.mark.parametrize("norms", EUCLIDEAN, ids="-".join)
 @pytest.mark.parametrize("mix", [["tanh"], ["elu", "relu"], ["hard_swish"]], ids="-".join)
-def test_euclidean_norms(mix: list[str], norm: str, output: str, tmp_path: Path) -> None:
+def test_euclidean_norms(mix: list[str], norms: tuple[str, str], tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     network = random_network([2, 4, 3, 2], mix, seed=6)
     along = rng.standard_normal((2, 3))
     frozen = Box([-1, 0.25], [1, 0.25])
     cases = (
-        LipschitzProblem(network, Box(-1, 1, 2), norm, output),
-        LipschitzProblem(network, Box(-0.5, 0.5, 2), norm, output, directions=along),
-        LipschitzProblem(network, frozen, norm, output),
-        LipschitzProblem(network, ball([0.1, 0.2], 0.25, "l2"), norm, output),
+        LipschitzProblem(network, Box(-1, 1, 2), *norms),
+        LipschitzProblem(network, Box(-0.5, 0.5, 2), *norms, directions=along),
+        LipschitzProblem(network, frozen, *norms),
+        LipschitzProblem(network, ball([0.1, 0.2], 0.25, "l2"), *norms),
     )
-    for k, problem in enumerate(cases):
+    chosen = (EUCLIDEAN.index(norms) + len(mix)) % 2  # all pairs with norms, and with activations
+    for k, problem in enumerate(cases[chosen::2]):
         path = tmp_path / f"{k}.proof"
         proved(path, problem, gap=0.3)
         first, payload = _parts(path)
@@ -206,7 +208,7 @@ def test_euclidean_norms(mix: list[str], norm: str, output: str, tmp_path: Path)
                 check_proof(path)
 
 
-@pytest.mark.parametrize(("norm", "output"), [("l2", "linf"), ("l2", "l2"), ("linf", "l2")])
+@pytest.mark.parametrize(("norm", "output"), EUCLIDEAN[:3])
 def test_ball_arithmetic_confirms_euclidean_norms(norm: str, output: str, tmp_path: Path) -> None:
     path = tmp_path / "a.proof"
     network = random_network([2, 4, 3, 2], ["tanh", "relu"], seed=6)
@@ -343,8 +345,9 @@ def test_earlier_formats_are_still_read(file: str, name: str, tmp_path: Path) ->
         check_proof(path)
 
 
-@pytest.mark.parametrize("norm", ["linf", "l2"])
-@pytest.mark.parametrize("factor", [1.0, -1.0, -2.0])
+@pytest.mark.parametrize(
+    ("factor", "norm"), [(1.0, "linf"), (-1.0, "l2"), (-2.0, "linf"), (1.0, "l2")]
+)
 def test_kinks_of_equal_and_opposite_rows_are_split_together(
     factor: float, norm: str, tmp_path: Path
 ) -> None:
@@ -364,7 +367,7 @@ def test_kinks_of_equal_and_opposite_rows_are_split_together(
     )
     problem = LipschitzProblem(network, Box(-1, 1, 2), norm)
     path = tmp_path / "a.proof"
-    proved(path, problem, gap=1e-6)
+    proved(path, problem, gap=1e-4)
     assert check_proof(path, strict=True).upper_proved
 
 
@@ -438,7 +441,7 @@ def test_files_that_claim_too_much_are_refused(tmp_path: Path) -> None:
         result = proved(path, problem)
         line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
         first = json.loads(line)
-        for _ in range(25):
+        for _ in range(12):
             false = first | {"upper": result.lower * (1 - rng.choice([1e-9, 1e-3, 0.3]))}
             false["lower"] = min(first["lower"], false["upper"])
             _write(path, false, damaged(payload, rng))

@@ -69,18 +69,18 @@ NAMES = [["tanh"], ["silu", "relu"], ["elu", "sin", "mish"]]
 NORMS = ["linf", "l1", "l2"]
 
 
-@pytest.mark.parametrize("output", NORMS)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("names", NAMES)
-def test_proofs_hold(names: list[str], norm: str, output: str, tmp_path: Path) -> None:
+def test_proofs_hold(names: list[str], norm: str, tmp_path: Path) -> None:
+    """All pairs of activations, norms of inputs and of outputs, and domains; not all triples."""
     path = tmp_path / "a.proof"
+    i, j = NAMES.index(names), NORMS.index(norm)
+    output = NORMS[(i + 2 * j) % 3]
     network = network_of(names, (2, 5, 4, 2), 3)
     along = np.random.default_rng(1).standard_normal((2, 3))
     problems = [LipschitzProblem(network, domain, norm, output) for domain in DOMAINS]
     problems.append(LipschitzProblem(network, AllSpace(2), norm, output, directions=along))
-    # two of five: all pairs of a domain with activations and with norms occur, not all triples
-    chosen = NAMES.index(names) + NORMS.index(norm) + NORMS.index(output)
-    for problem in (problems[chosen % 5], problems[(chosen + 2) % 5]):
+    for problem in (problems[(i + j + k) % 5] for k in (0, 1, 3)):
         result = lipyomo.solve(problem, time_limit=20)
         written = write_proof(path, problem, result)
         for strict in (False, True):
@@ -210,7 +210,7 @@ def test_false_claims_are_refused(tmp_path: Path) -> None:
         result = lipyomo.solve(problem, time_limit=20)
         write_proof(path, problem, result)
         first, payload = parts_of(path)
-        for n in range(60):
+        for n in range(30):
             upper = result.lower * (1 - rng.choice([1e-9, 1e-3, 0.3]))
             false = first | {"upper": upper, "lower": min(first["lower"], upper)}
             steps = damaged(payload, rng) if n % 2 else damaged_steps(payload, rng)

@@ -45,10 +45,10 @@ def _features() -> LipschitzProblem:
     """Many units that see five features of 300 inputs."""
     rng = np.random.default_rng(0)
     features = rng.standard_normal((5, 300)) / 20.0
-    first = rng.standard_normal((60, 5)) @ features
-    second, last = rng.standard_normal((20, 60)) / 12.0, rng.standard_normal((1, 20))
+    first = rng.standard_normal((40, 5)) @ features
+    second, last = rng.standard_normal((12, 40)) / 12.0, rng.standard_normal((1, 12))
     center = rng.uniform(0.0, 1.0, 300)
-    biases = [0.1 * rng.standard_normal(60) - first @ center, np.zeros(20), np.zeros(1)]
+    biases = [0.1 * rng.standard_normal(40) - first @ center, np.zeros(12), np.zeros(1)]
     network = lipyomo.Network.from_arrays([first, second, last], biases)
     return LipschitzProblem(network, Box(center - 0.03, center + 0.03), "linf", "linf")
 

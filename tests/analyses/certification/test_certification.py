@@ -44,8 +44,9 @@ def test_a_linear_classifier_has_the_radius_of_the_textbook(norm: str) -> None:
         assert row.verdict is (Verdict.ROBUST if truth > 0.1 else Verdict.NOT_ROBUST)
 
 
-@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("norm", "seed"), [("linf", 0), ("linf", 1), ("l2", 1), ("l2", 2), ("l1", 2), ("l1", 0)]
+)
 def test_nothing_certified_is_ever_refuted(norm: str, seed: int) -> None:
     network = random_network(seed, (2, 8, 6, 3))
     rng = np.random.default_rng(seed)
@@ -72,7 +73,7 @@ def test_nothing_certified_is_ever_refuted(norm: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_verdict_is_that_of_the_exact_model(seed: int) -> None:
     network = random_network(seed, (3, 6, 5, 3))
-    points = np.random.default_rng(seed).uniform(-1, 1, (5, 3))
+    points = np.random.default_rng(seed).uniform(-1, 1, (3, 3))
     quick = lipyomo.certify_robustness(network, points, radius=0.2, workers=1, methods=["margins"])
     whole = lipyomo.certify_robustness(
         network, points, radius=0.2, workers=1, methods=[], exact=True, solver="highs"

@@ -74,8 +74,9 @@ def true_distance(network: Network, x: np.ndarray, label: int, norm: str, box: B
     return least
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("norm", "seed"), [("linf", 0), ("linf", 1), ("l1", 1), ("l1", 2), ("l2", 2), ("l2", 0)]
+)
 def test_it_is_the_least_distance_over_all_regions(norm: str, seed: int) -> None:
     network = random_network(seed, (2, 5, 3, 3))
     x = np.random.default_rng(seed).uniform(-1, 1, 2)
@@ -137,7 +138,7 @@ def test_no_attack_is_nearer_than_what_is_certified(norm: str, make, seed: int) 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(("weights", "seed"), [((4.0, 0.5, 1.0), 0), ((0.25, 2.0, 8.0), 1)])
 def test_weighted_radii_are_those_of_the_scaled_network(norm: str, weights, seed: int) -> None:
-    network = random_network(seed, (3, 6, 4, 3))
+    network = random_network(seed, (3, 5, 3, 3))
     x, scale = np.random.default_rng(seed).uniform(-1, 1, 3), np.array(weights)
     scaled = Network([Layer(np.diag(scale), np.zeros(3)), *network.layers])  # rounds nothing
     ask = {"radius": 0.1, "norm": norm, "workers": 1, "exact": True}
@@ -267,7 +268,7 @@ def smooth_network(seed: int, sizes: tuple[int, ...], activation: str) -> Networ
     ],
 )
 def test_radii_of_smooth_networks_are_exact(norm: str, weights, activation: str) -> None:
-    network = smooth_network(1, (3, 8, 8, 3), activation)
+    network = smooth_network(1, (3, 5, 5, 3), activation)
     rng = np.random.default_rng(1)
     x, clip = rng.uniform(-1, 1, 3), (-2.0, 2.0)
     classifier = Classifier(network, norm, clip, weights)
@@ -277,7 +278,7 @@ def test_radii_of_smooth_networks_are_exact(norm: str, weights, activation: str)
     ).rows[0]  # fmt: skip
     assert row.predicted is not None
     scale = np.ones(3) if weights is None else np.array(weights)
-    tries = x + row.certified_radius * scale * rng.uniform(-1, 1, (100_000, 3))
+    tries = x + row.certified_radius * scale * rng.uniform(-1, 1, (20_000, 3))
     tries = np.clip(tries, *clip)
     tries = tries[classifier.distance(x, tries) <= row.certified_radius]
     assert (classifier.predict(tries) == row.predicted).all()

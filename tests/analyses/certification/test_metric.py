@@ -88,7 +88,7 @@ def test_a_linear_classifier_has_the_radius_of_its_dual_norm(kind: str) -> None:
     rng = np.random.default_rng(2)
     W, b = rng.standard_normal((3, 3)), rng.standard_normal(3)
     network = lipyomo.Network.from_arrays([W], [b])
-    points = rng.standard_normal((3, 3))
+    points = rng.standard_normal((1, 3))
     norm = LinearOutput(vertices=rows)
     for methods in (["margins"], ["crown"], ["bnb"]):
         report = lipyomo.certify_robustness(
@@ -107,7 +107,7 @@ def test_a_linear_classifier_has_the_radius_of_its_dual_norm(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["weights", "wide"])
 def test_verdicts_in_a_metric_are_those_of_the_exact_model(kind: str) -> None:
     network = random_network(2, (3, 6, 5, 3))
-    points = np.random.default_rng(3).uniform(-1, 1, (4, 3))
+    points = np.random.default_rng(3).uniform(-1, 1, (2, 3))
     norm = LinearOutput(vertices=rows_of(kind))
 
     def certify(**given: object) -> lipyomo.RobustnessReport:

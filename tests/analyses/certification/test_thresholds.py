@@ -15,7 +15,7 @@ from lipyomo.networks.activations import Sigmoid
 from lipyomo.networks.layer import Curve, Layer
 from networks import random_network
 
-POINTS = np.random.default_rng(0).uniform(-1.0, 1.0, (16, 2))
+POINTS = np.random.default_rng(0).uniform(-1.0, 1.0, (8, 2))
 
 
 def with_sigmoid(seed: int = 3) -> tuple[Network, Network]:
@@ -48,11 +48,10 @@ def test_a_final_sigmoid_decides_at_a_half() -> None:
 @pytest.mark.parametrize("threshold", [0.3, 0.8])
 def test_any_threshold_decides(threshold: float) -> None:
     network, logit = with_sigmoid()
-    points = POINTS[:12]
-    report = certify(network, points=points, threshold=threshold)
-    values = network.forward(points)[:, 0]
+    report = certify(network, threshold=threshold)
+    values = network.forward(POINTS)[:, 0]
     assert [row.predicted for row in report.rows] == (values > threshold).astype(int).tolist()
-    same = certify(logit, points=points, threshold=float(np.log(threshold / (1 - threshold))))
+    same = certify(logit, threshold=float(np.log(threshold / (1 - threshold))))
     for row, other in zip(report.rows, same.rows, strict=True):
         assert row.certified_radius <= other.adversarial_radius * (1 + 1e-9)
         assert other.certified_radius <= row.adversarial_radius * (1 + 1e-9)
@@ -69,11 +68,11 @@ def test_probabilities_of_other_units_decide_at_a_half() -> None:
     ("labels", "more", "good"),
     [
         (None, {}, False),
-        ([0.5] * 16, {}, False),
-        ([0, 2] * 8, {}, False),
-        ([-1, 1] * 8, {}, False),
-        ([-1, 1] * 8, {"threshold": 0.0}, False),
-        ([0, 1] * 8, {}, True),
+        ([0.5] * 8, {}, False),
+        ([0, 2] * 4, {}, False),
+        ([-1, 1] * 4, {}, False),
+        ([-1, 1] * 4, {"threshold": 0.0}, False),
+        ([0, 1] * 4, {}, True),
         (None, {"threshold": 0.5}, True),
         (None, {"threshold": float("nan")}, False),
     ],
@@ -81,7 +80,7 @@ def test_probabilities_of_other_units_decide_at_a_half() -> None:
 def test_regressors_are_refused(labels: Any, more: dict[str, float], good: bool) -> None:
     network = random_network(1, (2, 4, 1))
     if good:
-        assert certify(network, labels, **more).used == 16
+        assert certify(network, labels, **more).used == 8
         return
     with pytest.raises(LipyomoError, match=r"Remedy|threshold") as caught:
         certify(network, labels, **more)
@@ -106,7 +105,7 @@ def test_files_are_taken_and_their_examples_confirmed(tmp_path: Path) -> None:
 
 
 def test_one_radius_for_each_row() -> None:
-    network, radii = random_network(0, (2, 4, 2)), np.linspace(0.01, 0.4, 16)
+    network, radii = random_network(0, (2, 4, 2)), np.linspace(0.01, 0.4, 8)
     report = lipyomo.certify_robustness(network, POINTS, radius=radii, workers=1)
     for k, row in enumerate(report.rows):
         one = lipyomo.certify_robustness(network, POINTS[[k]], radius=radii[k], workers=1).rows[0]

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ def found() -> CellMap:
     )
 
 
-@pytest.mark.parametrize("ending", ["png", "pdf", "svg", "html"])
+@pytest.mark.parametrize("ending", ["png", "svg", "html"])
 def test_maps_are_drawn(ending: str, found: CellMap, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     path = tmp_path / f"map.{ending}"
@@ -40,8 +39,8 @@ def test_maps_are_drawn(ending: str, found: CellMap, tmp_path: Path) -> None:
 
 def test_refined_maps_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
-    problem = LipschitzProblem(networks.random_network(3, (2, 9, 8, 1)), Box(-1, 1, 2))
-    refined = refine_cells(problem, (2, 2), 0.01)
+    problem = LipschitzProblem(networks.random_network(3, (2, 5, 4, 1)), Box(-1, 1, 2))
+    refined = refine_cells(problem, (2, 2), 0.1)
     plot_map(refined, tmp_path / "map.png")
     assert (tmp_path / "map.png").stat().st_size > 1000
 
@@ -116,13 +115,13 @@ def test_a_cell_shows_its_numbers_under_the_pointer(found: CellMap, tmp_path: Pa
     assert np.isfinite(ends).all()
 
 
-@pytest.mark.parametrize("corner", list(product((-1.0, 1.0), repeat=2)))
+@pytest.mark.parametrize("corner", [(-1.0, -1.0), (1.0, 1.0)])
 def test_the_value_of_the_witness_is_written_inside_its_panel(corner: tuple[float, float]) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     bend = [[corner[0], corner[1]]]  # steep only where the unit is positive: in this corner
     network = Network.from_arrays([bend, [[1.0]]], [[-1.9], [0.0]])
     problem = LipschitzProblem(network, Box(-1.0, 1.0, 2))
-    found = map_cells(problem, (32, 32))
+    found = map_cells(problem, (16, 16))
     figure = new_figure(5.0, 4.0)
     axes = figure.add_subplot()
     axes.set_xlim(-1.0, 1.0)

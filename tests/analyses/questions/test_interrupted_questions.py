@@ -37,7 +37,7 @@ def derivatives() -> tuple[Status, bool]:
 @pytest.mark.parametrize("ask", [constants, values, derivatives])
 def test_ctrl_c_ends_all_searches(ask: Callable[[], tuple[Status, bool]]) -> None:
     began = time.monotonic()
-    with pressed(3.0):
+    with pressed(1.0):
         status, ordered = ask()
     assert status is Status.INTERRUPTED
     assert ordered

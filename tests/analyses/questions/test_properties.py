@@ -64,9 +64,8 @@ def test_conjunctions_as_on_a_grid(tmp_path: Path, seed: int, smooth: bool) -> N
             assert found.verdict is Verdict.HOLDS
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_equivalence_up_to_a_number(tmp_path: Path, seed: int) -> None:
-    f = random_network(seed, (2, 5, 5, 2))
+def test_equivalence_up_to_a_number(tmp_path: Path) -> None:
+    f = random_network(0, (2, 5, 4, 2))
     g = moved(f, 0.01)
     farthest = lipyomo.largest_value(
         lipyomo.LipschitzProblem(lipyomo.networks.difference(f, g), lipyomo.Box(-1, 1, 2)),

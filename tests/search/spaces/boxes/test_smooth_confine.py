@@ -16,7 +16,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.values import jacobians
 
-INPUTS, POINTS = 3, 400
+INPUTS, POINTS = 3, 300
 
 DOMAINS = {
     "box": Box(-2, 2, INPUTS),
@@ -72,7 +72,7 @@ def test_what_beats_the_cutoff_in_its_phases_is_kept(name: str, domain: str) -> 
     signs = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
     shrunk = closed = checked = 0
     for width in (1.0, 0.3, 0.03, 1e-4, 1e-9):
-        for x in context.domain.sample(rng, 8):
+        for x in context.domain.sample(rng, 5):
             low = np.maximum(x - width * rng.uniform(size=INPUTS), context.domain.lower)
             high = np.minimum(x + width * rng.uniform(size=INPUTS), context.domain.upper)
             one = Boxes.over(context, low[None], high[None])

@@ -62,7 +62,7 @@ def solved(problem, **settings):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_activation_is_exact(name):
-    network = smooth_network(np.random.default_rng(NAMES.index(name)), (2, 5, 4, 1), [name])
+    network = smooth_network(np.random.default_rng(NAMES.index(name)), (2, 4, 3, 1), [name])
     problem = LipschitzProblem(network, Box(-1, 1, 2))
     result = solved(problem)
     assert result.status is Status.EXACT
@@ -71,7 +71,7 @@ def test_every_activation_is_exact(name):
 
 @pytest.mark.parametrize("norms", NORMS, ids=[f"{a}-{b}" for a, b in NORMS])
 def test_every_pair_of_norms_is_exact(norms):
-    network = smooth_network(np.random.default_rng(5), (2, 4, 3, 3), ["tanh", "silu"])
+    network = smooth_network(np.random.default_rng(5), (2, 3, 3, 3), ["tanh", "silu"])
     problem = LipschitzProblem(network, Box(-1, 1, 2), norms[0], output_norm=norms[1])
     result = solved(problem)
     assert result.status is Status.EXACT
@@ -119,7 +119,7 @@ OBLIQUE = Polytope([[1.0, 1.0, 1.0], [1.0, -1.0, 0.5]], [0.5, 0.3], -1, 1)
 )
 def test_euclidean_inputs_take_few_boxes(names, mixed, domain, output):
     """The bound along a box's direction is that of its own phases, and points up the gradient."""
-    network = smooth_network(np.random.default_rng(6), (domain.dimension, 6, 5, 2), names, mixed)
+    network = smooth_network(np.random.default_rng(6), (domain.dimension, 5, 4, 2), names, mixed)
     result = solved(LipschitzProblem(network, domain, "l2", output))
     assert result.status is Status.EXACT
     assert result.nodes < 10_000
@@ -275,8 +275,8 @@ def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
 
 
 def test_two_processes_find_what_one_finds():
-    network = smooth_network(np.random.default_rng(12), (4, 8, 8, 2), ["tanh", "elu"])
-    problem = LipschitzProblem(network, Box(-1, 1, 4))
+    network = smooth_network(np.random.default_rng(12), (3, 6, 6, 2), ["tanh", "elu"])
+    problem = LipschitzProblem(network, Box(-1, 1, 3))
     one, two = solved(problem), solved(problem, workers=2)
     assert two.status is Status.EXACT
     assert two.upper == pytest.approx(one.upper, rel=1e-6)

@@ -64,7 +64,7 @@ def check(problem: LipschitzProblem, params: Params, truth: float) -> None:
     assert truth * (1 - 1e-9) <= found.upper <= truth * (1 + 1e-6) + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("norms", [("linf", "linf"), ("l1", "l1")])
 def test_brute_force_agrees(seed: int, norms: tuple[str, str]) -> None:
     make = (random_network, mixed_network, integer_network)[seed % 3]
@@ -80,7 +80,7 @@ def test_brute_force_agrees(seed: int, norms: tuple[str, str]) -> None:
     [(1, ("l2", "l2")), (2, ("l2", "l2")), (1, ("l2", "linf")), (2, ("linf", "l2"))],
 )
 def test_brute_force_agrees_in_euclidean_norms(seed: int, norms: tuple[str, str]) -> None:
-    network = random_network(seed, (2, 5, 4, 2 + seed % 2))
+    network = random_network(seed, (2, 4, 4, 2 + seed % 2))
     problem = LipschitzProblem(network, Box(-1, 1, 2), *norms)
     truth = exact_constant(problem)
     for params in (HALVED, SOME):
@@ -96,11 +96,11 @@ def test_brute_force_agrees_in_euclidean_norms(seed: int, norms: tuple[str, str]
     ],
     ids=["l2", "l1", "polytope"],
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_balls_and_polytopes_are_searched_in_the_boxes_around_them(
     seed: int, domain: Domain
 ) -> None:
-    problem = LipschitzProblem(random_network(seed, (2, 6, 5, 2), bias=1.0), domain, "linf", "linf")
+    problem = LipschitzProblem(random_network(seed, (2, 5, 4, 2), bias=1.0), domain, "linf", "linf")
     truth = exact_constant(problem)
     for params in (HALVED, SOME, EVERY):
         check(problem, params, truth)
@@ -117,7 +117,7 @@ def test_degenerate_networks_are_solved(name: str) -> None:
         check(problem, params, truth)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_search_of_phases_agrees(seed: int) -> None:
     d = 2 + seed % 3
     problem = LipschitzProblem(random_network(seed, (d, 12, 8, 2)), Box(-1, 1, d))
@@ -126,7 +126,7 @@ def test_the_search_of_phases_agrees(seed: int) -> None:
         check(problem, params, truth)
 
 
-@pytest.mark.parametrize(("seed", "left"), [(0, 10_000), (2, 10_000), (2, 100)])
+@pytest.mark.parametrize(("seed", "left"), [(0, 10_000), (2, 100)])
 def test_boxes_that_take_over_find_the_same(
     seed: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

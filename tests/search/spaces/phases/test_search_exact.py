@@ -57,9 +57,10 @@ def test_brute_force_agrees_on_random_networks_and_norms(data: st.DataObject) ->
 @pytest.mark.parametrize("domain", domains(2))
 @pytest.mark.parametrize("input_norm", INPUTS)
 def test_brute_force_agrees_on_every_kind_of_domain(domain: str, input_norm: str) -> None:
+    """All pairs of a domain and norms of inputs and outputs, not all triples."""
     network = mixed_network(21, (2, 4, 3, 2))
-    for name in ("l2", "cross"):
-        check(LipschitzProblem(network, domains(2)[domain], input_norm, output_norm(name, 2)))
+    name = ("l2", "cross")[(list(domains(2)).index(domain) + INPUTS.index(input_norm)) % 2]
+    check(LipschitzProblem(network, domains(2)[domain], input_norm, output_norm(name, 2)))
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
