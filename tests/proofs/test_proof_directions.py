@@ -85,8 +85,7 @@ def test_a_proof_of_boxes_along_directions(
     result = lipyomo.solve(problem, gap=0.2)
     path = tmp_path / "p"
     assert write_proof(path, problem, result).cases
-    for strict in (False, True):
-        assert check_proof(path, strict=strict).upper_proved
+    assert check_proof(path, strict=kind in ("wrt", "many")).upper_proved
     line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
     first = json.loads(line)
     rows = first["directions"]["rows"] = [[0.0] * problem.directions.shape[1] for _ in range(3)]

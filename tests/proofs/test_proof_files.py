@@ -87,9 +87,7 @@ def test_every_output_norm(output: str, input_norm: str, tmp_path: Path) -> None
         for j, output in enumerate(("l2", "linf", "cross"))
     ],
 )
-def test_output_norms_on_every_domain(
-    domain: str, output: str, seed: int, tmp_path: Path
-) -> None:
+def test_output_norms_on_every_domain(domain: str, output: str, seed: int, tmp_path: Path) -> None:
     network, norm = mixed_network(seed, (2, 4, 3, 3)), ("linf", "l1", "l2")[seed]
     proved(LipschitzProblem(network, DOMAINS[domain], norm, output), tmp_path / "p")
 

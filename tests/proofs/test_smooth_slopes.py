@@ -136,7 +136,7 @@ def test_ball_arithmetic_finds_wrong_ranges(
     first, _ = parts_of(path)
     steps = slope_steps(problem, read_statement(first), Clock())
     assert steps is not None
-    first = first | {"upper": steps[0], "slopes": True}
+    first = first | {"upper": steps[0], "slopes": True, "basis": None}
     write(path, first, json.dumps(steps[1]).encode() + b"\n")
     assert check_proof(path, strict=True).upper_proved
     plain = Chain.bound
