@@ -95,7 +95,7 @@ likely = st.sampled_from(
     others=st.lists(st.one_of(option, flag), max_size=3),
     method=st.sampled_from(["random_lb", "naive"]),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_words(
     folder: Path, net: Path, domain: tuple[str, ...], others: list[tuple[str, ...]], method: str
 ) -> None:

@@ -11,7 +11,7 @@ from experiments.training import he_network, leaders_dataset
 from lipyomo.base.errors import LipyomoError
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     dim=st.integers(1, 6),
     points=st.integers(1, 80),

@@ -29,7 +29,7 @@ from networks import from_pattern, mixed_network, random_network, small_networks
 POINTS = np.random.default_rng(0).uniform(-2, 2, (40, 5))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(network=small_networks(inputs=5))
 def test_jacobians_are_the_derivative(network: Network) -> None:
     points = POINTS[:, : network.input_dim]
@@ -50,7 +50,7 @@ def test_jacobians_are_the_derivative(network: Network) -> None:
         np.testing.assert_allclose(jacobian, slopes.T, atol=1e-4)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(network=small_networks(inputs=5))
 def test_affine_pieces_and_gradients(network: Network) -> None:
     points = POINTS[:, : network.input_dim]

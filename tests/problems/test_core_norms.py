@@ -49,7 +49,7 @@ def outputs(m: int) -> list[OutputNorm]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 9999),
     m=st.integers(1, 4),

@@ -261,7 +261,7 @@ def test_refined_cells_cover_what_was_given(largest: bool) -> None:
 
 
 def test_refining_ends_where_kinks_meet_in_a_point() -> None:
-    network = networks.random_network(7, (2, 4, 4, 1), bias=0.0)
+    network = networks.random_network(7, (2, 5, 1), bias=0.0)
     problem = LipschitzProblem(network, Box(-1, 1, 2))
     found = refine_cells(problem, (4, 4), 1e-3)
     left = found.status == "bounds"

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from lipyomo.base.numerics.lp import LinearProgram
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 6), r=st.integers(0, 8))
 def test_bounds_are_safe_and_tight(seed: int, n: int, r: int) -> None:
     rng = np.random.default_rng(seed)

@@ -127,7 +127,7 @@ conv_shapes = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(conv_shapes)
 def test_conv(shape: tuple) -> None:
     groups, channels, outputs, height, width, k1, k2, stride, dilation, low, high, bias = shape
@@ -176,7 +176,7 @@ def test_conv_transpose(options: dict) -> None:
     agrees(one("ConvTranspose", shape, draw(4, 2, 3, 2), **options), shape)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(4, 8),
     st.integers(4, 8),

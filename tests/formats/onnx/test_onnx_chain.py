@@ -73,7 +73,7 @@ def test_a_state_that_many_layers_read_is_carried_as_one_sum() -> None:
     assert network.sizes == (4, 5, 5 + 5, 7 + 5, 6 + 5, 9)  # not 7 + 9 and 6 + 9
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_parallel_columns_give_all_columns_back(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -134,7 +134,7 @@ def test_units_that_nothing_reads_are_left_out() -> None:
     assert agrees(model(nodes, ["N", 4], weights), ["N", 4]).sizes == (4, 2, 3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 5), max_size=6), st.integers(0, 2**32 - 1))
 def test_depth_and_use_of_units_are_those_of_a_walk_through_the_graph(
     sizes: list[int], seed: int
@@ -236,7 +236,7 @@ def random_step(
     return [helper.make_node(kind, [a, constant], [name])]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_random_directed_graphs(seed: int) -> None:
     """Any acyclic mixture of operations keeps its function, to float64 precision."""
@@ -249,7 +249,7 @@ def test_random_directed_graphs(seed: int) -> None:
     agrees(model(nodes, ["N", 4], weights, kind=DOUBLE), ["N", 4], seed, rtol=1e-13)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_random_directed_graphs_with_smooth_units(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -261,7 +261,7 @@ def test_random_directed_graphs_with_smooth_units(seed: int) -> None:
     agrees(model(nodes, ["N", 4], weights, kind=DOUBLE), ["N", 4], seed, rtol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 10**6))
 def test_covers_are_smallest(rows: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

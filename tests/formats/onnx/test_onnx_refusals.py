@@ -407,7 +407,7 @@ def test_truncated_at_every_length(stored: Path, tmp_path: Path) -> None:
         load_refused(path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from("cid"), st.floats(0, 1), st.integers(0, 255)),

@@ -133,7 +133,7 @@ def test_both_parts_share_a_kink() -> None:
     assert network.sizes == (4, 6, 5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(4, 7),
     st.integers(4, 7),

@@ -37,7 +37,7 @@ def networks(draw: st.DrawFn) -> Network:
     return Network(layers)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(networks())
 def test_round_trip(network: Network) -> None:
     again = from_model(to_onnx(network))

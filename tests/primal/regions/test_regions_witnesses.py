@@ -29,7 +29,7 @@ NORMS = ["linf", "l1", "l2"]
 OUTPUTS = ["linf", "l1", "l2", "cross", "cross(0)"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     network=small_networks(),
     kind=st.sampled_from(list(domains(1))),

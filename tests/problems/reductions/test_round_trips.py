@@ -64,7 +64,7 @@ def reductions(problem: LipschitzProblem) -> list[Reduction]:
 
 
 @given(problems(), st.integers(0, 2**32 - 1))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_lifted_point_has_the_same_value_and_jacobian(
     problem: LipschitzProblem, seed: int
 ) -> None:
@@ -86,7 +86,7 @@ def test_a_lifted_point_has_the_same_value_and_jacobian(
 
 
 @given(problems(), st.integers(0, 2**32 - 1))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_lifted_pattern_selects_the_same_affine_piece(
     problem: LipschitzProblem, seed: int
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_lifted_pattern_selects_the_same_affine_piece(
 
 
 @given(problems(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_reductions_compose(problem: LipschitzProblem, seed: int) -> None:
     network, domain = problem.network, problem.domain
     first = freeze(network, domain.frozen, domain.upper)

@@ -42,7 +42,7 @@ def contains_all(network: Network, bounds: LayerBounds, points: np.ndarray) -> N
         assert (z <= high + room).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), network=small_networks(), relaxation=st.sampled_from(RELAXATIONS))
 def test_bounds_hold_at_random_points(
     data: st.DataObject, network: Network, relaxation: str
@@ -120,7 +120,7 @@ def test_rounding_never_decides_wrongly() -> None:
         assert bounds.phases[0][0] == (RIGHT if bounds.lower[0][0] >= 0 else OPEN)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data(), network=small_networks(), relaxation=st.sampled_from(RELAXATIONS))
 def test_given_phases_hold_the_points_that_have_them(
     data: st.DataObject, network: Network, relaxation: str

@@ -62,7 +62,7 @@ def solved(problem, **settings):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_activation_is_exact(name):
-    network = smooth_network(np.random.default_rng(NAMES.index(name)), (2, 4, 3, 1), [name])
+    network = smooth_network(np.random.default_rng(NAMES.index(name)), (2, 5, 4, 1), [name])
     problem = LipschitzProblem(network, Box(-1, 1, 2))
     result = solved(problem)
     assert result.status is Status.EXACT

@@ -160,7 +160,7 @@ def test_exclusions_bound_the_excluded_patterns(seed: int) -> None:
 
 
 @given(st.integers(0, 1000), st.sampled_from(["box", "l1", "l2"]), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_propagated_bounds_hold_at_points_of_the_node(
     seed: int, kind: str, intervals: bool
 ) -> None:
