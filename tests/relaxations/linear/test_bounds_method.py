@@ -28,7 +28,8 @@ def test_rungs(norm_in: str, out: str | LinearOutput) -> None:
     truth = exact_constant(problem)
     uppers = []
     for relaxation in ("interval", "linear", "lp"):
-        result = run_method("interval", problem, Settings(bounds=relaxation))
+        settings = Settings(bounds=relaxation, attain=relaxation == "lp")
+        result = run_method("interval", problem, settings)
         assert result.bounds == relaxation
         assert result.unstable is not None
         assert result.lower <= truth * (1 + 1e-9)

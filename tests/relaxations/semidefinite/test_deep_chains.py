@@ -304,7 +304,7 @@ def test_deep_networks_end_far_below_the_product_of_norms(norm: Norm) -> None:
     """Twenty random layers of 48 units: one matrix ends above it, by orders of magnitude."""
     problem = LipschitzProblem(random_network(0, (*(48,) * 21, 3)), AllSpace(48), norm, norm)
     naive = solve(problem, "naive").upper
-    names = "eclipse", "sdp", "lipsdp"
+    names = ("eclipse", "sdp", "lipsdp")[: 3 if norm == "l2" else 2]
     quick, *long = (solved(problem, name, 1.5).upper for name in names)
     lower = solve(problem, "local_search", time_limit=0.3).lower
     assert 0.0 < lower < min(long) <= max(long) < 0.9 * quick
