@@ -24,7 +24,8 @@ class Params:
         Unstable units squared times inputs (or units, if they are fewer) of that size.
     long_root : float
         Predicted seconds of the root's bound from which it is lowered step by step, each one an
-        answer: early answers against a few percent of time (0.1 to 1 alike).
+        answer, with products of pairs, and targets of nodes only until they are no longer the
+        worst: small convolutions want both (with 0.3 these end with 1.1 times the open gap).
     large_part, most_large : float
         About the root of a large network a look for points is so many times longer, times its size
         over the common one, which counts up to the second number: incumbents against bounds.  Half
@@ -59,7 +60,7 @@ class Params:
     slack: float = 2e-7
     together: int = TOGETHER
     common: int = 40_000
-    long_root: float = 0.3
+    long_root: float = 0.1
     large_part: float = 8.0
     most_large: float = 48.0
     ascent_steps: int = 24
