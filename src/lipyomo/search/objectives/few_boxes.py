@@ -47,7 +47,7 @@ def bounded_values(context: Context, boxes: Boxes) -> tuple[Boxes, Stack]:
     start = context.system.root_phases()
     start[aim] = OPEN  # no point is left out
     stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
-    within_domain(context.layers, domain, stack)
+    within_domain(context.layers, domain, stack, np.float64)
     bounds = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
     bounds = np.where(stack.alive, np.fmin(bounds, boxes.bounds), -np.inf)
     axis = most_unstable(context.layers[:-1], domain, stack)

@@ -12,12 +12,12 @@ from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import by_layer
-from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.euclid import stretched, turned
+from lipyomo.search.spaces.joint.ranges import narrow
 from lipyomo.search.spaces.joint.tangents import Tangents
 from networks import integer_network, mixed_network, random_network
 
@@ -61,27 +61,54 @@ def gradients(network: Network, points: FloatArray) -> tuple[list[FloatArray], F
     return found, network.head.dense_weight @ rows
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+def scaled(network: Network, *factors: float) -> Network:
+    """The same with layers multiplied by factors."""
+    pairs = zip(network.layers, factors, strict=True)
+    return Network([one.with_map(f * one.dense_weight, f * one.bias) for one, f in pairs])
+
+
+FAINT = scaled(NETWORKS["random"], 1e-30, 1e-12, 1e40)
+VAST = scaled(NETWORKS["leaky"], 1e30, 1e25, 1e-30, 1.0)
+SCALES = NETWORKS | {"faint": FAINT, "vast": VAST}
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize("norm", ["linf", "l1"])
-def test_tangents_of_points_are_in_their_ranges(name: str, norm: str) -> None:
-    network, rng = NETWORKS[name], np.random.default_rng(0)
+def test_what_is_known_of_units_holds_at_points(name: str, norm: str, kind: type) -> None:
+    network, rng = SCALES[name], np.random.default_rng(0)
     context = Context.of(LipschitzProblem(network, Box(-1, 1, network.input_dim), norm, "linf"))
     assert context is not None
     boxes = some_boxes(context, rng)
     kinked = np.concatenate([layer.kinked for layer in network.hidden])
     start = np.where(kinked, OPEN, RIGHT).astype(np.int8)
     stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
-    propagate(network.hidden, None, stack)
-    phases = by_layer(network.hidden, stack.phases)
-    switches = [Switches.of(*pair) for pair in zip(network.hidden, phases, strict=True)]
-    known = Tangents.of(network, switches, context.directions)
+    with np.errstate(over="ignore", invalid="ignore"):  # the vast one has no finite float32 bounds
+        narrow(network.hidden, stack, kind)
+        phases = by_layer(network.hidden, stack.phases)
+        switches = [Switches.of(*pair) for pair in zip(network.hidden, phases, strict=True)]
+        every = np.tile(context.directions, (len(boxes), 1, 1))
+        some = [Tangents.of(network, switches, every, kind)]
+        some += [
+            Tangents.of(network, switches, every[:, j : j + 1], kind) for j in range(every.shape[1])
+        ]
+    assert stack.alive.all()
+    ends = by_layer(network.hidden, stack.lower), by_layer(network.hidden, stack.upper)
     for k, points in enumerate(inside(boxes, rng)):
-        found = zip(gradients(network, points)[0], known.low, known.high, strict=True)
-        for rows, lows, highs in found:
-            low, high, tangents = lows[k], highs[k], rows @ context.directions.T
-            room = 1e-12 * np.abs(rows).sum(axis=2, keepdims=True)
-            assert (tangents >= low - room).all()
-            assert (tangents <= high + room).all()
+        signals = points
+        for layer, low, high in zip(network.hidden, *ends, strict=True):
+            z = layer.preactivation(signals)
+            room = 1e-12 * (np.abs(signals) @ np.abs(layer.dense_weight.T) + np.abs(layer.bias))
+            assert (z >= low[k] - room).all()
+            assert (z <= high[k] + room).all()
+            signals = layer.activate(z)
+        rows = gradients(network, points)[0]
+        for known, directions in zip(some, [every[k], *every[k][:, None]], strict=True):
+            for own, lows, highs in zip(rows, known.low, known.high, strict=True):
+                tangents = own @ directions.T
+                room = 1e-12 * np.abs(own).sum(axis=2, keepdims=True)
+                assert not (tangents < lows[k] - room).any()  # what is no number says nothing
+                assert not (tangents > highs[k] + room).any()
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -128,10 +155,13 @@ def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[
         assert (found.pairs >= sizes * (1 - 1e-12)).all()
     points = Boxes(boxes.middle - 1e-9, boxes.middle + 1e-9, boxes.pairs, boxes.axis, boxes.fall)
     decided = (most_open(context, points) == 0).nonzero()[0]
-    found = bounded(context, points.take(decided), 0.0).boxes
     problem = context.problem
-    for bound, x in zip(found.bounds, points.middle[decided], strict=True):
-        assert bound == pytest.approx(problem.value_at(x).value, rel=1e-9, abs=1e-12)
+    for k in decided:
+        value = problem.value_at(points.middle[k]).value
+        near = bounded(context, points.take(slice(k, k + 1)), value).boxes
+        assert near.bound == pytest.approx(value, rel=1e-3)
+        bound = bounded(context, near, value * (1.0 - 1e-12)).boxes.bound
+        assert bound == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
 def most_open(context: Context, boxes: Boxes) -> FloatArray:
@@ -179,4 +209,8 @@ def test_small_boxes_are_bounded_by_their_gradient() -> None:
     x = np.array([[0.3, -0.2, 0.45]])
     whole = context.whole()
     boxes = Boxes(x - 1e-9, x + 1e-9, whole.pairs, whole.axis, whole.fall)
-    assert bounded(context, boxes, 0.0).boxes.bound == pytest.approx(problem.value_at(x[0]).value)
+    value = problem.value_at(x[0]).value
+    near = bounded(context, boxes, value).boxes
+    assert near.bound == pytest.approx(value, rel=1e-3)
+    bound = bounded(context, near, value * (1.0 - 1e-12)).boxes.bound
+    assert bound == pytest.approx(value, rel=1e-9)

@@ -4,8 +4,8 @@ For functionals y and directions v, ``|y . J v|`` is bounded by substituting the
 ``u_1 = W_1 v, u_{i+1} = W_{i+1} (D_i u_i)`` back to v, where the slopes D of the units that a box
 leaves open are any of both: all entries of the gradient share their relaxation errors, since v has
 the signs that it has.  The norm is the largest of these bounds; a pair (y, v) that is not above the
-cutoff keeps its bound in all that comes of the box.  Rounding is counted by
-`lipyomo.relaxations.linear.chain`.
+cutoff keeps its bound in all that comes of the box.  Rounding is counted by `substitute.py` and
+`tangents.py`; float32 numbers do, which take half of the time, but for boxes near the cutoff.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.rounding import gamma
@@ -21,8 +22,7 @@ from lipyomo.networks.layer import Layer
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
-from lipyomo.relaxations.linear.balls import Points, outside
-from lipyomo.relaxations.linear.derivative import Way, chain_bounds, refined
+from lipyomo.relaxations.linear.balls import outside
 from lipyomo.relaxations.linear.gradient import tangent_lengths
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import by_layer
@@ -31,6 +31,7 @@ from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
+from lipyomo.search.spaces.joint.ranges import narrow
 from lipyomo.search.spaces.joint.tangents import Tangents
 
 
@@ -67,22 +68,34 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     start = np.where(kinked, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
     stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
     domain = context.problem.domain
-    within_domain(layers, domain, stack)
+    within_domain(layers, domain, stack, np.float32)
     pairs = boxes.pairs.copy()
     pairs[~stack.alive] = -np.inf
     if context.round_in:
         _lower_norms(context, pairs, cutoff, stack.phases)
     else:
-        _lower_pairs(context, pairs, cutoff, stack.phases)
+        rough = boxes.bounds > context.params.rough * cutoff
+        for kind, some in (np.float32, rough), (np.float64, ~rough):
+            own = pairs[some]
+            _lower_pairs(context, own, cutoff, stack.phases[some], kind)
+            pairs[some] = own
     return Bounded(
         replace(boxes, pairs=pairs, axis=most_unstable(layers, context.problem.domain, stack)),
         stack,
     )
 
 
-def within_domain(layers: Sequence[Layer], domain: Domain, stack: Stack) -> None:
-    """Bound pre-activations on what of boxes lies in a domain; those outside are not alive."""
-    propagate(layers, None if domain.is_box else domain, stack)
+def within_domain(
+    layers: Sequence[Layer], domain: Domain, stack: Stack, kind: npt.DTypeLike
+) -> None:
+    """Bound pre-activations on what of boxes lies in a domain; those outside are not alive.
+
+    Differences from the middles of boxes are numbers of a kind, float32 or float64.
+    """
+    if domain.is_box:
+        narrow(layers, stack, kind)
+    else:
+        propagate(layers, domain, stack)
     stack.alive[outside(domain, stack.low, stack.high, gamma(2 * domain.dimension))] = False
 
 
@@ -91,7 +104,9 @@ def _wanted(pairs: FloatArray, cutoff: float) -> BoolArray:
     return np.asarray((pairs > cutoff).any(axis=1))
 
 
-def _lower_pairs(context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch) -> None:
+def _lower_pairs(
+    context: Context, pairs: FloatArray, cutoff: float, phases: PhaseBatch, kind: npt.DTypeLike
+) -> None:
     """Lower bounds above the cutoff in place, for each direction that matters."""
     params, count = context.params, context.box_chunk
     wanted = _wanted(pairs, cutoff)
@@ -102,7 +117,7 @@ def _lower_pairs(context: Context, pairs: FloatArray, cutoff: float, phases: Pha
     at = 0
     while at < several.size:  # boxes with about as many directions
         end = min(at + count, int(np.searchsorted(widths, 2 * widths[at], side="right")))
-        _lower(context, pairs, several[at:end], wanted, phases)
+        _lower(context, pairs, several[at:end], wanted, phases, kind)
         at = end
     wanted = _wanted(pairs, cutoff)
     alone = pairs.max(axis=(1, 2)) <= params.far * cutoff
@@ -111,11 +126,16 @@ def _lower_pairs(context: Context, pairs: FloatArray, cutoff: float, phases: Pha
     number, direction = np.nonzero(few)
     for at in range(0, number.size, params.chains):
         some = slice(at, at + params.chains)
-        _meet(context, pairs, number[some], direction[some], phases)
+        _meet(context, pairs, number[some], direction[some], phases, kind)
 
 
 def _lower(
-    context: Context, pairs: FloatArray, boxes: IntArray, wanted: BoolArray, phases: PhaseBatch
+    context: Context,
+    pairs: FloatArray,
+    boxes: IntArray,
+    wanted: BoolArray,
+    phases: PhaseBatch,
+    kind: npt.DTypeLike,
 ) -> None:
     """Lower bounds of the wanted pairs of some boxes in place, all directions together.
 
@@ -124,7 +144,8 @@ def _lower(
     network, functionals = context.problem.tangent_network, context.targets.functionals
     switches, own = _switches(network, phases[boxes]), wanted[boxes]
     columns = np.argsort(~own, axis=1, kind="stable")[:, : own.sum(axis=1).max()]
-    known = Tangents.of(network, switches, context.directions[columns])
+    kind = np.float64 if context.round_out else kind
+    known = Tangents.of(network, switches, context.directions[columns], kind)
     box, along = np.nonzero(np.take_along_axis(own, columns, axis=1))
     middle = central(network, switches) if context.round_out else None
     heads = None if middle is None else network.head.dense_weight @ middle
@@ -163,6 +184,7 @@ def _meet(
     number: IntArray,
     direction: IntArray,
     phases: PhaseBatch,
+    kind: npt.DTypeLike,
 ) -> None:
     """Lower bounds of pairs in place, by substitution for each: of boxes (n,) with a direction."""
     network, functionals = context.problem.tangent_network, context.targets.functionals
@@ -170,13 +192,9 @@ def _meet(
     if context.round_out:
         sizes = tangent_lengths(network, phases[number], directions)[:, None]
     else:
-        way = Way.forwards(network, tuple(by_layer(network.hidden, phases[number])))
-        if not np.array_equal(functionals, np.eye(network.output_dim)):
-            way = way.then(functionals)
-        found = chain_bounds(way, Points(directions), "linear", sparing=True)
-        pick = np.arange(len(functionals))
-        low, high = refined(found.chain, pick, found.lower[-1], found.upper[-1])
-        sizes = np.maximum(np.abs(low), np.abs(high))
+        known = Tangents.of(network, _switches(network, phases[number]), directions[:, None], kind)
+        every = np.arange(len(number))
+        sizes = known.bounds(functionals, every, np.zeros_like(every))
     pairs[number, :, direction] = np.fmin(pairs[number, :, direction], sizes)
 
 

@@ -34,6 +34,8 @@ class Params:
         that become fewer boxes than that are halved.
     patience : int
         So many more boxes of a bundle may fail than twice those that semidefinite bounds close.
+    rough : float
+        Boxes with bounds above this multiple of the cutoff are bounded in float32 numbers.
     single : int
         So many directions of a box are bounded one by one, which is tighter.
     far : float
@@ -71,6 +73,7 @@ class Params:
     handed_together: int = 8
     node: float = 16.0
     patience: int = 6
+    rough: float = 1.02
     single: int = 2
     far: float = 16.0
     compared: bool = True

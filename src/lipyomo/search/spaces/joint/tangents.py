@@ -9,11 +9,10 @@ becomes ``X c + |X| e`` and adds at most ``|X| o``.
 
 Rounding.  A row X of a layer's t becomes ``fl(fl(X c) W)``.  On tangents t' of the layer before,
 that differs from what it stands for by at most ``unit |X| |c| pace``, where pace >= |W| |t'| is the
-size of all that u is made of, and unit pays for the lengths of all sums on the way.  So
-``unit |c| pace`` is added to what a unit is off by, once, and all rows are sound.  The last sum,
-over v, is off by unit times the sum of its absolute terms.  Rows through chords are alike, with
-``|c| + b`` in the place of ``|c|``; o is what float64 numbers b and e make it, as the larger one of
-its two forms.
+size of all that u is made of.  So ``unit |c| pace`` is added to what a unit is off by, once, and
+all rows are sound.  The last sum, over v, is off by unit times the sum of its absolute terms.  Rows
+through chords are those of `substitute.py`; o is what b and e make it as rounded numbers, as the
+larger one of its two forms.
 """
 
 from __future__ import annotations
@@ -21,11 +20,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.networks.network import Network
 from lipyomo.relaxations.linear.interval import Switches
+from lipyomo.search.spaces.joint.substitute import (
+    Rough,
+    TwoLines,
+    faint,
+    substituted,
+    through,
+    unit_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +41,10 @@ class Tangents:
 
     Attributes
     ----------
-    network : Network
+    weights : list of ndarray
+        Of the hidden layers, in the kind of numbers that all is computed with.
+    head : ndarray
+        The weight of the outputs, float64.
     directions : ndarray, shape (q, d), or (N, q, d)
         The same for all boxes, or of each.
     middles, spreads : list of ndarray, shapes (N, units)
@@ -43,78 +53,122 @@ class Tangents:
         Least and largest derivatives of each hidden layer's pre-activations.
     paces : list of ndarray
         Sizes of all that these are made of; the last one is that of the outputs.
+    lost : list of ndarray, shapes (N, 1, q)
+        What rows on these are off by where numbers underflow.
     unit : float
         Relative error that pays for all sums.
     """
 
-    network: Network
-    directions: FloatArray
-    middles: list[FloatArray]
-    spreads: list[FloatArray]
-    low: list[FloatArray]
-    high: list[FloatArray]
-    paces: list[FloatArray]
+    weights: list[Rough]
+    head: FloatArray
+    directions: Rough
+    middles: list[Rough]
+    spreads: list[Rough]
+    low: list[Rough]
+    high: list[Rough]
+    paces: list[Rough]
+    lost: list[Rough]
     unit: float
 
     @classmethod
-    def of(cls, network: Network, switches: list[Switches], directions: FloatArray) -> Tangents:
-        """From the slopes that boxes leave, and directions (q, d) or (N, q, d)."""
-        unit = gamma(sum(network.sizes) + 8 * len(network.layers))
-        found = cls(network, directions, [], [], [], [], [], unit)
-        errors: list[FloatArray] = []
+    def of(
+        cls,
+        network: Network,
+        switches: list[Switches],
+        directions: FloatArray,
+        kind: npt.DTypeLike = np.float64,
+    ) -> Tangents:
+        """From the slopes that boxes leave, and directions (q, d) or (N, q, d).
+
+        Where boxes have one direction of their own, rows are taken back through its chords, and
+        ranges are narrower.
+
+        Parameters
+        ----------
+        network : Network
+        switches : list of Switches
+        directions : ndarray
+        kind : dtype, optional
+            float32 or float64.
+        """
+        unit = unit_of([layer.dense_weight.shape for layer in network.layers], kind)
+        weights = [layer.dense_weight.astype(kind) for layer in network.hidden]
+        head, own = network.head.dense_weight, directions.astype(kind)
+        found = cls(weights, head, own, [], [], [], [], [], [], unit)
+        alone = own.ndim == 3 and own.shape[1] == 1
+        small = float(np.finfo(kind).eps)
+        errors: list[Rough] = []
         low = high = found._columns
-        size = np.abs(low)
-        for k, layer in enumerate(network.hidden):
-            weight, (left, right) = layer.dense_weight, switches[k]
-            heavy = np.abs(weight)
-            pace = heavy @ size  # of what enters the layer
-            least, most = found._substituted(k, errors)
+        size = np.broadcast_to(np.abs(low), (len(switches[0].left), *low.shape[1:]))
+        for k, weight in enumerate(weights):
+            pace = found._entered(np.abs(weight), size)
+            least, most = found._through_chords() if alone else found._substituted(errors)
+            least, most = least - found.lost[-1], most + found.lost[-1]
             if k:
-                middle, radius = weight @ (0.5 * (low + high)), heavy @ (0.5 * (high - low))
-                room = 3.0 * unit * pace
-                least = np.maximum(least, middle - radius - room)
-                most = np.minimum(most, middle + radius + room)
+                middle, half = weight @ (0.5 * (low + high)), np.abs(weight) @ (0.5 * (high - low))
+                room = 3.0 * unit * pace + found.lost[-1]
+                least = np.maximum(least, middle - half - room)
+                most = np.minimum(most, middle + half + room)
                 least = np.minimum(least, most)
+            left, right = (slopes[:, :, None] for slopes in switches[k])
             shape = len(left), *least.shape[1:]
             found.low.append(np.broadcast_to(least, shape))
             found.high.append(np.broadcast_to(most, shape))
-            found.paces.append(np.broadcast_to(pace, shape))
-            half, steep = 0.5 * np.abs(right - left), np.maximum(np.abs(left), np.abs(right))
-            found.middles.append(0.5 * (left + right))
-            found.spreads.append(half + 2.0 * UNIT * (left != right) * steep)
-            centre, spread = found.middles[-1][:, :, None], found.spreads[-1][:, :, None]
-            largest = np.maximum(np.abs(least), np.abs(most))
-            errors.append(spread * largest * (1.0 + 4.0 * UNIT) + unit * np.abs(centre) * pace)
-            size = steep[:, :, None] * largest
-            if (left >= 0).all() and (right >= 0).all():  # least and most are where the ends are
-                room = 16.0 * UNIT * size
-                low = centre * least - half[:, :, None] * np.abs(least) - room
-                high = centre * most + half[:, :, None] * np.abs(most) + room
-            else:
-                low, high = Switches(left[:, :, None], right[:, :, None]).range(least, most)
-        found.paces.append(np.abs(network.head.dense_weight) @ size)
+            steep = np.maximum(np.abs(left), np.abs(right))
+            spread = 0.5 * np.abs(right - left) + 2.0 * small * (left != right) * steep
+            middle, wide = 0.5 * (left + right), spread + 16.0 * small * steep
+            centre, lost, aside, wide, steep = (
+                array.astype(kind) for array in (middle, unit * np.abs(middle), spread, wide, steep)
+            )
+            found.middles.append(centre[:, :, 0])
+            found.spreads.append(aside[:, :, 0])
+            ends = np.abs(least), np.abs(most)
+            size = np.maximum(*ends)
+            errors.append(aside * (1.0 + 4.0 * small) * size + lost * pace)
+            low, high = centre * least - wide * ends[0], centre * most + wide * ends[1]
+            if not ((left >= 0).all() and (right >= 0).all()):
+                low = np.minimum(low, centre * most - wide * ends[1])
+                high = np.maximum(high, centre * least + wide * ends[0])
+            size *= steep
+        found._entered(np.abs(head).astype(kind), size)
         return found
 
-    def _substituted(self, layer: int, errors: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Ranges of a layer's tangents, whose rows are taken back through those before it."""
-        weights, unit = [one.dense_weight for one in self.network.hidden], self.unit
-        rows: FloatArray = weights[layer][None]
-        error: FloatArray = np.zeros((1, 1, 1))
+    def _entered(self, heavy: Rough, size: Rough) -> Rough:
+        """The pace of the next layer, of what is passed on to it, which is entered."""
+        pace = np.asarray(heavy @ size)
+        lost = faint(size, pace)
+        self.paces.append(pace)
+        self.lost.append(lost if not self.lost else self.lost[-1] + lost)
+        return pace
+
+    def _substituted(self, errors: list[Rough]) -> tuple[Rough, Rough]:
+        """Ranges of the next layer's tangents, whose rows are taken back through those before."""
+        layer = len(self.low)
+        rows: Rough = self.weights[layer][None]
+        error: Rough = np.zeros((1, 1, 1), dtype=rows.dtype)
         for j in range(layer - 1, -1, -1):
             error = error + np.abs(rows) @ errors[j]
-            rows = _product(rows * self.middles[j][:, None, :], weights[j])
-        along = self._columns
+            rows = through(rows * self.middles[j][:, None, :], self.weights[j])
+        along, unit = self._columns, self.unit
         middle = rows @ along
         error = error * (1.0 + unit) + unit * (np.abs(rows) @ np.abs(along) + np.abs(middle))
         return middle - error, middle + error
 
+    def _through_chords(self) -> tuple[Rough, Rough]:
+        """The same where each box has one direction, by rows of both signs."""
+        layer = len(self.low)
+        lines = [self._chords(k, slice(None), 0) for k in range(layer)]
+        above = self._above(self.weights[layer], lines, self.directions[:, 0])
+        high, below = np.split(above[:, :, None], 2, axis=1)
+        return -below, high
+
     @property
-    def _columns(self) -> FloatArray:
+    def _columns(self) -> Rough:
         """Directions as columns, shape (1, d, q) or (N, d, q)."""
         directions = self.directions
         return np.swapaxes(directions if directions.ndim == 3 else directions[None], 1, 2)
 
-    def along(self, box: IntArray, along: IntArray) -> FloatArray:
+    def along(self, box: IntArray, along: IntArray) -> Rough:
         """The directions (n, d) with such numbers, of such boxes."""
         shared = self.directions.ndim == 2
         return self.directions[along] if shared else self.directions[box, along]
@@ -130,32 +184,28 @@ class Tangents:
         box, along : ndarray of int, shape (n,)
             Numbers of boxes, and of directions.
         """
-        unit, hidden = self.unit, self.network.hidden
-        every = functionals if functionals.ndim == 3 else functionals[None]
-        start = np.concatenate([every, -every], axis=1)
-        pace = self.paces[-1][box, :, along]
-        constant = unit * np.matmul(np.abs(start), pace[:, :, None])[:, :, 0]
-        rows = start @ self.network.head.dense_weight
-        for k in range(len(hidden) - 1, -1, -1):
-            centre, spread = self.middles[k][box], self.spreads[k][box]
-            low = np.minimum(self.low[k][box, :, along], 0.0)
-            high = np.maximum(self.high[k][box, :, along], 0.0)
-            turn = spread * ((high + low) / np.where(high > low, high - low, 1.0))
-            offset = np.maximum((spread - turn) * high, (spread + turn) * -low)
-            lost = unit * (np.abs(centre) + spread) * self.paces[k][box, :, along]
-            sizes = np.abs(rows)
-            each = offset * (1.0 + 8.0 * UNIT) + lost
-            constant = constant + np.matmul(sizes, each[:, :, None])[:, :, 0]
-            rows = rows * centre[:, None] + sizes * turn[:, None]
-            rows = _product(rows, hidden[k].dense_weight)
-        chosen = self.along(box, along)[:, :, None]
-        ends = np.matmul(rows, chosen)[:, :, 0]
-        sizes = np.matmul(np.abs(rows), np.abs(chosen))[:, :, 0]
-        found = ends + constant * (1.0 + unit) + unit * (sizes + np.abs(ends))
-        return np.asarray(np.maximum(*np.split(found, 2, axis=1)))
+        lines = [self._chords(k, box, along) for k in range(len(self.weights))]
+        weight = (functionals @ self.head).astype(self.directions.dtype)
+        above = self._above(weight, lines, self.along(box, along))
+        pace = self.paces[-1][box, :, along].astype(np.float64)
+        lost = np.matmul(np.abs(functionals), pace[:, :, None])[:, :, 0]
+        found = np.maximum(*np.split(above, 2, axis=1)) + self.unit * lost
+        return np.asarray(found + self.lost[-1][box, :, along], dtype=np.float64)
 
+    def _chords(self, layer: int, box: IntArray | slice, along: IntArray | int) -> TwoLines:
+        """Chords of a layer's units on boxes, for a direction each."""
+        centre, spread = self.middles[layer][box], self.spreads[layer][box]
+        low = np.minimum(self.low[layer][box, :, along], 0.0)
+        high = np.maximum(self.high[layer][box, :, along], 0.0)
+        small = float(np.finfo(spread.dtype).eps)
+        turn = spread * ((high + low) / np.where(high > low, high - low, 1.0))
+        offset = np.maximum((spread - turn) * high, (spread + turn) * -low)
+        lost = (np.abs(centre) + np.abs(turn)) * self.paces[layer][box, :, along]
+        error = offset * (1.0 + 8.0 * small + self.unit) + self.unit * lost
+        return TwoLines(centre, turn, None, error)
 
-def _product(rows: FloatArray, weight: FloatArray) -> FloatArray:
-    """Rows (N, r, n) times a matrix, as one product."""
-    flat = rows.reshape(-1, rows.shape[2]) @ weight
-    return np.asarray(flat.reshape(*rows.shape[:2], weight.shape[1]))
+    def _above(self, weight: Rough, lines: list[TwoLines], directions: Rough) -> FloatArray:
+        """Upper bounds of rows of both signs on what the last of some layers passes on."""
+        reach = self.unit * np.abs(directions)
+        found = substituted(weight, self.weights[: len(lines)], lines, reach, directions)
+        return np.where(np.isfinite(found), found + self.unit * np.abs(found), np.inf)

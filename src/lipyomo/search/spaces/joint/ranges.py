@@ -1,0 +1,100 @@
+"""Ranges of pre-activations on many boxes, by substitution about their middles.
+
+Only differences from the middle of a box are substituted (`substitute.py`), so that float32 numbers
+are off by shares of the ranges' widths, which fall with the boxes'.  What stands in the middle is
+float64.  Lines are CROWN's (Zhang et al., 2018): a unit's chord, and the slope of its larger side
+through the kink.  For any slope s, ``phi(z) - s z`` is largest and least at an end or at the kink:
+its differences from the middle are the offsets, whatever s is rounded to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import UNIT, gamma
+from lipyomo.networks.layer import Layer
+from lipyomo.relaxations.linear.interval import activated, interval_range
+from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.search.spaces.joint.substitute import TwoLines, faint, substituted, unit_of
+
+_MORE = 1.0 + 8.0 * UNIT
+"""A factor that pays for a few operations."""
+
+
+def narrow(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) -> None:
+    """Tighten a stack of boxes in place: bounds, and phases that follow.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        The hidden layers, piecewise linear.
+    stack : Stack
+        Its phases hold everywhere in its boxes.
+    kind : dtype
+        float32 or float64, of what is substituted.
+    """
+    unit = unit_of([layer.dense_weight.shape for layer in layers], kind)
+    weights = [layer.dense_weight.astype(kind) for layer in layers]
+    middle = stack.low + 0.5 * (stack.high - stack.low)
+    radius = np.maximum(stack.high - middle, middle - stack.low) * _MORE
+    reach = (radius * (1.0 + unit)).astype(kind)
+    low, high, value, size = stack.low, stack.high, middle, radius
+    off = np.zeros((1, 1))  # of what is known in the middle
+    lost = np.zeros((1, 1))
+    lines: list[TwoLines] = []
+    end = 0
+    for k, layer in enumerate(layers):
+        heavy, long = np.abs(layer.dense_weight.T), gamma(layer.inputs)
+        off = (off + long * np.abs(value)) @ heavy * _MORE + long * np.abs(layer.bias)
+        value = value @ layer.dense_weight.T + layer.bias
+        pace = size @ heavy * (1.0 + long)
+        lost = lost + faint(size.astype(kind), pace.astype(kind))
+        apart = substituted(weights[k], weights[:k], lines, reach)
+        apart = np.where(np.isfinite(apart), apart, np.inf) * (1.0 + unit) + lost
+        start, end = end, end + layer.units
+        part = stack.layer(slice(start, end))
+        part.meet(*interval_range(layer, low, high))
+        part.meet(value - (apart[:, layer.units :] + off), value + (apart[:, : layer.units] + off))
+        part.settle(layer.kinked)
+        if k + 1 < len(layers):
+            low, high = activated(layer, part.phases, part.lower, part.upper)
+            lines.append(_lines(layer, part, value, off, pace, unit, kind))
+            far = np.maximum(part.upper - value, value - part.lower) + off
+            size = layer.steepest * far * _MORE
+            value = layer.activate(value)
+            off = layer.steepest * off + UNIT * np.abs(value)
+
+
+def _lines(
+    layer: Layer,
+    part: Stack,
+    value: FloatArray,
+    off: FloatArray,
+    pace: FloatArray,
+    unit: float,
+    kind: npt.DTypeLike,
+) -> TwoLines:
+    """Lines of differences from a middle whose pre-activations are `value`, but for `off`."""
+    left, right, low, high = layer.left, layer.right, part.lower, part.upper
+    ends = layer.activate(low), layer.activate(high)
+    is_open = (low < 0.0) & (high > 0.0)
+    side = np.where(high > -low, right, left)
+    width = np.where(is_open, high - low, 1.0)
+    chord = np.where(is_open, (ends[1] - ends[0]) / width, side)
+    convex = right >= left
+    above, below = np.where(convex, chord, side), np.where(convex, side, chord)
+    middle, half = (0.5 * (above + below)).astype(kind), (0.5 * (above - below)).astype(kind)
+    central = layer.activate(value)
+    steep = 2.0 * (layer.steepest + np.abs(above) + np.abs(below))
+    room = steep * (8.0 * UNIT * np.maximum(np.abs(low), np.abs(high)) + off)
+    wide = middle.astype(np.float64)
+    most, least = wide + half, wide - half
+    over = np.maximum(ends[0] - most * low, ends[1] - most * high)
+    under = np.minimum(ends[0] - least * low, ends[1] - least * high)
+    over = np.where(is_open, np.maximum(over, 0.0), over) - (central - most * value)
+    under = np.where(is_open, np.minimum(under, 0.0), under) - (central - least * value)
+    return TwoLines.of(middle, half, (under - room, over + room), pace, unit)
