@@ -145,15 +145,12 @@ def test_slices_and_dicts_bring_their_keys():
     assert list(m.other.inputs) == ["b", "a"]
 
 
-def test_positions_go_on_and_say_what_to_write():
+def test_entries_have_the_keys_of_users_only():
     m = model()
     m.slope = GradientBlock(NETWORK, m.x)
-    with pytest.warns(DeprecationWarning, match="'vel'"):
-        assert m.slope.jacobian[1, 1] is m.slope.jacobian[1, "vel"]
-    with pytest.warns(DeprecationWarning, match="'angle'"):
-        assert m.slope.row[0].gradient[0] is m.slope.row[0].gradient["angle"]
-    with pytest.raises(KeyError):
-        m.slope.jacobian[0, "speed"]
+    for key in ((0, "speed"), (0, 1)):
+        with pytest.raises(KeyError):
+            m.slope.jacobian[key]
 
 
 def test_a_whole_jacobian_says_that_it_has_no_gradient():
@@ -217,23 +214,16 @@ def test_a_constructor_that_fails_leaves_nothing():
             make()
 
 
-def test_former_orders_of_arguments_go_on_with_a_warning():
+def test_all_but_network_and_inputs_have_names():
     m = model()
     m.net = ReluNetworkBlock(NETWORK, m.x)
-    m.slope, m.both = GradientBlock(), GradientBlock()
-    m.size, m.deep = NormBlock(), ReluNetworkBlock()
-    with pytest.warns(DeprecationWarning, match="functional="):
+    m.slope, m.size = GradientBlock(), NormBlock()
+    with pytest.raises(ProblemError, match=r"inputs= has no meaning.*name what was meant"):
         m.slope.build_formulation(m.net, 1)
-    assert m.slope.jacobian[1, "vel"].expr is m.slope.gradient["vel"]
-    with pytest.warns(DeprecationWarning, match="sense="):
+    with pytest.raises(TypeError, match="positional"):
         m.size.build_formulation(m.x, "l1", "min")
-    with pytest.warns(DeprecationWarning, match="domain="):
-        m.deep.build_formulation(NETWORK, m.x, Box(0, 1, 2))
-    assert list(m.deep.region.box[0]) == [0.0, 0.0]
-    with pytest.raises(ProblemError, match="inputs= has no meaning with a built block"):
-        m.both.build_formulation(m.net, m.x)
-    with pytest.raises(ProblemError, match=r"inputs=.*functional="):
-        m.both.build_formulation(NETWORK, [0.5, 0.5])
+    assert not m.slope.is_built
+    assert not m.size.is_built
 
 
 def test_nothing_empty_is_printed():

@@ -323,7 +323,7 @@ def test_a_deactivated_block_around_it_counts_and_both_off_is_fine():
     m.plant = pyo.Block()
     m.plant.net, m.slope = ReluNetworkBlock(), GradientBlock()
     m.plant.net.build_formulation(NETWORK, inputs=m.x)
-    m.slope.build_formulation(m.plant.net, 0)
+    m.slope.build_formulation(m.plant.net, functional=0)
     m.goal = pyo.Objective(expr=m.x[0])
     m.plant.deactivate()
     with pytest.raises(ProblemError, match=r"'slope'.*'plant'"):
@@ -342,12 +342,12 @@ def test_derivatives_outside_of_a_transformed_disjunct():
     m.either = Disjunction(expr=[m.part[0], m.part[1]])
     m.part[0].indicator_var.fix(True)
     m.slope = GradientBlock()
-    m.slope.build_formulation(m.part[0].net, 0)
+    m.slope.build_formulation(m.part[0].net, functional=0)
     m.goal = pyo.Objective(expr=m.slope.gradient[0], sense=pyo.maximize)
     pyo.TransformationFactory("gdp.bigm").apply_to(m)
     plain = model_of(NETWORK)
     plain.slope = GradientBlock()
-    plain.slope.build_formulation(plain.net, 0)
+    plain.slope.build_formulation(plain.net, functional=0)
     plain.goal = pyo.Objective(expr=plain.slope.gradient[0], sense=pyo.maximize)
     assert best(m) == pytest.approx(best(plain), rel=1e-6)
 

@@ -316,7 +316,7 @@ BAD_CALLS = {
     "tangent limits": lambda m: m.along.build_formulation(m.built, limits=3),
     "norm": lambda m: m.size.build_formulation(m.x, "l7"),
     "norm number": lambda m: m.size.build_formulation(m.x, 2),
-    "norm sense": lambda m: m.size.build_formulation(m.x, "l1", "most"),
+    "norm sense": lambda m: m.size.build_formulation(m.x, "l1", sense="most"),
     "norm of nothing": lambda m: m.size.build_formulation([], "l1"),
     "ball size": lambda m: m.ball.build_formulation(0),
     "ball size text": lambda m: m.ball.build_formulation("3"),

@@ -12,7 +12,6 @@ from lipyomo import Box
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import (
     FixedInputWarning,
-    GradientBlock,
     LipschitzBlock,
     NormBlock,
     OneSidedWarning,
@@ -138,12 +137,3 @@ def test_what_a_rebuild_would_drop():
     m.net.rebuild()
     m.goal = pyo.Objective(expr=m.net.outputs[0])
     assert best(m) == pytest.approx(NETWORK.forward([0.25, 0.25])[0], abs=1e-6)
-
-
-def test_a_functional_in_place_of_inputs():
-    m = pyo.ConcreteModel()
-    m.slope = GradientBlock()
-    with pytest.raises(ProblemError, match=r"inputs=\.\.\. or functional=\.\.\."):
-        m.slope.build_formulation(NETWORK, 1)
-    m.slope.build_formulation(NETWORK, functional=1, domain=Box(-1, 1, 2))
-    assert list(m.slope.jacobian) == [(1, 0), (1, 1)]

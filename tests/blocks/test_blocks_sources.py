@@ -151,7 +151,7 @@ def test_blocks_stand_for_their_results():
         m.slope.build_formulation(m.net, functional=0)
         m.ball.build_formulation(2, "linf")
         m.size.build_formulation(m.slope.gradient if plain else m.slope, "l1", sense="max")
-        m.back.build_formulation(m.net, m.ball.functional if plain else m.ball)
+        m.back.build_formulation(m.net, functional=m.ball.functional if plain else m.ball)
         m.last.build_formulation(last, inputs=m.net.outputs if plain else m.net)
         total = m.size.value + m.back.gradient[1] + m.last.outputs[0]
         m.goal = pyo.Objective(expr=total, sense=pyo.maximize)

@@ -18,9 +18,7 @@ from pyomo.core.base.block import BlockData, declare_custom_block
 from pyomo.core.expr import LinearExpression
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.blocks.labels import Labels, NamedVar
 from lipyomo.blocks.ranges import set_bounds
-from lipyomo.blocks.written import regrow
 from lipyomo.solvers.rows import Forms, MatrixRows
 
 
@@ -46,6 +44,13 @@ def all_or_nothing(component: Any) -> Iterator[None]:
         raise
 
 
+def builder_of(block: Any) -> Any:
+    """The block of this package that is being built, of which a block is part."""
+    while getattr(block, "_draft", None) is None:
+        block = block.parent_block()
+    return block
+
+
 def declared(
     block: Any,
     name: str,
@@ -57,15 +62,15 @@ def declared(
 
     What a rebuild has taken out is used again under other keys, so that it stays the same object.
     """
-    owner = block
-    while not hasattr(owner, "_shelf"):
-        owner = owner.parent_block()
-    component = owner._shelf.take(block, name)
+    component = builder_of(block)._draft.kept.pop((id(block), name), None)
     index = None if keys is None else list(keys)
     if component is None:
         component = kind(**options) if index is None else kind(index_of(index), **options)
     elif index is not None:
-        regrow(component, index)
+        for key in set(component) - set(index):
+            del component[key]
+        component.index_set().clear()
+        component.index_set().update(index)
     block.add_component(name, component)
     return component
 
@@ -87,7 +92,7 @@ def add_variables(
     ----------
     block : BlockData
     name : str
-    keys : iterable or Labels
+    keys : iterable
     lower, upper : array_like, optional
         One bound a key; infinite ones are left out.
     binary : bool, optional
@@ -95,11 +100,8 @@ def add_variables(
     index = list(keys)
     if not index:
         return []
-    named = isinstance(keys, Labels)
     domain = pyo.Binary if binary else pyo.Reals
-    variable = declared(block, name, NamedVar if named else pyo.Var, index, domain=domain)
-    if isinstance(keys, Labels):
-        variable.labels = (keys,)
+    variable = declared(block, name, pyo.Var, index, domain=domain)
     found = [variable[key] for key in index]
     if lower is not None and upper is not None:
         lows, highs = (np.asarray(side, dtype=np.float64) for side in (lower, upper))

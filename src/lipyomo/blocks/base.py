@@ -21,8 +21,9 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.base.block import CustomBlock, declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
+from pyomo.gdp import Disjunct
 
-from lipyomo.base.arguments import brief, instance
+from lipyomo.base.arguments import brief, deprecated, instance
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import all_or_nothing, declared
@@ -33,11 +34,10 @@ from lipyomo.blocks.assumptions import (
     enclosing,
     switched_off,
 )
-from lipyomo.blocks.former import named
 from lipyomo.blocks.labels import entries_of
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.use import OneSided, check_use
-from lipyomo.blocks.written import Shelf, Written, check_unused
+from lipyomo.blocks.written import Users, Written, check_unused, components_of
 from lipyomo.networks.network import Network
 
 if TYPE_CHECKING:
@@ -74,6 +74,25 @@ class Record:
     one_sided: list[OneSided] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Draft:
+    """What a build goes by.
+
+    Attributes
+    ----------
+    users : Users
+        What users have set on the variables that will be there.
+    kept : dict
+        Components to be used again, by the block that they are for, and their names.
+    foreign : set of int
+        Ids of components that are under the block already.
+    """
+
+    users: Users = field(default_factory=Users)
+    kept: dict[tuple[int, str], Any] = field(default_factory=dict)
+    foreign: set[int] = field(default_factory=set)
+
+
 class FormulationBlockData(BlockData):
     """Base of the blocks of this package.
 
@@ -85,18 +104,19 @@ class FormulationBlockData(BlockData):
 
     _RESULT: ClassVar[str] = "value"
     """What the block stands for where variables are asked for."""
-    _STATE: ClassVar[tuple[str, ...]] = ()
-    """Attributes that a failed build puts back."""
     _formulate: ClassVar[Callable[..., None]]
     """``build_formulation`` as the subclass has written it."""
+    _kind: ClassVar[Any]
+    """The component."""
     _owned = False
     """Whether the block is a part of another one, which answers for it."""
+    _draft: Draft | None = None
+    """While it is built."""
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
         self._record = Record()
         self._written = Written()
-        self._shelf = Shelf(self._written)
 
     @property
     def is_built(self) -> bool:
@@ -123,7 +143,24 @@ class FormulationBlockData(BlockData):
             raise ProblemError(
                 f"block '{self.name}' was not built yet.  Remedy: call build_formulation first"
             )
-        self._build(self._again(dict(self._record.recipe)), again=True)
+        if self._owned:
+            _owner_of(self).rebuild()
+            return
+        recipe = self._again(dict(self._record.recipe))
+        users = self._written.changed(self)
+        # Aside first: what fails there has changed nothing, and what is missing there would be.
+        aside = pyo.Block(concrete=True)
+        aside.add_component(self.parent_component().local_name, self._kind())
+        (trial,) = aside.component_objects(descend_into=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trial._write(recipe, Draft(users))
+        blocks = self.model().block_data_objects(active=True, descend_into=(pyo.Block, Disjunct))
+        carried = [self, *filter(self._carries, blocks)]
+        check_unused(self, users, trial, carried)
+        own = {id(item) for _, item in self._written.components}
+        foreign = {id(item) for _, item in components_of(self)} - own
+        self._write(recipe, Draft(users, self._written.take_out(), foreign))
 
     def _result(self) -> Any:
         """The variables that the block stands for."""
@@ -162,16 +199,15 @@ class FormulationBlockData(BlockData):
         """The arguments of a rebuild, from those of the first time."""
         return recipe
 
-    @with_one_blas_thread
-    def _build(self, arguments: dict[str, Any], again: bool = False) -> None:
-        """Write the constraints, all or nothing; `again` in place of what there was.
+    def _build(self, arguments: dict[str, Any]) -> None:
+        """Write the constraints, all or nothing.
 
         Raises
         ------
         ProblemError
             If the block is built already.
         """
-        if self.is_built and not again:
+        if self.is_built:
             raise ProblemError(
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
                 "changed, or make a new block"
@@ -183,26 +219,28 @@ class FormulationBlockData(BlockData):
         }
         if "network" in recipe:
             recipe["network"] = network_given(recipe["network"])
-        names = ("_record", *self._STATE)
-        state = {name: self.__dict__[name] for name in names if name in self.__dict__}
-        with PauseGC():
-            shelf = self._shelf = Shelf(self._written)
-            foreign = shelf.foreign() | set(map(id, self.component_objects(descend_into=False)))
-            self._record = Record(recipe, self._record.version + 1)
-            try:
+        before = set(self.__dict__)
+        foreign = {id(item) for _, item in components_of(self)}
+        try:
+            self._write(recipe, Draft(foreign=foreign))
+        except BaseException:
+            for owner, item in reversed(Written.under(self, foreign, Users()).components):
+                owner.del_component(item)
+            for name in set(self.__dict__) - before:
+                del self.__dict__[name]
+            self._record = Record()
+            raise
+
+    @with_one_blas_thread
+    def _write(self, recipe: dict[str, Any], draft: Draft) -> None:
+        """Write the constraints and keep what is relied on."""
+        self._record, self._draft = Record(recipe, self._record.version + 1), draft
+        try:
+            with PauseGC():
                 self._formulate(**recipe)
-                written = Written.under(self, foreign, shelf.users)
-                check_unused(self, shelf.vanished(written), shelf.users, self._carries)
-            except BaseException:
-                shelf.restore(self, foreign)
-                for name in names:
-                    self.__dict__.pop(name, None)
-                self.__dict__.update(state)
-                raise
-            finally:
-                self._shelf = Shelf(Written())
-            shelf.forget()
-        self._written = written
+                self._written = Written.under(self, draft.foreign, draft.users)
+        finally:
+            self.__dict__.pop("_draft")
 
     def _rely_on(self, variable: Any, lower: float, upper: float) -> None:
         """Keep bounds that the formulation needs."""
@@ -224,9 +262,10 @@ class FormulationBlockData(BlockData):
         self._record.grounds.extend(owner for owner in owners.values() if owner is not self)
 
     def _carries(self, block: Any) -> bool:
-        """Whether a block belongs to one that was built on this one."""
-        owner = block if isinstance(block, FormulationBlockData) else _owner_of(block)
-        return owner is not None and any(other is self for other, _ in owner._record.parts)
+        """Whether a block was built on this one, or is part of one that was."""
+        if not isinstance(block, FormulationBlockData):
+            return False
+        return any(other is self for other, _ in block._record.parts)
 
     def _make_part(self, name: str, kind: Any, **arguments: Any) -> Any:
         """Build ``self.name``, a block that is rebuilt with this one and answers for it."""
@@ -235,13 +274,17 @@ class FormulationBlockData(BlockData):
     def _own(self, part: Any, **arguments: Any) -> Any:
         """Build a block that is declared under this one as a part of it."""
         part._owned = True
-        part._build(arguments, part.is_built)
+        part._record = Record(arguments, part._record.version + 1)
+        part._formulate(**arguments)
         self._record.grounds.append(part)
         return part
 
     def _adopt(self, component: Any) -> None:
         """Take a component under this block for its own: a rebuild removes it."""
-        self._written.components.append((component.parent_block(), component))
+        owner: Any = self
+        while owner._owned:
+            owner = _owner_of(owner)
+        owner._written.components.append((component.parent_block(), component))
 
     def _component_data_itervalues(
         self, ctype: Any, active: Any, sort: Any, dedup: Any
@@ -300,8 +343,7 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
 
     ``build_formulation`` of the decorated class builds all or nothing, and its arguments are kept.
     The names that Pyomo makes (``ReluNetworkBlock`` and its scalar and indexed kinds) get docstring
-    and ``build_formulation`` of the decorated data class; on an indexed block the call says that
-    its members are built one by one.
+    and ``build_formulation`` of the decorated data class.
 
     Parameters
     ----------
@@ -314,13 +356,14 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
     def declare(data: Any) -> type:
         write = data._formulate = vars(data)["build_formulation"]
         signature = _signature(write, options)
-        kinds = signature.parameters.values()
-        order = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD][1:]
 
         @functools.wraps(write)
         def build(self: Any, *arguments: Any, **options: Any) -> None:
-            given = signature.bind(self, **named(name, order, arguments, options))
-            self._build({key: value for key, value in given.arguments.items() if key != "self"})
+            if "input_norm" in options and "norm" in signature.parameters:
+                deprecated("input_norm=", "norm=")
+                options["norm"] = options.pop("input_norm")
+            given = signature.bind(self, *arguments, **options).arguments
+            self._build({key: value for key, value in given.items() if key != "self"})
 
         data.build_formulation = build
         vars(build)["__signature__"] = signature
@@ -328,22 +371,18 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
         module = sys.modules[data.__module__]
         for prefix in ("", "Scalar", "Indexed"):
             getattr(module, prefix + name).__doc__ = data.__doc__
-
-        @functools.wraps(build)
-        def of_each(self: Any, *arguments: Any, **options: Any) -> None:
-            raise ProblemError(
-                f"'{self.name}' is indexed.  Remedy: call build_formulation of each member, "
-                f"{self.name}[key].build_formulation(...)"
-            )
-
-        component = getattr(module, name)
+        data._kind = component = getattr(module, name)
         component.build_formulation = build
         _take_arguments(component, data, set(signature.parameters))
-        getattr(module, "Indexed" + name).build_formulation = of_each
+        getattr(module, "Indexed" + name).build_formulation = _of_each
         found: type = data
         return found
 
     return declare
+
+
+def _of_each(block: Any, *arguments: Any, **options: Any) -> None:
+    raise ProblemError(f"'{block.name}' is indexed.  Remedy: build_formulation of each member")
 
 
 def _signature(write: Any, options: Any) -> inspect.Signature:
@@ -411,7 +450,7 @@ def network_given(given: Any) -> Any:
     return given
 
 
-def _owner_of(component: Any) -> FormulationBlockData | None:
+def _owner_of(component: Any) -> Any:
     """The block of this package that a component belongs to."""
     blocks = (b for b in enclosing(component) if isinstance(b, FormulationBlockData))
     return next(blocks, None)

@@ -62,7 +62,6 @@ class ForwardBlockData(FormulationBlockData):
     """Base of the blocks of a network's value, ``outputs = f(inputs)``."""
 
     _RESULT = "outputs"
-    _STATE: ClassVar[tuple[str, ...]] = ("network", "region", "labels")
     NAMES: ClassVar[str] = "ReluNetworkBlock or SmoothNetworkBlock"
     """Public names of the class, for messages."""
     inputs: Any
@@ -208,7 +207,7 @@ def built_block(
     if given:
         raise ProblemError(
             f"{given[0]}= has no meaning with a built block, which has its own.  "
-            "Remedy: leave it out, or pass the network"
+            "Remedy: leave it out, name what was meant, or pass the network"
         )
     return block
 

@@ -163,7 +163,7 @@ class GradientBlockData(FormulationBlockData):
             forms = Forms.of(start) if fixed is None else Forms.numbers(fixed)
             derivative.add_chain(self, "gradient", base, forms, limits, True, along, ends)
         if place is not None:
-            self._refer_to({labels[1].keys[place]: self}, labels[1], ends)
+            self._refer_to({labels[1].keys[place]: self})
 
     def _build_rows(self, network_block: Any, directions: Any) -> None:
         """One gradient block an output."""
@@ -172,18 +172,16 @@ class GradientBlockData(FormulationBlockData):
         for key in outputs:
             way = {"network": network_block, "directions": directions}
             self._own(self.row[key], functional=key, **way)
-        rows = {key: self.row[key] for key in outputs}
-        (ends,) = rows[outputs.keys[0]].gradient.labels
-        self._refer_to(rows, outputs, ends)
+        self._refer_to({key: self.row[key] for key in outputs})
 
-    def _refer_to(self, rows: dict[Any, Any], outputs: Labels, inputs: Labels) -> None:
+    def _refer_to(self, rows: dict[Any, Any]) -> None:
         """Declare ``jacobian[k, j]``, the gradients of some outputs under one name."""
         entries = {
             joined(k, j): variable
             for k, row in rows.items()
             for j, variable in row.gradient.items()
         }
-        refer(self, "jacobian", list(entries.values()), list(entries), outputs, inputs)
+        refer(self, "jacobian", list(entries.values()), list(entries))
 
     if not TYPE_CHECKING:
 

@@ -17,7 +17,7 @@ from lipyomo.blocks.assemble import all_or_nothing
 from lipyomo.blocks.base import network_given
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
-from lipyomo.blocks.labels import both_keys
+from lipyomo.blocks.labels import unpacked
 from lipyomo.blocks.lipschitz import LipschitzBlock
 from lipyomo.blocks.relu import ReluNetworkBlock
 from lipyomo.blocks.smooth import SmoothNetworkBlock
@@ -142,16 +142,17 @@ class Jacobian:
 
     block: NetworkBlockData
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: tuple[Any, ...]) -> Any:
         """The derivative of an output in an input; both keys in one, as Pyomo writes them."""
         inputs, outputs = self.block.net.labels
-        ends = both_keys(outputs, inputs, key)
-        if ends is None:
-            raise KeyError(
-                f"the Jacobian of '{self.block.name}' has no entry {key!r}: outputs are "
-                f"{outputs.keys[:5]}, inputs {inputs.keys[:5]}"
-            )
-        return self.block._row(ends[0]).gradient[ends[1]]
+        for cut in range(1, len(key)):
+            k, j = outputs.place(unpacked(key[:cut])), inputs.place(unpacked(key[cut:]))
+            if k is not None and j is not None:
+                return self.block._row(outputs.keys[k]).gradient[inputs.keys[j]]
+        raise KeyError(
+            f"the Jacobian of '{self.block.name}' has no entry {key!r}: outputs are "
+            f"{outputs.keys[:5]}, inputs {inputs.keys[:5]}"
+        )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from lipyomo.blocks.assemble import (
     add_forms_below,
     add_sizes,
     add_variables,
+    builder_of,
     index_of,
     linear,
 )
@@ -363,7 +364,8 @@ def attach_inputs(
         refer(block, "inputs", variables, labels)
     else:
         variables = add_variables(block, "inputs", labels, *region.box)
-        block._shelf.users.narrow(variables)
+        builder = builder_of(block)
+        builder._draft.users.hold(builder)
         region = Region(box_of(variables, finite=False), box, domain, variables)
     _hold(block, variables, region)
     if domain is not None:

@@ -80,7 +80,6 @@ class LipschitzBlockData(FormulationBlockData):
     tangent: Any
     norm: Any
 
-    _STATE = ("encoding", "_sources", "_counted")
     encoding: Encoding
     _sources: list[Any]
     _counted: BoolArray

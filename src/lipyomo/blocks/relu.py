@@ -80,7 +80,6 @@ class ReluNetworkBlockData(ForwardBlockData):
     4.0
     """
 
-    _STATE = (*ForwardBlockData._STATE, "layer_bounds", "formulation")
     NAMES = "ReluNetworkBlock"
     layer_bounds: LayerBounds | None = None
     formulation: UnitFormulation = "bigm"

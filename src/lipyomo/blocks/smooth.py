@@ -24,7 +24,6 @@ from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
 from lipyomo.blocks.forward import UNIT_TIES, ForwardBlockData, NetworkSource
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
-from lipyomo.blocks.labels import NamedExpression
 from lipyomo.blocks.ranges import need_finite
 from lipyomo.blocks.relu import given_bounds
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
@@ -85,7 +84,6 @@ class SmoothNetworkBlockData(ForwardBlockData):
     0.96
     """
 
-    _STATE = (*ForwardBlockData._STATE, "ranges", "formulation", "segments", "reduced_space")
     ranges: tuple[Ranges, ...] = ()
     formulation: UnitFormulation = "complementarity"
     segments: int | None = None
@@ -196,8 +194,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             for row, b in zip(head.dense_weight.tolist(), head.bias, strict=True)
         ]
         if given is None:
-            outputs = declared(self, "outputs", NamedExpression, labels)
-            outputs.labels = (labels,)
+            outputs = declared(self, "outputs", pyo.Expression, labels)
             for key, form in zip(labels, forms, strict=True):
                 outputs[key] = form
             return

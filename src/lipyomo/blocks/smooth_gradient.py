@@ -20,7 +20,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
 from lipyomo.blocks.curves import combination, kinds_of, need_no_kink, slope_of
-from lipyomo.blocks.labels import Labels, NamedExpression
+from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.switch import Triplets
 from lipyomo.networks.network import Layer, Network
@@ -150,7 +150,6 @@ def _add_expressions(
             slope = slope_of(kinds[k], z[k], ends) if k in kinds else float(slopes[k])
             passed[k] = slope * arrives
         now = list(passed.values())
-    gradient = declared(block, "gradient", NamedExpression, labels)
-    gradient.labels = (labels,)
+    gradient = declared(block, "gradient", pyo.Expression, labels)
     for key, column in zip(labels, weights[0], strict=True):
         gradient[key] = combination(column, now)

@@ -11,7 +11,6 @@ from pyomo.core.base.expression import ExpressionData, IndexedExpression
 from pyomo.core.base.var import VarData
 
 from lipyomo.blocks.assemble import declared
-from lipyomo.blocks.labels import ByName, Labels
 
 
 def _method(name: str) -> Any:
@@ -53,15 +52,13 @@ class StandInData(ExpressionData):
         self.expr.set_value(value)
 
 
-class StandIns(ByName, IndexedExpression):
+class StandIns(IndexedExpression):
     """Indexed `StandInData`."""
 
     _ComponentDataClass = StandInData
 
 
-def refer(
-    block: Any, name: str, variables: list[Any], keys: Iterable[Any], *labels: Labels
-) -> None:
+def refer(block: Any, name: str, variables: list[Any], keys: Iterable[Any]) -> None:
     """Declare ``block.name[j]``, expressions that stand for existing variables.
 
     (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
@@ -71,12 +68,9 @@ def refer(
     block : BlockData
     name : str
     variables : list of VarData
-    keys : iterable or Labels
-    *labels : Labels
-        Of the parts of a key, where `keys` are not all there is to say.
+    keys : iterable
     """
     index = list(keys)
     expressions = declared(block, name, StandIns, index)
-    expressions.labels = (keys,) if isinstance(keys, Labels) else labels
     for key, variable in zip(index, variables, strict=True):
         expressions[key] = variable

@@ -40,7 +40,7 @@ from lipyomo.blocks.derivative import linear_norm
 from lipyomo.blocks.directions import directions_of
 from lipyomo.blocks.forward import NetworkSource, built_block, in_model_units, need_two_slopes
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
-from lipyomo.blocks.labels import Labels, NamedExpression
+from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import ReluNetworkBlockData
@@ -94,7 +94,6 @@ class UpperLipschitzBlockData(FormulationBlockData):
     layer: Any
     chain: Any
 
-    _STATE = ("network",)
     network: Network | None = None
 
     def build_formulation(
@@ -209,7 +208,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         moving = (sizes.upper > 0).tolist() if each else region.moving
         sources = () if each else region.sources
         counted = directions_of(self, network, labels, moving, wrt, sources)
-        declared(self, "radius", NamedExpression, labels).labels = (labels,)
+        declared(self, "radius", pyo.Expression, labels)
         wide = counted | each
         for j, key in enumerate(labels):
             self.radius[key] = radii[j % len(radii)] if wide[j] else 0.0

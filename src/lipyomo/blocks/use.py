@@ -9,7 +9,6 @@ say what is asked for, there is a warning.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +24,7 @@ from pyomo.repn import generate_standard_repn
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.blocks.ranges import ends_of
+from lipyomo.blocks.written import rows_of_others
 
 Sense: TypeAlias = Literal["max", "min"]
 
@@ -95,12 +95,8 @@ def check_use(root: Any) -> None:
     OneSidedWarning
         If another norm is bounded there, or if it cannot be told what a term asks for.
     """
-    found = [
-        value
-        for block in root.block_data_objects(active=True)
-        if not getattr(block, "_owned", True)
-        for value in block._record.one_sided
-    ]
+    blocks = [block for block in root.block_data_objects(active=True) if hasattr(block, "_record")]
+    found = [value for block in blocks if not block._owned for value in block._record.one_sided]
     known = ComponentMap((value.variable, value) for value in found)
     for value in found:
         _check_bounds(value)
@@ -111,7 +107,7 @@ def check_use(root: Any) -> None:
             pulled[variable] = None if slope is None else turn * slope
             if variable in known:
                 _check_objective(known[variable], objective.name, pulled[variable])
-    for constraint in _foreign_constraints(root):
+    for constraint in rows_of_others(root, blocks, (pyo.Constraint,)):
         held = [v for v in identify_variables(constraint.body, include_fixed=False) if v in known]
         if held:
             _check_constraint([known[v] for v in held], constraint, pulled)
@@ -220,22 +216,3 @@ def _complain(value: OneSided, what: str, certain: bool) -> None:
     if value.strict and certain:
         raise ProblemError(said)
     warnings.warn(said, OneSidedWarning, stacklevel=2)
-
-
-def _foreign_constraints(root: Any) -> Iterator[Any]:
-    """The active constraints that neither this package's blocks nor transformations have written.
-
-    Those that users have put under such a block are among them.
-    """
-    own: set[int] = set()
-    inside: set[int] = set()
-    for block in root.block_data_objects(active=True):
-        if hasattr(block, "_written"):
-            own |= block._written.ids()
-            inside |= block._written.transformed_ids()
-        if id(block.parent_component()) in inside:
-            inside |= {id(part) for part in block.component_objects(pyo.Block, descend_into=False)}
-            continue
-        for rows in block.component_objects(pyo.Constraint, active=True, descend_into=False):
-            if id(rows) not in own:
-                yield from (row for row in rows.values() if row.active)
