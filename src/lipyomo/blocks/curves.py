@@ -98,8 +98,9 @@ def kinds_of(layer: Layer) -> dict[int, Activation]:
     return {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
 
 
-def need_no_kink(layer: Layer, low: FloatArray, high: FloatArray, i: int, why: str) -> None:
+def need_no_kink(layer: Layer, ranges: tuple[FloatArray, FloatArray], i: int, why: str) -> None:
     """Raise `ProblemError` if a two-slope unit of hidden layer `i` may be on both sides."""
+    low, high = ranges
     bent = np.flatnonzero(layer.kinked & (low < 0) & (high > 0))
     if bent.size:
         raise ProblemError(

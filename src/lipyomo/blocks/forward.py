@@ -10,28 +10,43 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 
+from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.errors import ProblemError
+from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, linear
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.partition import tie_partition
-from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import scaling_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.switch import Triplets
-from lipyomo.blocks.units import UnitFormulation, tie_bigm, tie_complementarity, tie_gdp, tie_sos1
+from lipyomo.blocks.units import (
+    WITHOUT_SWITCH,
+    OpenUnits,
+    UnitFormulation,
+    add_sides,
+    tie_bigm,
+    tie_complementarity,
+    tie_gdp,
+    tie_sos1,
+)
 from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.phases import LEFT, OPEN, decide, open_phases
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
-from lipyomo.relaxations.linear import LayerBounds
-from lipyomo.relaxations.linear.interval import interval_range
+from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
+from lipyomo.relaxations.linear.interval import activated, interval_range
+from lipyomo.relaxations.linear.sharpen import sharpen
 from lipyomo.solvers.rows import Forms
 
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
 """A network, the path of an ONNX file, or a built block of a network's value."""
+
+Ranges: TypeAlias = tuple[FloatArray, FloatArray]
+"""Lower and upper bounds of the units of a layer."""
 
 Kind = TypeVar("Kind", bound="ForwardBlockData")
 
@@ -70,6 +85,9 @@ class ForwardBlockData(FormulationBlockData):
     region: Region | None = None
     network: Network | None = None
     labels: tuple[Labels, Labels] | None = None
+    layer_bounds: LayerBounds | None = None
+    formulation: UnitFormulation = "bigm"
+    segments: int | None = None
 
     def _attach(
         self, network: Any, inputs: Any, outputs: Any, place: PlaceOptions
@@ -102,6 +120,78 @@ class ForwardBlockData(FormulationBlockData):
         """Where the inputs may be."""
         assert self.region is not None
         return self.region.area([variable.name for variable in variables])
+
+    def ranges(self, i: int) -> Ranges:
+        """Bounds of the pre-activations of hidden layer i."""
+        assert self.layer_bounds is not None
+        return self.layer_bounds.lower[i], self.layer_bounds.upper[i]
+
+    def _bound(self, network: Network, variables: list[Any], bounds: Any) -> None:
+        """Keep bounds of the pre-activations, computed or checked."""
+        if isinstance(bounds, str):
+            area = self._area(variables)
+            if self.segments is not None or self.formulation not in WITHOUT_SWITCH:
+                need_finite(variables, area.lower, area.upper)
+            chosen: Any = "linear" if bounds == "ascent" else bounds
+            found = preactivation_bounds(network, area, relaxation=chosen)
+            if bounds == "ascent" and _ascent_work(network, found) <= ASCENT_WORK:
+                found = sharpen(network, area, found)
+        elif isinstance(bounds, LayerBounds):
+            found, sizes = bounds, [len(side) for side in bounds.lower]
+            if sizes != [layer.units for layer in network.hidden]:
+                raise ProblemError(
+                    f"bounds: they are for hidden layers of {sizes} units, the network has "
+                    f"{[layer.units for layer in network.hidden]}"
+                )
+        else:
+            lower, upper = given_bounds(network, bounds)
+            found = LayerBounds(lower, upper, "user", decide(open_phases(network), lower, upper))
+        self.layer_bounds = found
+
+    def _add_layer(self, i: int, layer: Layer, before: Forms, values: bool, groups: int) -> Forms:
+        """One hidden layer; returns its outputs as forms in the new variables.
+
+        Without `values` there is only what its switches need.
+        """
+        assert self.layer_bounds is not None
+        block, phases = self.layer[i], self.layer_bounds.phases[i]
+        low, high = self.ranges(i)
+        undecided = layer.kinked & (phases == OPEN)
+        self._check_finite(i, undecided, layer.curved)
+        slope = np.where(phases != LEFT, layer.right, layer.left)
+        # A unit that a given phase holds to one side keeps that side as a bound of its variable.
+        held = layer.kinked & ~undecided & ((low == 0) | (high == 0))
+        needed = undecided | layer.curved | held | ((slope != 0) & values)
+        z = self._preactivations(block, layer, before, needed, low, high)
+        free = np.flatnonzero(undecided).tolist()
+        if not values:
+            add_sides(block, free, z, low, high)
+            return Forms.numbers(np.zeros(layer.units))
+        own = np.flatnonzero(undecided | layer.curved)
+        (least,), (most,) = activated(layer, phases[None], low[None], high[None])
+        y = add_variables(block, "output", own.tolist(), least[own], most[own])
+        out = dict(zip(own.tolist(), y, strict=True))
+        units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, groups)
+        UNIT_TIES[self.formulation](block, units)
+        self._add_curves(block, layer, z, out, (low, high))
+        return self._activations(block, layer, slope, z, out)
+
+    def _check_finite(self, i: int, undecided: BoolArray, curved: BoolArray) -> None:
+        """Raise `BoundsMissing` if a unit that needs bounds has none."""
+        low, high = self.ranges(i)
+        needed = undecided & (self.formulation not in WITHOUT_SWITCH)
+        needed = needed | (curved & (self.segments is not None))
+        loose = np.flatnonzero(needed & ~(np.isfinite(low) & np.isfinite(high)))
+        if loose.size:
+            raise BoundsMissing(
+                f"unit {int(loose[0])} of hidden layer {i} has no finite bounds, which switches "
+                "and segments need.  Remedy: bound the network's inputs"
+            )
+
+    def _add_curves(
+        self, block: Any, layer: Layer, z: dict[int, Any], y: dict[int, Any], ranges: Ranges
+    ) -> None:
+        """Tie the outputs of smooth units, if any, to their pre-activations."""
 
     @staticmethod
     def _preactivations(
@@ -220,3 +310,39 @@ def need_two_slopes(network: Network, what: str) -> None:
             "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, GradientBlock "
             "for derivatives, lipyomo.solve for its Lipschitz constant"
         )
+
+
+ASCENT_WORK = 10_000_000
+"""Unstable units times weights for which dual ascent is tried: a third of a second."""
+
+
+def _ascent_work(network: Network, found: LayerBounds) -> int:
+    """Unstable units behind the first layer times weights."""
+    behind = sum(int((phases == OPEN).sum()) for phases in found.phases[1:])
+    return behind * sum(layer.weight.size for layer in network.hidden)
+
+
+def given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Bounds of the pre-activations that a user passed, as arrays."""
+    try:
+        pairs = [(low, high) for low, high in given]
+    except (TypeError, ValueError):
+        raise ProblemError(
+            f"bounds: {given!r} is no relaxation, and no list of pairs "
+            "(lower, upper), one a hidden layer"
+        ) from None
+    if len(pairs) != len(network.hidden):
+        raise ProblemError(f"{len(pairs)} pairs of bounds for {len(network.hidden)} hidden layers")
+    sides: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+    for i, (pair, layer) in enumerate(zip(pairs, network.hidden, strict=True)):
+        for side, values in zip(sides, pair, strict=True):
+            array = real_numbers(values, f"bounds of hidden layer {i}", ProblemError)
+            try:
+                side.append(np.broadcast_to(array, (layer.units,)))
+            except ValueError as error:
+                raise ProblemError(f"bounds of hidden layer {i}: {error}") from None
+        if not (sides[0][i] <= sides[1][i]).all():
+            raise ProblemError(
+                f"bounds of hidden layer {i} hold NaN, or a lower one exceeds its upper one"
+            )
+    return sides

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from pyomo.common.collections import ComponentMap
 
-from lipyomo.base.arguments import one_of, real_numbers, whole_number
-from lipyomo.base.arrays import FloatArray, Pattern
-from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import Rows, add_layers, add_variables
+from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.arrays import Pattern
+from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.assemble import add_layers
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.forward import (
     UNIT_TIES,
@@ -31,14 +31,8 @@ from lipyomo.blocks.forward import (
 )
 from lipyomo.blocks.inputs import PlaceOptions
 from lipyomo.blocks.local_start import local_start
-from lipyomo.blocks.ranges import need_finite
-from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
-from lipyomo.networks.network import Layer, Network
-from lipyomo.networks.phases import LEFT, OPEN, RIGHT, decide, open_phases
-from lipyomo.problems.domains import Domain
-from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
-from lipyomo.relaxations.linear.interval import activated
-from lipyomo.relaxations.linear.sharpen import sharpen
+from lipyomo.blocks.units import WITHOUT_SWITCH, UnitFormulation, switch_of
+from lipyomo.networks.phases import RIGHT
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
@@ -81,8 +75,6 @@ class ReluNetworkBlockData(ForwardBlockData):
     """
 
     NAMES = "ReluNetworkBlock"
-    layer_bounds: LayerBounds | None = None
-    formulation: UnitFormulation = "bigm"
 
     def build_formulation(
         self,
@@ -148,7 +140,7 @@ class ReluNetworkBlockData(ForwardBlockData):
         need_two_slopes(net, "ReluNetworkBlock, like the blocks of derivatives,")
         self.formulation = formulation
         values = values or formulation != "bigm" or outputs is not None
-        self.layer_bounds = self._bounded(net, variables, bounds, formulation not in WITHOUT_SWITCH)
+        self._bound(net, variables, bounds)
         add_layers(self, len(net.hidden))
         forms = Forms.of(variables)
         for i, layer in enumerate(net.hidden):
@@ -156,63 +148,6 @@ class ReluNetworkBlockData(ForwardBlockData):
             forms = self._add_layer(i, layer, forms, values or not last, groups)
         if values:
             self._add_outputs(net, forms, outputs)
-
-    def _bounded(
-        self, network: Network, variables: list[Any], bounds: BoundChoice, finite: bool
-    ) -> LayerBounds:
-        """Bounds of the pre-activations, computed or checked."""
-        if isinstance(bounds, str):
-            area = self._area(variables)
-            if finite:
-                need_finite(variables, area.lower, area.upper)
-            if bounds == "ascent":
-                return _ascended(network, area)
-            return preactivation_bounds(network, area, relaxation=bounds)
-        if isinstance(bounds, LayerBounds):
-            sizes = [len(side) for side in bounds.lower]
-            if sizes != [layer.units for layer in network.hidden]:
-                raise ProblemError(
-                    f"bounds: they are for hidden layers of {sizes} units, the network has "
-                    f"{[layer.units for layer in network.hidden]}"
-                )
-            return bounds
-        lower, upper = given_bounds(network, bounds)
-        phases = decide(open_phases(network), lower, upper)
-        return LayerBounds(lower, upper, "user", phases)
-
-    def _add_layer(self, i: int, layer: Layer, before: Forms, values: bool, groups: int) -> Forms:
-        """One hidden layer; returns its outputs as forms in the new variables."""
-        assert self.layer_bounds is not None
-        block = self.layer[i]
-        low, high = self.layer_bounds.lower[i], self.layer_bounds.upper[i]
-        phases = self.layer_bounds.phases[i]
-        slope = layer.slopes(phases != LEFT)
-        undecided = phases == OPEN
-        loose = undecided & ~(np.isfinite(low) & np.isfinite(high))
-        if loose.any() and self.formulation not in WITHOUT_SWITCH:
-            raise BoundsMissing(
-                f"unit {int(np.flatnonzero(loose)[0])} of hidden layer {i} has no finite bounds, "
-                "so its switch has no big-M.  Remedy: bound the network's inputs"
-            )
-        # A unit that a given phase holds to one side keeps that side as a bound of its variable.
-        held = layer.kinked & ~undecided & ((low == 0) | (high == 0))
-        needed = undecided | held | ((slope != 0) & values)
-        z = self._preactivations(block, layer, before, needed, low, high)
-        free = np.flatnonzero(undecided).tolist()
-        if not values:
-            switch = add_variables(block, "switch", free, binary=True)
-            sides = [(k, side) for k in free for side in (0, 1)]
-            rows = Rows(block, "conditional", sides)
-            for k, a in zip(free, switch, strict=True):
-                lo, hi = float(low[k]), float(high[k])
-                rows.at_most((k, 1), [1.0, -hi], [z[k], a], 0.0)
-                rows.at_least((k, 0), [1.0, lo], [z[k], a], lo)
-            return Forms.numbers(np.zeros(layer.units))
-        (least,), (most,) = activated(layer, phases[None], low[None], high[None])
-        y = add_variables(block, "output", free, least[undecided], most[undecided])
-        units = OpenUnits(layer, free, z, y, low, high, groups)
-        UNIT_TIES[self.formulation](block, units)
-        return self._activations(block, layer, slope, z, dict(zip(free, y, strict=True)))
 
     # -- what derivative blocks need ---------------------------------------------------------------
 
@@ -261,42 +196,3 @@ if TYPE_CHECKING:
 
     class ReluNetworkBlock(Members[ReluNetworkBlockData], ReluNetworkBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
-
-
-ASCENT_WORK = 10_000_000
-"""Unstable units times weights for which dual ascent is tried: a third of a second."""
-
-
-def _ascended(network: Network, area: Domain) -> LayerBounds:
-    """Linear bounds, sharpened by dual ascent if there is not too much to do."""
-    found = preactivation_bounds(network, area)
-    behind = sum(int((phases == OPEN).sum()) for phases in found.phases[1:])
-    if behind * sum(layer.weight.size for layer in network.hidden) > ASCENT_WORK:
-        return found
-    return sharpen(network, area, found)
-
-
-def given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Bounds of the pre-activations that a user passed, as arrays."""
-    try:
-        pairs = [(low, high) for low, high in given]
-    except (TypeError, ValueError):
-        raise ProblemError(
-            f"bounds: {given!r} is none of {', '.join(RELAXATIONS)}, and no list of pairs "
-            "(lower, upper), one a hidden layer"
-        ) from None
-    if len(pairs) != len(network.hidden):
-        raise ProblemError(f"{len(pairs)} pairs of bounds for {len(network.hidden)} hidden layers")
-    sides: tuple[list[FloatArray], list[FloatArray]] = ([], [])
-    for i, (pair, layer) in enumerate(zip(pairs, network.hidden, strict=True)):
-        for side, values in zip(sides, pair, strict=True):
-            array = real_numbers(values, f"bounds of hidden layer {i}", ProblemError)
-            try:
-                side.append(np.broadcast_to(array, (layer.units,)))
-            except ValueError as error:
-                raise ProblemError(f"bounds of hidden layer {i}: {error}") from None
-        if not (sides[0][i] <= sides[1][i]).all():
-            raise ProblemError(
-                f"bounds of hidden layer {i} hold NaN, or a lower one exceeds its upper one"
-            )
-    return sides

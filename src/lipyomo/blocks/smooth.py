@@ -10,6 +10,7 @@ written as in a `ReluNetworkBlock`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -17,30 +18,22 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 
 from lipyomo.base.arguments import one_of, whole_number
-from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import add_layers, add_variables, declared
+from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.assemble import add_layers, declared
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
-from lipyomo.blocks.forward import UNIT_TIES, ForwardBlockData, NetworkSource
+from lipyomo.blocks.forward import UNIT_TIES, ForwardBlockData, NetworkSource, Ranges
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
-from lipyomo.blocks.ranges import need_finite
-from lipyomo.blocks.relu import given_bounds
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
+from lipyomo.blocks.units import UnitFormulation
 from lipyomo.networks.activations import Confined
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.reductions.confine import confined, needs_ranges
-from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.linear.kinds import output_ranges
 from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
-
-Ranges: TypeAlias = tuple[FloatArray, FloatArray]
-"""Lower and upper bounds of the units of a layer."""
 
 SmoothBounds: TypeAlias = (
     "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
@@ -84,9 +77,6 @@ class SmoothNetworkBlockData(ForwardBlockData):
     0.96
     """
 
-    ranges: tuple[Ranges, ...] = ()
-    formulation: UnitFormulation = "complementarity"
-    segments: int | None = None
     reduced_space = False
 
     def build_formulation(
@@ -154,22 +144,18 @@ class SmoothNetworkBlockData(ForwardBlockData):
             net = self.network = confined(net, self._area(variables))
         self.formulation, self.segments = formulation, segments
         self.reduced_space = reduced_space
-        if isinstance(bounds, str):
-            area = self._area(variables)
-            if segments is not None or formulation not in WITHOUT_SWITCH:
-                need_finite(variables, area.lower, area.upper)
-            found = preactivation_bounds(net, area, relaxation=bounds)
-            self.ranges = tuple(zip(found.lower, found.upper, strict=True))
-        else:
-            self.ranges = tuple(zip(*given_bounds(net, bounds), strict=True))
-        self.ranges = tuple(map(_within, net.hidden, self.ranges))
+        self._bound(net, variables, bounds)
+        assert self.layer_bounds is not None
+        pairs = [_within(layer, self.ranges(i)) for i, layer in enumerate(net.hidden)]
+        lower, upper = [low for low, _ in pairs], [high for _, high in pairs]
+        self.layer_bounds = replace(self.layer_bounds, lower=lower, upper=upper)
         add_layers(self, len(net.hidden))
         if reduced_space:
             self._add_expressions(net, variables, outputs)
             return
         forms = Forms.of(variables)
         for i, layer in enumerate(net.hidden):
-            forms = self._add_layer(i, layer, forms, groups)
+            forms = self._add_layer(i, layer, forms, True, groups)
         self._add_outputs(net, forms, outputs)
 
     def _add_expressions(self, network: Network, variables: list[Any], given: Any) -> None:
@@ -177,8 +163,8 @@ class SmoothNetworkBlockData(ForwardBlockData):
         assert self.labels is not None
         now = list(variables)
         for i, layer in enumerate(network.hidden):
-            part, (low, high) = self.layer[i], self.ranges[i]
-            need_no_kink(layer, low, high, i, "takes rows.  Remedy: leave reduced_space=True out")
+            part, (low, high) = self.layer[i], self.ranges(i)
+            need_no_kink(layer, (low, high), i, "takes rows.  Remedy: leave reduced_space=True out")
             kinds = kinds_of(layer)
             slopes = np.where(low >= 0, layer.right, layer.left).tolist()
             z = declared(part, "preactivation", pyo.Expression, range(layer.units))
@@ -205,39 +191,9 @@ class SmoothNetworkBlockData(ForwardBlockData):
         for key, variable, form in zip(labels, variables, forms, strict=True):
             rows[key] = variable - form == 0.0
 
-    def _add_layer(self, i: int, layer: Layer, before: Forms, groups: int) -> Forms:
-        """One hidden layer; returns its outputs as forms in the new variables."""
-        block, (low, high) = self.layer[i], self.ranges[i]
-        curved = layer.curved
-        undecided = layer.kinked & (low < 0) & (high > 0)
-        self._check_finite(i, curved | undecided)
-        slope = np.where(low >= 0, layer.right, layer.left)
-        needed = undecided | curved | (slope != 0)
-        z = self._preactivations(block, layer, before, needed, low, high)
-        own = np.flatnonzero(undecided | curved)
-        least, most = output_ranges(layer, low, high)
-        y = add_variables(block, "output", own.tolist(), least[own], most[own])
-        out = dict(zip(own.tolist(), y, strict=True))
-        free = np.flatnonzero(undecided).tolist()
-        units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, groups)
-        UNIT_TIES[self.formulation](block, units)
-        self._add_curves(block, layer, z, out, (low, high))
-        return self._activations(block, layer, slope, z, out)
-
-    def _check_finite(self, i: int, needed: BoolArray) -> None:
-        """Raise `BoundsMissing` if a unit that needs bounds has none."""
-        low, high = self.ranges[i]
-        loose = np.flatnonzero(needed & ~(np.isfinite(low) & np.isfinite(high)))
-        if loose.size and (self.segments is not None or self.formulation not in WITHOUT_SWITCH):
-            raise BoundsMissing(
-                f"unit {int(loose[0])} of hidden layer {i} has no finite bounds, which segments "
-                "and switches need.  Remedy: bound the network's inputs"
-            )
-
     def _add_curves(
         self, block: Any, layer: Layer, z: dict[int, Any], y: dict[int, Any], ranges: Ranges
     ) -> None:
-        """Tie the outputs of smooth units to their pre-activations."""
         low, high = ranges
         if self.segments is not None:
             found: dict[int, list[Segment]] = {}

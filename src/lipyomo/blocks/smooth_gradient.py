@@ -66,7 +66,7 @@ def add_smooth_chain(
     for i in reversed(range(len(base.network.hidden))):
         forms, ends = forms.map(weights[i + 1]), maps[i + 1].range(*ends)
         layer, given = base.network.hidden[i], base.layer[i].preactivation
-        forms, ends = _passed(block.layer[i], layer, base.ranges[i], given, forms, ends)
+        forms, ends = _passed(block.layer[i], layer, base.ranges(i), given, forms, ends)
     forms, ends = forms.map(weights[0]), maps[0].range(*ends)
     gradient = add_variables(block, "gradient", labels, *ends)
     add_equalities(block, "gradient_affine", labels, gradient, forms)
@@ -79,10 +79,9 @@ def _check_slopes(base: Any) -> None:
             f"'{base.name}' relaxes its curves by segments, which have no derivative.  "
             "Remedy: leave segments= out, for solvers of nonlinear programs"
         )
-    for i, (layer, (low, high)) in enumerate(zip(base.network.hidden, base.ranges, strict=True)):
-        need_no_kink(
-            layer, low, high, i, "has no derivative there.  Remedy: narrower bounds of the inputs"
-        )
+    for i, layer in enumerate(base.network.hidden):
+        why = "has no derivative there.  Remedy: narrower bounds of the inputs"
+        need_no_kink(layer, base.ranges(i), i, why)
 
 
 def _passed(
@@ -139,7 +138,7 @@ def _add_expressions(
     weights = [layer.dense_weight.T.tolist() for layer in along.layers]
     now: list[Any] = functional.tolist() if isinstance(functional, np.ndarray) else list(functional)
     for i in reversed(range(len(base.network.hidden))):
-        layer, part, ranges = base.network.hidden[i], block.layer[i], base.ranges[i]
+        layer, part, ranges = base.network.hidden[i], block.layer[i], base.ranges(i)
         slopes, _, _ = _slopes_of(layer, ranges)
         z = base.layer[i].preactivation
         kinds = kinds_of(layer)

@@ -84,6 +84,17 @@ def tie_bigm(block: Any, units: OpenUnits) -> None:
             left_line.at_least(k, left_coefs, left_vars, 0.0)
 
 
+def add_sides(
+    block: Any, keys: list[int], z: dict[int, Any], low: FloatArray, high: FloatArray
+) -> None:
+    """Switches that hold pre-activations to their sides, where outputs are of no use."""
+    switch = add_variables(block, "switch", keys, binary=True)
+    rows = Rows(block, "conditional", [(k, side) for k in keys for side in (0, 1)])
+    for k, a in zip(keys, switch, strict=True):
+        rows.at_most((k, 1), [1.0, -float(high[k])], [z[k], a], 0.0)
+        rows.at_least((k, 0), [1.0, float(low[k])], [z[k], a], float(low[k]))
+
+
 def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float], list[Any]]:
     """``sign (out - slope z)`` without a zero term."""
     if slope == 0.0:
