@@ -133,7 +133,7 @@ def test_other_keys(keys):
         found = pyo.value(m.slope.gradient[key])
         assert found == pytest.approx(slopes([0.3, -0.4])[1, j], abs=1e-6)
     m.steep = LipschitzBlock(NETWORK, m.x, wrt=[keys[1]])
-    assert list(np.flatnonzero(m.steep._counted)) == [1]
+    assert list(np.flatnonzero(m.steep.counted)) == [1]
 
 
 def test_slices_and_dicts_bring_their_keys():

@@ -29,7 +29,6 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import all_or_nothing, declared
 from lipyomo.blocks.assumptions import (
     Assumption,
-    FixedInputWarning,
     Unmoving,
     enclosing,
     switched_off,
@@ -191,10 +190,6 @@ class FormulationBlockData(BlockData):
         """Whether the first argument of a constructor is what a block is about, and no index."""
         return isinstance(given, Network | BlockData | str | os.PathLike)
 
-    def _doubts(self) -> Iterable[str]:
-        """What to warn of when the block is solved."""
-        return ()
-
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a rebuild, from those of the first time."""
         return recipe
@@ -319,8 +314,6 @@ class FormulationBlockData(BlockData):
                     f"deactivated, so that nothing holds the variables there.  Remedy: "
                     f"{off.name}.activate(), or deactivate '{self.name}', too"
                 )
-        for doubt in self._doubts():
-            warnings.warn(doubt, FixedInputWarning, stacklevel=2)
 
 
 _LOOKING = ("pyomo.contrib.fbbt", "pyomo.contrib.incidence_analysis", "pyomo.util")

@@ -16,12 +16,10 @@ from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, linear
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
-from lipyomo.blocks.labels import Labels
+from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.local_start import inputs_of
-from lipyomo.blocks.partition import tie_partition
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import scaling_of
-from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.switch import Triplets
 from lipyomo.blocks.units import (
     WITHOUT_SWITCH,
@@ -31,6 +29,7 @@ from lipyomo.blocks.units import (
     tie_bigm,
     tie_complementarity,
     tie_gdp,
+    tie_partition,
     tie_sos1,
 )
 from lipyomo.networks.network import Layer, Network

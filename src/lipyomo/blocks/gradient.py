@@ -23,11 +23,10 @@ from lipyomo.blocks.assemble import declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
-from lipyomo.blocks.labels import Labels, joined
+from lipyomo.blocks.labels import Labels, joined, refer
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
-from lipyomo.blocks.stand_ins import refer
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.relaxations.linear import adjoint_bounds

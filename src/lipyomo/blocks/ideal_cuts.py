@@ -22,7 +22,7 @@ import pyomo.environ as pyo
 from lipyomo.base.errors import ProblemError, SolverError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import linear
-from lipyomo.blocks.partition import ends_of_terms, terms_of
+from lipyomo.blocks.units import ends_of_terms, terms_of
 from lipyomo.solvers import solve_model
 
 VIOLATION = 1e-4

@@ -25,10 +25,9 @@ from lipyomo.blocks.assemble import (
 )
 from lipyomo.blocks.assumptions import can_move, range_of_expression
 from lipyomo.blocks.base import FormulationBlockData
-from lipyomo.blocks.labels import Labels, entries_of
+from lipyomo.blocks.labels import Labels, entries_of, refer
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.blocks.scaling import Scaling
-from lipyomo.blocks.stand_ins import refer
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.solvers.rows import Forms
 
@@ -279,30 +278,25 @@ def parse_input_bounds(given: Any, labels: Labels) -> Box:
     if given is None:
         return Box(-np.inf, np.inf, size)
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
-    pairs: list[tuple[Any, Any, Any]]
-    if isinstance(given, Mapping):
-        pairs = [(labels.place(key), key, pair) for key, pair in given.items()]
-    else:
+    if not isinstance(given, Mapping):
         try:
-            pairs = [(j, j, pair) for j, pair in enumerate(given)]
-        except TypeError:
+            given = dict(zip(labels, given, strict=True))
+        except (TypeError, ValueError):
             raise ProblemError(
-                f"input_bounds: {given!r} is neither a dict nor a list of pairs"
+                f"input_bounds: {given!r} is neither a dict nor a list of {size} pairs"
             ) from None
-        if len(pairs) != size:
-            raise ProblemError(f"input_bounds: {len(pairs)} pairs for {size} inputs")
-    for j, key, pair in pairs:
+    for key, pair in given.items():
+        j = labels.place(key)
         if j is None:
             raise ProblemError(f"input_bounds: there is no input {key!r}")
         try:
-            low, high = pair
-            lower[j], upper[j] = ends_of(low, high)
+            lower[j], upper[j] = ends_of(*pair)
         except (TypeError, ValueError):
             raise ProblemError(
-                f"input_bounds: {pair!r} of input {j} is no pair (lower, upper)"
+                f"input_bounds: {pair!r} of input {key!r} is no pair (lower, upper)"
             ) from None
         if not lower[j] <= upper[j]:
-            raise ProblemError(f"input_bounds: {pair!r} of input {j} is empty or NaN")
+            raise ProblemError(f"input_bounds: {pair!r} of input {key!r} is empty or NaN")
     return Box(lower, upper)
 
 

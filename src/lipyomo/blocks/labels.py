@@ -1,4 +1,4 @@
-"""The keys of a block's inputs and outputs: those of the user's own sets, where they say more.
+"""The keys of a block's inputs and outputs, and expressions that stand for variables under them.
 
 Who passes ``m.x`` over ``["angle", "vel"]`` reads ``gradient["vel"]`` and ``jacobian["y", "vel"]``.
 Who passes a list, or a variable over mere positions, gets the indices of the network's tensors.
@@ -6,12 +6,17 @@ Who passes a list, or a variable over mere positions, gets the indices of the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from pyomo.core.base.expression import ExpressionData, IndexedExpression
+from pyomo.core.base.var import VarData
+
+from lipyomo.blocks.assemble import declared
 
 
 def keys_of(shape: tuple[int, ...]) -> list[Any]:
@@ -95,3 +100,66 @@ def joined(first: Any, last: Any) -> tuple[Any, ...]:
 def unpacked(parts: Any) -> Any:
     """A key of one part as that part."""
     return parts[0] if isinstance(parts, tuple) and len(parts) == 1 else parts
+
+
+def _method(name: str) -> Any:
+    """A method of the variable."""
+
+    @wraps(getattr(VarData, name))
+    def passed_on(self: Any, *arguments: Any) -> Any:
+        return getattr(self.expr, name)(*arguments)
+
+    return passed_on
+
+
+class StandInData(ExpressionData):
+    """An expression that stands for a variable and passes on what is done to it."""
+
+    __slots__ = ()
+
+    fix, unfix = _method("fix"), _method("unfix")
+    setlb, setub = _method("setlb"), _method("setub")
+    fixed = property(attrgetter("expr.fixed"))
+    lb, ub = property(attrgetter("expr.lb")), property(attrgetter("expr.ub"))
+    bounds = property(attrgetter("expr.bounds"))
+
+    def set_value(self, value: Any, skip_validation: bool = False) -> None:
+        """Set the variable's value; the first call, on construction, says which variable."""
+        known = self.expr
+        if known is None or hasattr(value, "is_variable_type"):
+            super().set_value(value)
+        else:
+            known.set_value(value, skip_validation)
+
+    @property
+    def value(self) -> Any:
+        """Value of the variable."""
+        return self.expr.value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.expr.set_value(value)
+
+
+class StandIns(IndexedExpression):
+    """Indexed `StandInData`."""
+
+    _ComponentDataClass = StandInData
+
+
+def refer(block: Any, name: str, variables: list[Any], keys: Iterable[Any]) -> None:
+    """Declare ``block.name[j]``, expressions that stand for existing variables.
+
+    (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
+
+    Parameters
+    ----------
+    block : BlockData
+    name : str
+    variables : list of VarData
+    keys : iterable
+    """
+    index = list(keys)
+    expressions = declared(block, name, StandIns, index)
+    for key, variable in zip(index, variables, strict=True):
+        expressions[key] = variable

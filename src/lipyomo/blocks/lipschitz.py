@@ -11,7 +11,7 @@ r"""The Lipschitz constant of a network over a region as a Pyomo block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -23,9 +23,8 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import Rows, add_value
-from lipyomo.blocks.assumptions import can_move
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.directions import along
+from lipyomo.blocks.derivative import along
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
@@ -81,8 +80,8 @@ class LipschitzBlockData(FormulationBlockData):
     norm: Any
 
     encoding: Encoding
-    _sources: list[Any]
-    _counted: BoolArray
+    counted: BoolArray
+    """Inputs, or directions, along which the norm is taken."""
 
     def build_formulation(
         self,
@@ -139,15 +138,14 @@ class LipschitzBlockData(FormulationBlockData):
         base = derivative.network_block_of(self, network, inputs, options, values=False)
         net, known = base.network, base.layer_bounds
         measured.check(net.output_dim)
-        self._sources = base.region.sources
         T = parse_directions(net.input_dim, directions)
         if T is None:
-            self._counted = counted = derivative.along_of(self, base, wrt)
+            counted = derivative.along_of(self, base, wrt)
         elif wrt is not None:
             raise ProblemError("give only one of wrt and directions")
         else:
-            self._counted = np.ones(net.input_dim, dtype=bool)
             net, counted = net.with_directions(T), np.ones(T.shape[1], dtype=bool)
+        self.counted = counted
         if encoding == "auto":
             encoding = choose_encoding(net, known, norm, measured, counted)
         self.encoding = encoding
@@ -166,18 +164,6 @@ class LipschitzBlockData(FormulationBlockData):
         # Bounds that were given belong to the domain of that time, and so does the choice of the
         # encoding that others may have built on.
         return {**recipe, "limits": None, "encoding": self.encoding}
-
-    def _doubts(self) -> Iterator[str]:
-        pairs = list(zip(self._sources, self._counted, strict=True))
-        recipe = self._record.recipe
-        if any(recipe.get(name) is not None for name in ("wrt", "directions")):
-            return
-        still = [source for source, counts in pairs if counts and not can_move(source)]
-        if still and any(can_move(source) for source, counts in pairs if counts):
-            yield (
-                f"'{still[0]}' cannot move any more, and directions along it still count in block "
-                f"'{self.name}'.  Leave them out by {self.name}.rebuild(), or keep them by wrt="
-            )
 
     def _build_adjoint(
         self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm, counted: BoolArray

@@ -24,8 +24,8 @@ from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
 from lipyomo.blocks.forward import UNIT_TIES, ForwardBlockData, NetworkSource, Ranges
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
+from lipyomo.blocks.labels import refer
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
-from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.networks.activations import Confined
 from lipyomo.networks.network import Layer, Network

@@ -21,12 +21,11 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.directions import along
+from lipyomo.blocks.derivative import along
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
-from lipyomo.blocks.labels import Labels
+from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.stand_ins import refer
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear import tangent_bounds

@@ -36,16 +36,14 @@ from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.blocks.assemble import Rows, add_layers, add_value, add_variables, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import linear_norm
-from lipyomo.blocks.directions import directions_of
+from lipyomo.blocks.derivative import directions_of, linear_norm
 from lipyomo.blocks.forward import NetworkSource, built_block, in_model_units, need_two_slopes
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
-from lipyomo.blocks.labels import Labels
+from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.spans import Certain, Span, above_sizes, signs, through_slopes, through_units
-from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
