@@ -11,10 +11,12 @@ the reduced space all of it is one expression in the inputs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
@@ -22,13 +24,51 @@ from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, d
 from lipyomo.blocks.curves import combination, kinds_of, need_no_kink, slope_of
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.switch import Triplets
-from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.network import Network
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.parts import parts_of
 from lipyomo.solvers.rows import Forms
 
 Ends = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The slopes of a layer's units.
+
+    Attributes
+    ----------
+    curved : dict
+        Expressions of those of smooth units.
+    least, most : ndarray, shape (n,)
+        Ranges, which are one number for straight units.
+    """
+
+    curved: dict[int, Any]
+    least: FloatArray
+    most: FloatArray
+
+
+def slopes_in(part: Any, base: Any, i: int) -> Slopes:
+    """Declare ``part.slope[k]``, those of the smooth units of hidden layer i.
+
+    Raises
+    ------
+    ProblemError
+        If a unit has no slope that can be written.
+    """
+    layer, (low, high) = base.network.hidden[i], base.ranges(i)
+    kinds = kinds_of(layer)
+    found = declared(part, "slope", pyo.Expression, sorted(kinds)) if kinds else {}
+    for k in sorted(kinds):
+        z = base.layer[i].preactivation[k]
+        found[k] = slope_of(kinds[k], z, (float(low[k]), float(high[k])))
+    slopes = np.where(low >= 0, layer.right, layer.left)
+    least, most = slopes.copy(), slopes.copy()
+    for curve in layer.curves:
+        units = curve.units
+        least[units], most[units] = curve.activation.slope_range(low[units], high[units])
+    return Slopes(dict(found.items()), least, most)
 
 
 def add_smooth_chain(
@@ -52,9 +92,11 @@ def add_smooth_chain(
         If a unit has no slope that can be written.
     """
     _check_slopes(base)
-    add_layers(block, len(base.network.hidden))
+    hidden = base.network.hidden
+    add_layers(block, len(hidden))
+    slopes = [slopes_in(block.layer[i], base, i) for i in range(len(hidden))]
     if base.reduced_space:
-        _add_expressions(block, base, functional, along, labels)
+        _add_expressions(block, slopes, functional, along, labels)
         return
     if isinstance(functional, np.ndarray):
         forms, ends = Forms.numbers(functional), (functional, functional)
@@ -63,10 +105,9 @@ def add_smooth_chain(
         ends = box.lower, box.upper
     weights = [layer.dense_weight.T for layer in along.layers]
     maps = [parts_of(layer).split.transposed for layer in along.layers]
-    for i in reversed(range(len(base.network.hidden))):
+    for i in reversed(range(len(hidden))):
         forms, ends = forms.map(weights[i + 1]), maps[i + 1].range(*ends)
-        layer, given = base.network.hidden[i], base.layer[i].preactivation
-        forms, ends = _passed(block.layer[i], layer, base.ranges(i), given, forms, ends)
+        forms, ends = _passed(block.layer[i], slopes[i], forms, ends)
     forms, ends = forms.map(weights[0]), maps[0].range(*ends)
     gradient = add_variables(block, "gradient", labels, *ends)
     add_equalities(block, "gradient_affine", labels, gradient, forms)
@@ -84,70 +125,42 @@ def _check_slopes(base: Any) -> None:
         need_no_kink(layer, base.ranges(i), i, why)
 
 
-def _passed(
-    block: Any, layer: Layer, ranges: Ends, z: Any, arriving: Forms, ends: Ends
-) -> tuple[Forms, Ends]:
+def _passed(block: Any, slopes: Slopes, arriving: Forms, ends: Ends) -> tuple[Forms, Ends]:
     """What leaves the units of one layer, with rows for those that are curved."""
-    slopes, least, most = _slopes_of(layer, ranges)
-    curved = np.flatnonzero(layer.curved)
-    number = arriving.is_constant()
-    moving = curved[~number[curved]].tolist()
+    keys = list(slopes.curved)
+    moving = [k for k in keys if not arriving.is_constant()[k]]
     t = add_variables(block, "arriving", moving, ends[0][moving], ends[1][moving])
     add_equalities(block, "arriving_affine", moving, t, arriving, moving)
-    factors: dict[int, Any] = dict(zip(moving, t, strict=True))
-    low, high = Switches(least, most).range(*ends)
-    keys = curved.tolist()
-    s = add_variables(block, "passed", keys, low[keys], high[keys])
-    kinds = kinds_of(layer)
+    low, high = Switches(slopes.least, slopes.most).range(*ends)
+    passed = add_variables(block, "passed", keys, low[keys], high[keys])
+    factors: dict[int, Any] = dict(enumerate(arriving.constant.tolist()))
+    factors |= dict(zip(moving, t, strict=True))
     if keys:
-        slope = declared(block, "slope", pyo.Expression, keys)
         rows = pyo.Constraint(keys)
         block.add_component("product", rows)
-        constants = arriving.constant.tolist()
-        for k, out in zip(keys, s, strict=True):
-            slope[k] = slope_of(kinds[k], z[k], (float(ranges[0][k]), float(ranges[1][k])))
-            rows[k] = out - slope[k] * factors.get(k, constants[k]) == 0.0
-    found, constant = Triplets(), np.zeros(layer.units)
-    made = dict(zip(keys, s, strict=True))
-    for k, factor in enumerate(slopes.tolist()):
-        if k in made:
-            found.add(k, 1.0, made[k])
-        elif factor != 0.0:
-            coefs, columns = arriving.row(k)
-            constant[k] = factor * float(arriving.constant[k])
-            for c, column in zip(coefs, columns, strict=True):
-                found.add(k, factor * c, column)
-    return Forms(found.matrix(layer.units), constant, found.columns), (low, high)
-
-
-def _slopes_of(layer: Layer, ranges: Ends) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Slopes of the straight units, and ranges of all slopes."""
-    low, high = ranges
-    slopes = np.where(low >= 0, layer.right, layer.left)
-    least, most = slopes.copy(), slopes.copy()
-    for curve in layer.curves:
-        units = curve.units
-        least[units], most[units] = curve.activation.slope_range(low[units], high[units])
-    return slopes, least, most
+        for k, out in zip(keys, passed, strict=True):
+            rows[k] = out - slopes.curved[k] * factors[k] == 0.0
+    # A curved unit passes a variable of its own, a straight one what arrives times its slope.
+    n, width = slopes.least.size, len(arriving.columns)
+    straight = np.where(np.isin(np.arange(n), keys), 0.0, slopes.least)
+    own = sp.csr_array((np.ones(len(keys)), (keys, np.arange(len(keys)))), shape=(n, len(keys)))
+    kept = arriving.map(sp.diags_array(straight))
+    assert kept.matrix is not None
+    matrix = sp.hstack([sp.csr_array(kept.matrix), own]) if width else own
+    return Forms(matrix, kept.constant, [*kept.columns, *passed]), (low, high)
 
 
 def _add_expressions(
-    block: Any, base: Any, functional: Any, along: Network, labels: Labels
+    block: Any, slopes: list[Slopes], functional: Any, along: Network, labels: Labels
 ) -> None:
     """The gradient as an expression in the inputs."""
     weights = [layer.dense_weight.T.tolist() for layer in along.layers]
     now: list[Any] = functional.tolist() if isinstance(functional, np.ndarray) else list(functional)
-    for i in reversed(range(len(base.network.hidden))):
-        layer, part, ranges = base.network.hidden[i], block.layer[i], base.ranges(i)
-        slopes, _, _ = _slopes_of(layer, ranges)
-        z = base.layer[i].preactivation
-        kinds = kinds_of(layer)
-        passed = declared(part, "passed", pyo.Expression, range(layer.units))
+    for i in reversed(range(len(slopes))):
+        known = dict(enumerate(slopes[i].least.tolist())) | slopes[i].curved
+        passed = declared(block.layer[i], "passed", pyo.Expression, range(len(known)))
         for k, column in enumerate(weights[i + 1]):
-            arrives = combination(column, now)
-            ends = float(ranges[0][k]), float(ranges[1][k])
-            slope = slope_of(kinds[k], z[k], ends) if k in kinds else float(slopes[k])
-            passed[k] = slope * arrives
+            passed[k] = known[k] * combination(column, now)
         now = list(passed.values())
     gradient = declared(block, "gradient", pyo.Expression, labels)
     for key, column in zip(labels, weights[0], strict=True):
