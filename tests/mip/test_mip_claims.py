@@ -147,6 +147,29 @@ def test_no_word_is_taken_where_ranges_are_near_a_tolerance(width: float) -> Non
     assert taken.lower <= checked.upper
 
 
+@pytest.mark.parametrize("seed", [4, 14, 23])
+def test_a_kink_on_a_face_of_the_box_is_no_reason_to_give_up(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A range of 1e-15 near 1 puts the solver's word in doubt; branch and bound decides."""
+    monkeypatch.setattr("lipyomo.methods.mip.MOMENT", 0.0)
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    W, b = rng.normal(size=(n, d)), rng.normal(size=n)
+    if seed != 4:  # a face, else a corner
+        W[0] = np.eye(d)[0]
+    b[0] = -np.abs(W[0]).sum()
+    V = rng.normal(size=(1, n))
+    network = Network.from_arrays([W, V], [b, np.zeros(1)])
+    if seed != 23:  # the same function, with roundings that leave a trace of the kink in the box
+        shift = np.full(d, 3.0)
+        network = Network.from_arrays([np.eye(d), W, V], [shift, b - W @ shift, np.zeros(1)])
+    problem = LipschitzProblem(network, Box(-1, 1, d))
+    found = lipyomo.solve(problem, "mip", solver="highs")
+    assert (found.status, found.basis) == (Status.EXACT, "proved")
+    assert found.lower == pytest.approx(lipyomo.solve(problem, "bnb").upper, rel=2e-6)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_search_proves_what_it_is_asked_to(easy: LipschitzProblem, threads: int) -> None:
     truth = lipyomo.solve(easy, "bnb")

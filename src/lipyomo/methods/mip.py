@@ -138,7 +138,8 @@ def accept(run: Run, claim: Claim | None) -> bool:
         return True
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
-        limit = min(SHARE * claim.seconds + MOMENT, run.left)
+        # What tolerances put in doubt is worth nothing unless it is confirmed.
+        limit = run.left if claim.doubt else min(SHARE * claim.seconds + MOMENT, run.left)
         settings = Settings(seed=run.settings.seed, gap=run.settings.gap, workers=1)
         inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
         bnb.search(inner, max(claim.upper, closing))
