@@ -375,6 +375,7 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
 
 
 def _of_each(block: Any, *arguments: Any, **options: Any) -> None:
+    """Say that the members of an indexed block are built one by one."""
     raise ProblemError(f"'{block.name}' is indexed.  Remedy: build_formulation of each member")
 
 
