@@ -57,7 +57,7 @@ EXEMPT = {
         "solve",  # once its clock runs
         "compare",  # in processes of its own
         "sweep",  # row by row: Sweep.__next__
-        "add_network", "rebuild",  # block by block: FormulationBlockData._build
+        "add_network", "rebuild",  # block by block: FormulationBlockData._write
     },
 }  # fmt: skip
 """Public functions without the decorator, by what they do."""
@@ -81,7 +81,7 @@ def test_public_functions_have_one_thread_of_linear_algebra() -> None:
 @pytest.mark.parametrize(
     "thing",
     [
-        Engine.run, Cascade.run, Classifier.global_constants, FormulationBlockData._build,
+        Engine.run, Cascade.run, Classifier.global_constants, FormulationBlockData._write,
         Sweep.__next__, main._dispatch, workers.work, parallel._called, parallel.Carried.__call__,
     ],
     ids=lambda thing: thing.__qualname__,
