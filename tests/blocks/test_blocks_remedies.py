@@ -11,7 +11,6 @@ from pyomo_models import best, model_of
 from lipyomo import Box
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import (
-    FixedInputWarning,
     LipschitzBlock,
     NormBlock,
     OneSidedWarning,
@@ -100,27 +99,6 @@ def test_a_norm_that_is_bounded_on_the_wrong_side():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert best(m) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("remedy", ["rebuild", "wrt"])
-def test_directions_along_what_was_fixed_since(remedy):
-    m = model_of(NETWORK)
-    m.steep = LipschitzBlock(m.net)
-    m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
-    m.x[0].fix(0.5)
-    with pytest.warns(FixedInputWarning, match=r"steep\.rebuild.*wrt="):
-        best(m)
-    if remedy == "rebuild":
-        with pytest.warns(FixedInputWarning, match="no direction along them"):
-            m.steep.rebuild()
-    else:
-        m.goal.deactivate()
-        m.steep.deactivate()
-        m.all = LipschitzBlock(m.net, wrt=[0, 1])
-        m.other = pyo.Objective(expr=m.all.value, sense=pyo.maximize)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        best(m)
 
 
 def test_what_a_rebuild_would_drop():
