@@ -16,7 +16,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result, Status
 from oracle import exact_constant, matrix_norm
 
-NETWORKS = 30
+NETWORKS = 20
 
 
 def random_network(rng: np.random.Generator, d: int) -> Network:

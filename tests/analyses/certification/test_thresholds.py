@@ -48,10 +48,11 @@ def test_a_final_sigmoid_decides_at_a_half() -> None:
 @pytest.mark.parametrize("threshold", [0.3, 0.8])
 def test_any_threshold_decides(threshold: float) -> None:
     network, logit = with_sigmoid()
-    report = certify(network, threshold=threshold)
-    values = network.forward(POINTS)[:, 0]
+    points = POINTS[:4]
+    report = certify(network, points=points, threshold=threshold)
+    values = network.forward(points)[:, 0]
     assert [row.predicted for row in report.rows] == (values > threshold).astype(int).tolist()
-    same = certify(logit, threshold=float(np.log(threshold / (1 - threshold))))
+    same = certify(logit, points=points, threshold=float(np.log(threshold / (1 - threshold))))
     for row, other in zip(report.rows, same.rows, strict=True):
         assert row.certified_radius <= other.adversarial_radius * (1 + 1e-9)
         assert other.certified_radius <= row.adversarial_radius * (1 + 1e-9)

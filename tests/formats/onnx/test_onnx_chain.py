@@ -342,6 +342,6 @@ def test_windows_of_a_large_pooling_layer_share_comparisons() -> None:
         helper.make_node("Flatten", ["p"], ["f"]),
         *linear("f", "v", "y"),
     ]
-    weights = {"w": draw(4, 1, 3, 3), "v": draw(4 * 23 * 23, 10)}
-    network = from_model(model(nodes, [1, 1, 28, 28], weights), check=False)
-    assert network.kinked_units < 4 * (26 * 26 + 23 * 23 * 15)
+    weights = {"w": draw(4, 1, 3, 3), "v": draw(4 * 11 * 11, 10)}
+    network = from_model(model(nodes, [1, 1, 16, 16], weights), check=False)
+    assert network.kinked_units < 4 * (14 * 14 + 11 * 11 * 15)

@@ -47,9 +47,14 @@ def by_runtime(network: Network) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "form", ["gradient", "hessian", "jacobian", "third", "product", "quotient"]
+    ("kind", "form"),  # every other pair
+    [
+        (kind, form)
+        for i, kind in enumerate(("tanh", "sigmoid", "silu", "sin", "cos"))
+        for j, form in enumerate(MADE)
+        if (i + j) % 2 == 0
+    ],
 )
-@pytest.mark.parametrize("kind", ["tanh", "sigmoid", "silu", "sin", "cos"])
 def test_files_compute_the_same_and_are_read_again(kind: str, form: str, tmp_path: Path) -> None:
     network = MADE[form](made(kind))
     expected = network.forward(POINTS)
