@@ -11,7 +11,7 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
-from lipyomo.search.spaces.boxes.quotients import over_roots
+from lipyomo.search.spaces.boxes.quotients import over_powers
 from lipyomo.search.spaces.boxes.split import split_again
 
 BOXES, COUNT, DIMENSION, POINTS = 40, 3, 3, 200
@@ -36,8 +36,9 @@ def at(function: Quadratic, e: np.ndarray) -> np.ndarray:
     return np.asarray(function.constant + linear + np.einsum("nkd,nd->nk", function.matrix, pairs))
 
 
+@pytest.mark.parametrize("exponent", [0.5, 1.5])
 @pytest.mark.parametrize("affine", [False, True])
-def test_quotients_are_within_their_ranges(affine: bool) -> None:
+def test_quotients_are_within_their_ranges(affine: bool, exponent: float) -> None:
     rng = np.random.default_rng(int(affine))
     width = rng.choice([1.0, 0.1, 1e-3, 0.0], (BOXES, 1, 1, 1))
     v = squares(rng, width)
@@ -50,14 +51,33 @@ def test_quotients_are_within_their_ranges(affine: bool) -> None:
     low, high = v.extremes(np.ones(COUNT, dtype=bool), UNIT)
     low = np.maximum(low, 0.5 * values.min(axis=0))  # a lower end need not be positive
     known = np.full((BOXES, COUNT), -1e4), np.full((BOXES, COUNT), 1e4)
-    ends = over_roots(p, v, (low, high), known, affine, UNIT)
-    truth = np.stack([at(p, point) for point in e]) / np.sqrt(values)
+    both = p.stacked(), v.stacked()
+    ends = over_powers(*both, (low, high), known, exponent, affine, UNIT)
+    truth = np.stack([at(p, point) for point in e]) / values**exponent
     room = 1e-10 * (1.0 + np.abs(truth))
     assert (truth >= ends[0] - room).all()
     assert (truth <= ends[1] + room).all()
     narrow = (width == 1e-3)[:, 0, 0, 0] & (v.constant > 0.1).all(axis=1)
     assert narrow.any()
     assert (ends[1] - ends[0])[narrow].max() < 1.0
+
+
+def test_products_with_affine_functions_are_within_their_errors() -> None:
+    rng = np.random.default_rng(0)
+    width = rng.choice([1.0, 0.1, 0.0], (BOXES, 1, 1, 1))
+    v, own = squares(rng, width), squares(rng, width)
+    away = np.repeat(rng.choice([0.0, 0.2], (BOXES, 1)), COUNT, axis=1)
+    p = replace(own, matrix=0.0 * own.matrix, error=away)
+    found = p.stacked().multiplied(replace(v, error=away).stacked(), UNIT)
+    for sign in (-1.0, 1.0):
+        for _ in range(POINTS):
+            e = np.sign(rng.normal(size=(BOXES, DIMENSION))) * rng.choice([0.5, 1.0])
+            value = found.at(np.moveaxis(e[:, None], 2, 0))
+            truth = (at(p, e) + sign * away) * (at(v, e) + rng.choice([-1.0, 1.0]) * away)
+            assert (np.abs(truth - value) <= found.error + 1e-9 * found.size).all()
+    affine = (width == 0.0)[:, 0, 0, 0] & (away == 0.0).all(axis=1)
+    assert affine.any()
+    assert (found.error[affine] == 0.0).all()
 
 
 def test_boxes_with_high_bounds_are_split_and_others_are_not() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.inputs import times
-from lipyomo.search.spaces.boxes.quadratic import SWEEPS
+from lipyomo.search.spaces.boxes.stacked import SWEEPS
 
 
 class Tangents(NamedTuple):

@@ -12,7 +12,11 @@ most that of all times sqrt(w_k / (v c_k)).  As products of ranges all of these 
 are by powers of ``1 / sqrt(least)``.
 
 Where s, v and v' are known as functions of the inputs, ``o_k = s_k / sqrt(v)`` and
-``q = v' / (2 sqrt(v))`` have narrower ranges (`quotients.py`), and the bracket is ``s_k' - o_k q``.
+``q = v' / (2 sqrt(v))`` have narrower ranges (`quotients.py`), the bracket is ``s_k' - o_k q``, and
+
+    o_k' = (s_k' v - s_k v' / 2) / v**1.5,      (1 / sqrt(v))' = -(v' / 2) / v**1.5.
+
+Of affine s the numerator is quadratic.
 """
 
 from __future__ import annotations
@@ -22,24 +26,36 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends, product, size
 from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.inputs import Inputs
-from lipyomo.search.spaces.boxes.quadratic import Quadratic
-from lipyomo.search.spaces.boxes.quotients import common_range, over_roots, quadratic_of
+from lipyomo.search.spaces.boxes.quotients import common_range, over_powers, quadratic_of
 from lipyomo.search.spaces.boxes.ratios import wholes_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.stacked import Stacked
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
 class RootFunctions(NamedTuple):
-    """The s of all squares, and the v and v' of all roots, as functions of the inputs."""
+    """The s and s' of all squares, and the v and v' of all roots, as functions of the inputs."""
 
-    s: Quadratic
-    v: Quadratic
-    along: Quadratic
+    s: Stacked
+    turn: Stacked
+    v: Stacked
+    along: Stacked
+
+    def of(self, group: IntArray) -> RootFunctions:
+        """With the v and v' of each square."""
+        if self.v.constant.shape[1] == 1:
+            return self
+        return RootFunctions(self.s, self.turn, self.v.take(group), self.along.take(group))
+
+    def turning(self, unit: float) -> Stacked:
+        """The numerators of o', ``s' v - s v' / 2``; terms of third order in e are errors."""
+        half = self.along.times(np.full((1, 1), -0.5))
+        return self.turn.multiplied(self.v, unit).plus(self.s.multiplied(half, unit))
 
 
 def functions_of(
@@ -60,7 +76,12 @@ def functions_of(
     if wholes is None:
         return None
     moving = wholes[0].linear.shape[-1] > inputs.x.middle.shape[1]
-    return RootFunctions(quadratic_of(before.pre.take(roots.squares), inputs, moving), *wholes)
+    own = (
+        quadratic_of(affine.take(roots.squares), inputs, moving)
+        for affine in (before.pre, before.pre_tangent)
+    )
+    s, turn, v, along = (one.stacked() for one in (*own, *wholes))
+    return RootFunctions(s, turn, v, along)
 
 
 class Normalised(NamedTuple):
@@ -131,8 +152,8 @@ def normalised(
         np.fmin(o_high + 8.0 * unit * np.abs(o_high), limit),
     )
     if functions is not None:
-        own, ends = functions.v.take(group), (low[:, group], high[:, group])
-        o = common_range(o, over_roots(functions.s, own, ends, o, True, unit))
+        own, ends = functions.of(group), (low[:, group], high[:, group])
+        o = common_range(o, over_powers(own.s, own.v, ends, o, 0.5, True, unit))
     # q, q_k, and brackets
     terms = product(o, along)
     terms = c * terms[0], c * terms[1]
@@ -148,17 +169,21 @@ def normalised(
         np.fmin(one[1] - other[0] + lost, reach),
     )
     if functions is not None:
-        half = functions.along.scaled(np.full((1, 1), 0.5))
-        q = common_range(q, over_roots(half, functions.v, (low, high), q, False, unit))
+        half = functions.along.times(np.full((1, 1), 0.5))
+        q = common_range(q, over_powers(half, functions.v, (low, high), q, 0.5, False, unit))
         other = product(o, (q[0][:, group], q[1][:, group]))
         lost = 8.0 * unit * (size(along) + size(other))
         whole = along[0] - other[1] - lost, along[1] - other[0] + lost
         bracket = common_range(bracket, whole)
     root = down / np.sqrt(high), up / np.sqrt(low)
     tangents = _wider(product((root[0][:, group], root[1][:, group]), bracket), unit)
-    slope = product((root[0] * root[0] * down, root[1] * root[1] * up), q)
+    slope = _wider(product((root[0] * root[0] * down, root[1] * root[1] * up), q), unit)
     sums = product((np.sqrt(low) * down * 2.0, np.sqrt(high) * up * 2.0), q)
-    return Normalised(o, tangents, _wider(sums, unit), _wider((-slope[1], -slope[0]), unit))
+    if functions is not None:
+        of_o = over_powers(own.turning(unit), own.v, ends, tangents, 1.5, False, unit)
+        of_root = over_powers(half, functions.v, (low, high), slope, 1.5, False, unit)
+        tangents, slope = common_range(tangents, of_o), common_range(slope, of_root)
+    return Normalised(o, tangents, _wider(sums, unit), (-slope[1], -slope[0]))
 
 
 def _squares(s: Ends) -> Ends:

@@ -31,7 +31,8 @@ def output_signals(
     unit : float
     """
     tangents = _tangents(stage, layer, unit)
-    if stage.powers and (inputs.v.middle.any() or inputs.v.radius.any()):
+    known = rooted is not None and layer.wholes is not None  # by narrower quotients
+    if stage.powers and not known and (inputs.v.middle.any() or inputs.v.radius.any()):
         tangents = with_ratios(stage, layer, tangents, inputs, unit)
     if stage.roots is not None and rooted is not None:
         tangents = _within(tangents, stage.roots.units, rooted.roots, unit)

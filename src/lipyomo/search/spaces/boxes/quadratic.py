@@ -14,9 +14,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs, times
-
-SWEEPS = 2
-"""How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
+from lipyomo.search.spaces.boxes.stacked import Stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,46 +154,16 @@ class Quadratic:
         return -negative.highest(convex, unit), self.highest(none, unit)
 
     def highest(self, concave: BoolArray, unit: float) -> FloatArray:
-        """Upper ends (N, n).
+        """Upper ends (N, n), as `Stacked.highest` has them."""
+        return self.stacked().highest(concave, unit)[0]
 
-        With D >= 0 diagonal and ``M = Q - D`` negative semidefinite
-
-            l . e + e' Q e <= sum D + l . e + e' M e <= sum D - p' M p + (l + 2 M p) . e
-
-        for each point p: where M is diagonally dominant, or Q is known to be of one sign.
-
-        Parameters
-        ----------
-        concave : ndarray of bool, shape (n,) or (N, n)
-            Whether matrices are sums of negative squares.
-        unit : float
-        """
-        linear = self.linear
-        M = _symmetric(self.matrix, linear.shape[-1])
-        index = np.arange(linear.shape[-1])
-        diagonal = M[..., index, index]
-        rest = np.abs(M).sum(axis=3) - np.abs(diagonal)
-        shift = np.where(concave[..., None], 0.0, np.maximum(diagonal + rest, 0.0))
-        M[..., index, index] -= shift
-        point = np.zeros_like(linear)
-        bend = diagonal - shift
-        for _ in range(SWEEPS):
-            for k in index.tolist():
-                own = point[..., k]
-                others = np.einsum("...j,...j->...", M[..., k, :], point) - bend[..., k] * own
-                rise = linear[..., k] + 2.0 * others
-                away = np.divide(
-                    rise, -2.0 * bend[..., k], out=np.sign(rise), where=bend[..., k] < 0.0
-                )
-                point[..., k] = np.clip(away, -1.0, 1.0)
-        turned = np.einsum("...kj,...j->...k", M, point)
-        above = shift.sum(axis=-1) - np.einsum("...j,...j->...", point, turned)
-        above = above + np.abs(linear + 2.0 * turned).sum(axis=-1)
-        plain = np.maximum(diagonal, 0.0).sum(axis=-1) + rest.sum(axis=-1)
-        size = np.abs(linear).sum(axis=2)
-        above = np.fmin(above, plain + size)
-        size = size + np.abs(self.constant) + self.size
-        return np.asarray(self.constant + (above + self.error + 16.0 * unit * size))
+    def stacked(self) -> Stacked:
+        """The same with the axes of e first."""
+        linear = np.ascontiguousarray(np.moveaxis(self.linear, 2, 0))
+        square = np.moveaxis(self.matrix, 2, 0)
+        square = square.reshape(len(linear), len(linear), *square.shape[1:])
+        matrix = 0.5 * (square + np.swapaxes(square, 0, 1))
+        return Stacked(self.constant, linear, matrix, self.error, self.size)
 
 
 def _symmetric(matrix: FloatArray, count: int) -> FloatArray:

@@ -1,27 +1,33 @@
-"""Ranges of quotients by a root, of functions that are quadratic in the inputs.
+"""Ranges of quotients by powers of a function that are quadratic in the inputs.
 
-With v between two positive ends, and any number k,
+With v between two positive ends, r one of ``v**0.5`` and ``v**1.5``, and any number k,
 
-    p / sqrt(v) <= k + max(p - k sqrt(v)) / sqrt(v).
+    p / r <= k + max(p - k r) / r.
 
-For k >= 0 the root is not below its chord ``(v + sqrt(v_low v_high)) / (sqrt(v_low) +
-sqrt(v_high))``, and for k < 0 not above a tangent ``(v + m**2) / (2 m)``.  So the maximum is that
-of one quadratic function, in which much of p and of v cancels out.  The bound is a better k.
+Where r is not below its tangent, or its chord, as a function of v (for k >= 0; above it for k < 0),
+the maximum is that of one quadratic function, in which much of p and of v cancels out.  A good k is
+what p / r attains, as Dinkelbach has it (On nonlinear fractional programming, 1967): at the middle
+first, and then where the quadratic function has its maximum.  Tangents are those at these points.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.quadratic import Quadratic, turned
+from lipyomo.search.spaces.boxes.stacked import Stacked, placed
 
-ROUNDS = 2
-"""How often a bound is the k of the next one: more hardly gain."""
+ROUNDS = 3
+"""How often k is chosen: more hardly gain."""
+
+SHARE = 0.05
+"""Of its size: what an end may be beyond what is attained."""
 
 
 def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:
@@ -33,42 +39,87 @@ def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:
 
 
 @np.errstate(all="ignore")  # what overflows says nothing
-def over_roots(
-    p: Quadratic, v: Quadratic, ends: Ends, known: Ends, concave: bool, unit: float
+def over_powers(
+    p: Stacked, v: Stacked, ends: Ends, known: Ends, exponent: float, concave: bool, unit: float
 ) -> Ends:
-    """Ranges (N, n) of ``p / sqrt(v)``.
+    """Ranges (N, n) of ``p / v**exponent``.
 
     Parameters
     ----------
-    p, v : Quadratic
-        n functions each.
-    ends : (ndarray, ndarray), shape (N, n)
+    p, v : Stacked
+        n functions each, or one v.
+    ends : (ndarray, ndarray), shape (N, n), or (N, 1)
         Of v, positive.
     known : (ndarray, ndarray), shape (N, n)
-        Ranges to begin with.
+        Ranges that these are no wider than.
+    exponent : float
+        0.5 or 1.5.
     concave : bool
         Whether ``p - v`` has a matrix of negative squares: v is a sum of squares, and p affine.
     unit : float
         What sums round.
     """
-    roots = np.sqrt(ends[0]), np.sqrt(ends[1])
-    slope = 1.0 / (roots[0] + roots[1])
-    middle = 0.5 * (roots[0] + roots[1])
-    chord, tangent = (slope, slope * roots[0] * roots[1]), (0.5 / middle, 0.5 * middle)
     found = []
-    for sign, k in ((-1.0, -known[0]), (1.0, known[1])):
-        turned_p = p.scaled(np.full((1, 1), sign))
-        for _ in range(ROUNDS):
-            slope, start = (np.where(k >= 0.0, *both) for both in zip(chord, tangent, strict=True))
-            whole = turned_p.plus(v.scaled(-k * slope))
-            shift = k * start
-            whole = replace(whole, constant=whole.constant - shift, size=whole.size + np.abs(shift))
-            most = whole.highest(concave & (k >= 0.0), unit)
-            most = most + 8.0 * unit * (np.abs(k) * roots[1] + np.abs(most))
-            better = k + np.where(most > 0.0, most / roots[0], most / roots[1])
-            k = np.fmin(k, better + 8.0 * unit * (np.abs(better) + np.abs(k)))
-        found.append(k)
+    for sign, best in ((-1.0, -known[0]), (1.0, known[1])):
+        top, at = p.times(np.full((1, 1), sign)), np.clip(v.constant, *ends)
+        quotients = _Quotients(top, v, ends, exponent, concave, unit)
+        found.append(quotients.highest(best, top.constant / at**exponent, at, None, ROUNDS))
     return -found[0], found[1]
+
+
+class _Quotients(NamedTuple):
+    """Functions ``p / v**exponent`` as `over_powers` has them, in any number of axes."""
+
+    p: Stacked
+    v: Stacked
+    ends: Ends
+    exponent: float
+    concave: bool
+    unit: float
+
+    def highest(
+        self, best: FloatArray, k: FloatArray, at: FloatArray, start: FloatArray | None, rounds: int
+    ) -> FloatArray:
+        """Upper ends, at most `best`, by k and a v with tangents at it; again where they are far.
+
+        The points near which all this is attained are a `start`.
+        """
+        p, v, ends, exponent, concave, unit = self
+        least, most = ends[0] ** exponent, ends[1] ** exponent
+        slope, offset = _line(ends, at, k >= 0.0, exponent)
+        whole = p.plus(v.times(-k * slope)).shifted(-k * offset)
+        height, point = whole.highest(concave & (k >= 0.0), unit, start)
+        height = height + 16.0 * unit * (np.abs(k) * most + np.abs(height))
+        better = k + np.where(height > 0.0, height / least, height / most)
+        best = np.fmin(best, better + 8.0 * unit * (np.abs(better) + np.abs(k)))
+        if rounds == 1:
+            return best
+        at = np.clip(v.at(point), *ends)
+        k = np.fmax(k, p.at(point) / at**exponent)
+        far = np.nonzero(best - k > SHARE * np.maximum(np.abs(best), np.abs(k)))
+        if far[0].size:
+            within = placed(ends[0], far), placed(ends[1], far)
+            parts = p.at_places(far), v.at_places(far), within
+            again = _Quotients(*parts, exponent, concave, unit)
+            some = best[far], k[far], at[far], placed(point, far)
+            best[far] = again.highest(*some, rounds - 1)
+        return best
+
+
+def _line(
+    ends: Ends, at: FloatArray, below: BoolArray, exponent: float
+) -> tuple[FloatArray, FloatArray]:
+    """Slope and start of lines that powers of v are not below, or not above: tangents and chords.
+
+    Of a tangent the start is chosen by the slope as it is, so that it is right but for rounding.
+    """
+    a, b, w = np.sqrt(ends[0]), np.sqrt(ends[1]), np.sqrt(at)
+    if exponent == 0.5:
+        chord, tangent = (1.0 / (a + b), a * b / (a + b)), (0.5 / w, 0.5 * w)
+        return np.where(below, chord[0], tangent[0]), np.where(below, chord[1], tangent[1])
+    chord = (a * a + a * b + b * b) / (a + b), -(a * a * b * b) / (a + b)
+    tangent = 1.5 * w, -0.5 * w * w * w
+    return np.where(below, tangent[0], chord[0]), np.where(below, tangent[1], chord[1])
 
 
 def common_range(one: Ends, other: Ends) -> Ends:

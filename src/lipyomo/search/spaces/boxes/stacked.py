@@ -1,0 +1,152 @@
+"""Quadratic functions on cubes with the axes of e first: their upper ends, and where these are.
+
+There are few entries of e and many functions, so that sums over e are sums of whole arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+
+SWEEPS = 2
+"""How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
+
+
+Places = tuple[IntArray, ...]
+"""One array, or rows and columns, as `numpy.nonzero` has them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """Functions ``constant + linear . e + e' matrix e +- error`` for e in [-1, 1]^D.
+
+    Attributes
+    ----------
+    constant, error : ndarray, shape (N, n)
+    linear : ndarray, shape (D, N, n)
+    matrix : ndarray, shape (D, D, N, n)
+        Symmetric.
+    size : ndarray, shape (N, n)
+        Sums of absolute values of all terms that they are made of.
+    """
+
+    constant: FloatArray
+    linear: FloatArray
+    matrix: FloatArray
+    error: FloatArray
+    size: FloatArray
+
+    def take(self, which: IntArray) -> Stacked:
+        """Some of the n functions."""
+        parts = self.constant, self.linear, self.matrix, self.error, self.size
+        return Stacked(*(part[..., which] for part in parts))
+
+    def at_places(self, places: Places) -> Stacked:
+        """The functions at some places, in one axis."""
+        parts = self.constant, self.linear, self.matrix, self.error, self.size
+        return Stacked(*(placed(part, places) for part in parts))
+
+    def times(self, share: FloatArray) -> Stacked:
+        """Multiples, by numbers (N, n)."""
+        size = np.abs(share)
+        whole = self.constant * share, self.linear * share, self.matrix * share
+        return Stacked(*whole, self.error * size, self.size * size)
+
+    def plus(self, other: Stacked) -> Stacked:
+        """Sums."""
+        return Stacked(
+            self.constant + other.constant,
+            self.linear + other.linear,
+            self.matrix + other.matrix,
+            self.error + other.error,
+            self.size + other.size,
+        )
+
+    def shifted(self, number: FloatArray) -> Stacked:
+        """These and numbers (N, n)."""
+        constant, size = self.constant + number, self.size + np.abs(number)
+        return Stacked(constant, self.linear, self.matrix, self.error, size)
+
+    def multiplied(self, other: Stacked, unit: float) -> Stacked:
+        """Products of affine functions, these, with others: terms of third order are errors.
+
+        With ``e' M e`` of the other one in m +- r, those are within r times the sum of the sizes of
+        the coefficients of e, about m times these.
+        """
+        a, b, C, D = self.constant, other.constant, self.linear, other.linear
+        index = np.arange(len(D))
+        diagonal = other.matrix[index, index]
+        rest = np.abs(other.matrix).sum(axis=(0, 1)) - np.abs(diagonal).sum(axis=0)
+        high = np.maximum(diagonal, 0.0).sum(axis=0) + rest
+        low = np.minimum(diagonal, 0.0).sum(axis=0) - rest
+        m, r = 0.5 * (low + high), 0.5 * (high - low)
+        pairs = C[:, None] * D[None]
+        matrix = a * other.matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
+        own, theirs = (np.abs(part).sum(axis=0) for part in (C, D))
+        reach = np.abs(b) + theirs + np.maximum(np.abs(low), np.abs(high)) + other.error
+        error = own * r + self.error * reach + other.error * (np.abs(a) + own)
+        size = self.size * other.size
+        return Stacked(a * b, a * D + (b + m) * C, matrix, error * (1.0 + 8.0 * unit), 4.0 * size)
+
+    def at(self, point: FloatArray) -> FloatArray:
+        """Values at points (D, N, n), without the errors."""
+        turned = self.linear + (self.matrix * point).sum(axis=1)
+        return np.asarray(self.constant + (turned * point).sum(axis=0))
+
+    def highest(
+        self, concave: BoolArray, unit: float, start: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Upper ends (N, n), and points (D, N, n) near which functions have them.
+
+        With D >= 0 diagonal and ``M = Q - D`` negative semidefinite
+
+            l . e + e' Q e <= sum D + l . e + e' M e <= sum D - p' M p + (l + 2 M p) . e
+
+        for each point p: where M is diagonally dominant, or Q is known to be of one sign.
+
+        Parameters
+        ----------
+        concave : ndarray of bool, shape (n,) or (N, n)
+            Whether matrices are sums of negative squares.
+        unit : float
+            What sums round.
+        start : ndarray, shape (D, N, n), optional
+            Where to look from.
+        """
+        linear, M = self.linear, self.matrix
+        index = np.arange(len(linear))
+        diagonal = M[index, index]
+        rest = np.abs(M).sum(axis=1) - np.abs(diagonal)
+        shift = np.where(concave, 0.0, np.maximum(diagonal + rest, 0.0))
+        bend = diagonal - shift
+        shape = np.broadcast_shapes(linear.shape, bend.shape)
+        point = np.zeros(shape) if start is None else start.copy()
+        falls = bend < 0.0
+        twice = np.where(falls, -2.0 * bend, 1.0)
+        for _ in range(SWEEPS if start is None else 1):
+            for k in index.tolist():
+                others = sum(M[k, j] * point[j] for j in index.tolist() if j != k)
+                rise = linear[k] + 2.0 * others
+                away = np.where(falls[k], rise / twice[k], np.sign(rise))
+                point[k] = np.clip(away, -1.0, 1.0)
+        turned = (M * point).sum(axis=1) - shift * point
+        above = shift.sum(axis=0) - (point * turned).sum(axis=0)
+        above = above + np.abs(linear + 2.0 * turned).sum(axis=0)
+        plain = np.maximum(diagonal, 0.0).sum(axis=0) + rest.sum(axis=0)
+        size = np.abs(linear).sum(axis=0)
+        above = np.fmin(above, plain + size)
+        size = size + np.abs(self.constant) + self.size
+        return np.asarray(self.constant + (above + self.error + 16.0 * unit * size)), point
+
+
+def placed(array: FloatArray, places: Places) -> FloatArray:
+    """Numbers at some places of the last axes, of which any may be of one number for all."""
+    counts = array.shape[-len(places) :]
+    own = (place if count > 1 else 0 * place for place, count in zip(places, counts, strict=True))
+    if len(places) == 1:
+        return np.asarray(array[..., next(own)])
+    row, column = own
+    return np.asarray(array[..., row, column])
