@@ -17,7 +17,9 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.formats import Edition
 from lipyomo_check.network import compare_network, compare_shell
+from lipyomo_check.pairs.proof import check_pairs
 from lipyomo_check.reading import after_first_line, entry, lines, read
 from lipyomo_check.smooth.proof import check_tree
 from lipyomo_check.smooth.slopes import check_slopes
@@ -156,7 +158,8 @@ def _checked(
     elif statement.by_slopes:
         nodes = check_slopes(statement, found, strict)
     else:
-        nodes = check_tree(statement, after_first_line(data), progress, strict)
+        check_boxes = check_pairs if statement.edition is Edition.PAIRS else check_tree
+        nodes = check_boxes(statement, after_first_line(data), progress, strict)
         found = iter(())  # that was the whole file
     for _ in found:
         raise ProofError("the file goes on after its last case")

@@ -15,6 +15,8 @@ LINE_FORMAT = "lipyomo-proof-9"
 """That of boxes of networks with two-slope units."""
 JOINT_FORMAT = "lipyomo-proof-10"
 """That of networks with products of two signals."""
+PAIR_FORMAT = "lipyomo-proof-11"
+"""That of boxes of networks with two-slope units alone, all pairs of a box together."""
 
 
 class Edition(Enum):
@@ -38,6 +40,9 @@ class Edition(Enum):
     JOINT = JOINT_FORMAT
     """Products with a factor in common as two products of sums, sums of squares and products as one
     function, and tangents of roots by ratios."""
+
+    PAIRS = PAIR_FORMAT
+    """Of two-slope units alone, in norms without Euclidean balls: all pairs of a box together."""
 
     @property
     def plain(self) -> bool:

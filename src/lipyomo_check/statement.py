@@ -143,7 +143,7 @@ def read_statement(record: Any) -> Statement:
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
     directions = read_directions(record, domain, layers[0].inputs)
-    able = edition is not None and not edition.plain
+    able = edition not in (None, Edition.PAIRS) and not edition.plain
     by_slopes = able and record.get("slopes") is True
     shell = None
     if values:

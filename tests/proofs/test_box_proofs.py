@@ -98,7 +98,7 @@ def test_networks_whose_whole_domain_says_nothing_are_proved_in_boxes(tmp_path: 
         write_proof(path, problem, lipyomo.solve(problem, gap=1e-3), time_limit=30)
         assert check_proof(path).upper_proved
         formats.append(first_line(path)["format"])
-    assert formats == ["lipyomo-proof-9", "lipyomo-proof-4"]
+    assert formats == ["lipyomo-proof-11", "lipyomo-proof-4"]
 
 
 @pytest.mark.parametrize("far", [True, False])
@@ -134,7 +134,7 @@ def test_a_witness_that_boxes_do_not_take_is_said_before(tmp_path: Path) -> None
 def test_two_lines_of_a_unit_leave_fewer_boxes(tmp_path: Path) -> None:
     """Than those of the format before, which knew no proofs of constants without smooth units."""
     network, path = random_network([2, 12, 12, 12, 1], 1), tmp_path / "a.proof"
-    problem = LipschitzProblem(network, Box(-1, 1, 2))
+    problem = LipschitzProblem(network, Box(-1, 1, 2), "l2")
     written = write_proof(path, problem, lipyomo.solve(problem, gap=1e-3), boxes=True)
     first, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
     earlier = json.loads(first) | {"format": "lipyomo-proof-8"}

@@ -14,8 +14,11 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.proofs.pairs import UnfinishedError, write_pairs
 from lipyomo.proofs.params import PARAMS
 from lipyomo.search.spaces.boxes.params import Params
+from lipyomo_check.formats import Edition
+from lipyomo_check.pairs.tree import Asked
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
 from lipyomo_check.smooth.tree import Question, Taken
@@ -23,10 +26,6 @@ from lipyomo_check.statement import Statement
 
 SIGN_WEIGHT = Params().sign_weight
 """That of the search: a direction's share of a gap against an input's."""
-
-
-class UnfinishedError(Exception):
-    """The tree was not written to its end; the text says why."""
 
 
 def write_boxes(
@@ -58,6 +57,8 @@ def write_boxes(
     lipyomo_check.ProofError
         If there is no proof of this kind for the statement.
     """
+    if statement.edition is Edition.PAIRS:
+        return write_pairs(Asked.of(statement), clock, write, progress)
     question = Question.of(statement)
 
     def decide(taken: Taken) -> Step:

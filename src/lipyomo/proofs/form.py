@@ -12,6 +12,7 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
+from lipyomo.problems.targets import ALL, targets_of
 from lipyomo.proofs.records import has_products
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.bound import bounded
@@ -22,9 +23,11 @@ from lipyomo_check.formats import (
     FORMAT,
     JOINT_FORMAT,
     LINE_FORMAT,
+    PAIR_FORMAT,
     PRODUCT_FORMAT,
     SMOOTH_FORMAT,
 )
+from lipyomo_check.pairs.tree import MOST_PAIRS
 from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import read_statement
 
@@ -66,11 +69,24 @@ def box_format(network: Network) -> str:
     return LINE_FORMAT if network.kinked_units else PRODUCT_FORMAT
 
 
+def takes_pairs(problem: LipschitzProblem) -> bool:
+    """Whether all pairs of a direction and a functional are bounded together in boxes."""
+    if problem.network.smooth or not problem.domain.is_bounded or problem.norm == "l2":
+        return False
+    targets = targets_of(problem)
+    free = int(np.count_nonzero(~problem.domain.frozen))
+    inputs = free if problem.directions is None else problem.directions.shape[1]
+    count = inputs if problem.norm == "l1" else 1 << max(inputs - 1, 0)
+    return bool(targets.rows[0] != ALL) and 2 * len(targets.functionals) * count <= MOST_PAIRS
+
+
 def format_of(problem: LipschitzProblem, boxes: bool) -> str:
     """The first format whose readers know all of it."""
     network, domain = problem.network, problem.domain
     if not boxes:
         return FORMAT if problem.directions is None else DIRECTED_FORMAT
+    if takes_pairs(problem):
+        return PAIR_FORMAT
     tree = domain.is_bounded and (may_end(domain) or not network.smooth)
     if tree and (has_products(network) or network.kinked_units):
         return box_format(network)  # only trees of boxes have it

@@ -39,6 +39,9 @@ class Params:
     least_width : float
         Boxes narrower than this share of the domain are not halved: where kinks meet in a point,
         some box is open however small it is.
+    small : float
+        Boxes of two-slope networks that are narrower than this share of the domain are split at
+        kinks: where kinks meet, halving does not part them.
     """
 
     room: float = 2.0**-40
@@ -51,6 +54,7 @@ class Params:
     looks: float = 100.0
     least_cut: float = 0.05
     least_width: float = 2.0**-50
+    small: float = 2.0**-6
 
 
 PARAMS = Params()

@@ -22,8 +22,9 @@ from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
-from lipyomo.proofs.boxes import UnfinishedError, write_boxes
+from lipyomo.proofs.boxes import write_boxes
 from lipyomo.proofs.form import box_format
+from lipyomo.proofs.pairs import UnfinishedError
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.records import domain_record, line_of, network_record
 from lipyomo.proofs.writing import Progress, Written, check_units, write_open

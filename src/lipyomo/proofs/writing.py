@@ -23,9 +23,10 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
 from lipyomo.problems.run import PROVED
-from lipyomo.proofs.boxes import UnfinishedError, write_boxes
+from lipyomo.proofs.boxes import write_boxes
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.form import calls_for_boxes, format_of, is_shown, may_end
+from lipyomo.proofs.pairs import UnfinishedError
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.recorder import Recorder, Unfinished
 from lipyomo.proofs.records import (

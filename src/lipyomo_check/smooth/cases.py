@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,47 @@ class Cases(NamedTuple):
     boxes: Boxes
     target: npt.NDArray[np.int64]
 
+    @property
+    def size(self) -> int:
+        """How many they are (a tuple has its own `len`)."""
+        return len(self.target)
+
     def part(self, which: npt.NDArray[np.bool_] | slice) -> Cases:
         """Some of them."""
         return Cases(self.boxes.part(which), self.target[which])
+
+
+class Stackable(Protocol):
+    """What waits on a stack."""
+
+    @property
+    def size(self) -> int:
+        """How many cases it has."""
+
+    def part(self, which: slice, /) -> Self:
+        """Some of it."""
+
+
+S = TypeVar("S", bound=Stackable)
+
+
+def last_of(stack: list[S], most: int) -> tuple[list[S], list[S]]:
+    """The last ones, at most so many in all, and the stack without them."""
+    taken: list[S] = []
+    while stack and most:
+        *stack, top = stack
+        if top.size > most:
+            stack.append(top.part(slice(None, -most)))
+            top = top.part(slice(-most, None))
+        taken.append(top)
+        most -= top.size
+    return taken, stack
+
+
+def joined(cases: list[Cases]) -> Cases:
+    """All of them."""
+    boxes = Boxes(*map(np.concatenate, zip(*(own.boxes for own in cases), strict=True)))
+    return Cases(boxes, np.concatenate([own.target for own in cases]))
 
 
 class Twin(NamedTuple):
@@ -129,19 +167,19 @@ def halves(
     return [Cases(first, target), Cases(second, target)]
 
 
-def are_outside(domain: Domain, boxes: Boxes) -> npt.NDArray[np.bool_]:
+def are_outside(domain: Domain, low: Array, high: Array) -> npt.NDArray[np.bool_]:
     """Which boxes surely have no point of the domain's rows or of its ball."""
-    found = np.zeros(len(boxes.low), dtype=bool)
-    room = (boxes.low.shape[1] + 8) * ULP
-    size = np.maximum(np.abs(boxes.low), np.abs(boxes.high))
+    found = np.zeros(len(low), dtype=bool)
+    room = (low.shape[1] + 8) * ULP
+    size = np.maximum(np.abs(low), np.abs(high))
     if domain.A:
         A, b = np.array(domain.A), np.array(domain.b)
-        least = boxes.low @ np.maximum(A, 0.0).T + boxes.high @ np.minimum(A, 0.0).T
+        least = low @ np.maximum(A, 0.0).T + high @ np.minimum(A, 0.0).T
         error = room * (size @ np.abs(A).T + np.abs(b))
         found |= (least - error > b).any(axis=1)
     if domain.ball is not None:
         norm, centre, radius = domain.ball
-        near = np.clip(centre, boxes.low, boxes.high)
+        near = np.clip(centre, low, high)
         gap = np.abs(near - centre)
         gap = np.maximum(gap - ULP * (np.abs(near) + np.abs(centre)), 0.0)
         power = 1 if norm == "l1" else 2

@@ -7,18 +7,16 @@ from functools import partial
 from math import isfinite
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.parts import Domain
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.levels import hidden_of
-from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
+from lipyomo_check.smooth.steps import SHARES, Bytes, Payload, Step, read_step
 from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.strict_euclid import across
 from lipyomo_check.smooth.strict_layers import Known
-from lipyomo_check.smooth.strict_spaces import Affine, Space, at_least
+from lipyomo_check.smooth.strict_spaces import Affine, Space, at_least, is_outside
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
 
@@ -47,18 +45,7 @@ def check_tree(
     """
     question = Question.of(statement)
     again = _Strict(statement, question) if strict else None
-    place = 0
-
-    def following(kind: type, count: int) -> npt.NDArray[np.generic]:
-        nonlocal place
-        size = count * np.dtype(kind).itemsize
-        if place + size > len(payload):
-            raise ProofError("the file ends before its last case")
-        found = np.frombuffer(
-            payload, dtype=np.dtype(kind).newbyteorder("<"), count=count, offset=place
-        )
-        place += size
-        return found
+    following = Payload(payload)
 
     def decide(taken: Taken) -> Step:
         step = read_step(following, len(taken.may_end), question.sides, question.axes)
@@ -71,8 +58,7 @@ def check_tree(
         done += count
         if progress is not None:
             progress(done)
-    if place != len(payload):
-        raise ProofError("the file goes on after its last case")
+    following.end()
     return done
 
 
@@ -104,7 +90,7 @@ class _Strict:
                 said = not self._question.chain.plain and isfinite(float(one.least[0]))
                 if not said and not cuts.any():
                     continue
-            elif self._outside(self._question.domain, one.boxes):
+            elif is_outside(self._question.domain, one.boxes.low[0], one.boxes.high[0]):
                 continue
             spaces, off = self._of_shell(one.cases.boxes)
             if off:
@@ -138,22 +124,6 @@ class _Strict:
             off = off or bool(found.upper < arb(least))
             spaces.append(partial(at_least, found, arb(least), own))
         return spaces, off
-
-    def _outside(self, domain: Domain, box: Boxes) -> bool:
-        """Whether a box surely has no point of the domain."""
-        sides = list(zip(box.low[0].tolist(), box.high[0].tolist(), strict=True))
-        for row, b in zip(domain.A, domain.b, strict=True):
-            pairs = zip(row, sides, strict=True)
-            least = (arb(a) * arb(low if a > 0 else high) for a, (low, high) in pairs)
-            if sum(least, arb(0)) > arb(b):
-                return True
-        if domain.ball is None:
-            return False
-        norm, centre, radius = domain.ball
-        pairs = zip(centre, sides, strict=True)
-        gaps = (arb(min(max(c, low), high)) - arb(c) for c, (low, high) in pairs)
-        power = 1 if norm == "l1" else 2
-        return bool(sum((abs(g) ** power for g in gaps), arb(0)) > arb(radius) ** power)
 
 
 def _left(found: Affine, one: Taken, cuts: Bytes | None, plain: bool) -> Iterator[arb]:

@@ -9,7 +9,6 @@ cut off, or whether one sign of a direction is
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,13 +30,44 @@ class Step(NamedTuple):
     cuts: Bytes
 
 
-def read_step(
-    following: Callable[[type, int], npt.NDArray[np.generic]], count: int, sides: int, axes: int
-) -> Step:
+class Payload:
+    """The bytes of a file behind its first line, read from the left to the right."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._place = data, 0
+
+    def following(self, kind: type, count: int) -> npt.NDArray[np.generic]:
+        """The next numbers.
+
+        Raises
+        ------
+        ProofError
+            If there are fewer.
+        """
+        size = count * np.dtype(kind).itemsize
+        if self._place + size > len(self._data):
+            raise ProofError("the file ends before its last case")
+        little = np.dtype(kind).newbyteorder("<")
+        found = np.frombuffer(self._data, dtype=little, count=count, offset=self._place)
+        self._place += size
+        return found
+
+    def codes(self, count: int, axes: int) -> Codes:
+        """The codes of so many cases, that are split in so many ways."""
+        codes = self.following(code_type(axes), count).astype(np.uint16)
+        if (codes > axes).any():
+            raise ProofError("a case is split along an axis that there is not")
+        return codes
+
+    def end(self) -> None:
+        """Raise an error if there is more."""
+        if self._place != len(self._data):
+            raise ProofError("the file goes on after its last case")
+
+
+def read_step(payload: Payload, count: int, sides: int, axes: int) -> Step:
     """Read what becomes of cases with so many inputs and directions, and so many ways to split."""
-    codes = following(code_type(axes), count).astype(np.uint16)
-    if (codes > axes).any():
-        raise ProofError("a case is split along an axis that there is not")
+    codes, following = payload.codes(count, axes), payload.following
     inner = int((codes > 0).sum())
     flags = np.unpackbits(following(np.uint8, -(-inner // 8)).astype(np.uint8), count=inner)
     cuts = np.zeros((inner, sides), dtype=np.uint8)
@@ -49,8 +79,12 @@ def read_step(
 def write_step(step: Step, axes: int) -> bytes:
     """The bytes that `read_step` reads."""
     flags = step.cuts.any(axis=1)
-    codes = step.codes.astype(np.dtype(code_type(axes)).newbyteorder("<"))
-    return codes.tobytes() + np.packbits(flags).tobytes() + step.cuts[flags].tobytes()
+    return write_codes(step.codes, axes) + np.packbits(flags).tobytes() + step.cuts[flags].tobytes()
+
+
+def write_codes(codes: Codes, axes: int) -> bytes:
+    """The bytes that `Payload.codes` reads."""
+    return codes.astype(np.dtype(code_type(axes)).newbyteorder("<")).tobytes()
 
 
 def code_type(axes: int) -> type:

@@ -12,7 +12,7 @@ from flint import arb, arb_mat
 from lipyomo_check.parts import Domain
 from lipyomo_check.smooth.balls import Numbers, Ranges, ranges_of, spread, unzipped
 from lipyomo_check.smooth.boxes import Boxes
-from lipyomo_check.smooth.elementary import ULP
+from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import Multiple
 from lipyomo_check.smooth.strict_layers import Known
 
@@ -27,6 +27,23 @@ class Affine(NamedTuple):
 
 Space = Callable[[], tuple[Numbers, arb]]
 """Makes the coefficients of a half-space, ``level + a . (x - centre) >= 0``, and its level."""
+
+
+def is_outside(domain: Domain, low: Array, high: Array) -> bool:
+    """Whether a box surely has no point of the domain's rows or of its ball."""
+    sides = list(zip(low.tolist(), high.tolist(), strict=True))
+    for row, b in zip(domain.A, domain.b, strict=True):
+        pairs = zip(row, sides, strict=True)
+        least = (arb(a) * arb(first if a > 0 else last) for a, (first, last) in pairs)
+        if sum(least, arb(0)) > arb(b):
+            return True
+    if domain.ball is None:
+        return False
+    norm, centre, radius = domain.ball
+    both = zip(centre, sides, strict=True)
+    gaps = (arb(min(max(c, first), last)) - arb(c) for c, (first, last) in both)
+    power = 1 if norm == "l1" else 2
+    return bool(sum((abs(g) ** power for g in gaps), arb(0)) > arb(radius) ** power)
 
 
 def of_phases(

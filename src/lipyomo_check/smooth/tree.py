@@ -26,7 +26,16 @@ from lipyomo_check.parts import Domain
 from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Boxes
-from lipyomo_check.smooth.cases import Cases, Twin, are_outside, first_cases, halves, twins_of
+from lipyomo_check.smooth.cases import (
+    Cases,
+    Twin,
+    are_outside,
+    first_cases,
+    halves,
+    joined,
+    last_of,
+    twins_of,
+)
 from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
 from lipyomo_check.smooth.halfspaces import HalfSpaces
@@ -204,13 +213,13 @@ class Question:
         """
         stack = [self.first]
         while stack:
-            cases, stack = self._take(stack)
-            taken = self.bounded(cases)
+            last, stack = last_of(stack, self.chain.most)
+            taken = self.bounded(joined(last))
             codes, cuts = decide(taken)
             if not taken.may_end[codes == 0].all():
                 raise ProofError("a case ends whose bound is larger than the upper end")
             split = codes > 0
-            rest = Cases(self._cut(taken, split, cuts), cases.target[split])
+            rest = Cases(self._cut(taken, split, cuts), taken.cases.target[split])
             stack += halves(rest, codes[split].astype(np.int64) - 1, self.breaks, self.twins)
             yield len(codes)
 
@@ -224,7 +233,7 @@ class Question:
             boxes = boxes._replace(v_low=still, v_high=still)
         elif chain.euclidean or functionals is None:
             functionals, boxes, frame = framed(chain, functionals, boxes, self.moving, self.single)
-        outside = are_outside(self.domain, cases.boxes)
+        outside = are_outside(self.domain, cases.boxes.low, cases.boxes.high)
         spaces: list[HalfSpaces] = []
         if self.between is not None:
             spaces, off = self.between.spaces(cases.boxes)
@@ -237,22 +246,6 @@ class Question:
             allowed = goals(chain, functionals, boxes, frame, bounded, self.moving, self.upper)
         may_end = (bounded.upper <= allowed.most) | outside
         return Taken(cases, functionals, boxes, frame, bounded, allowed, may_end)
-
-    def _take(self, stack: list[Cases]) -> tuple[Cases, list[Cases]]:
-        """The last cases, as many as are bounded together, and the stack without them."""
-        taken: list[Cases] = []
-        room = self.chain.most
-        while stack and room:
-            *stack, top = stack
-            if len(top.target) > room:
-                stack.append(top.part(slice(None, -room)))
-                top = top.part(slice(-room, None))
-            taken.append(top)
-            room -= len(top.target)
-        together = Boxes(
-            *(np.concatenate(sides) for sides in zip(*(c.boxes for c in taken), strict=True))
-        )
-        return Cases(together, np.concatenate([c.target for c in taken])), stack
 
     def _cut(self, taken: Taken, split: npt.NDArray[np.bool_], cuts: Bytes) -> Boxes:
         """Boxes without what is cut off, once that is shown to be at most the goals.

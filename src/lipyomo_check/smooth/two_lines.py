@@ -20,7 +20,7 @@ from lipyomo_check.smooth.boxes import Ball, Ends
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW
 from lipyomo_check.smooth.layers import Relaxed
-from lipyomo_check.smooth.levels import Level
+from lipyomo_check.smooth.levels import Indices, Level
 
 TIE = 2.0**-20
 """By which share h has to be larger than -l, for a choice that rounding does not turn."""
@@ -62,13 +62,17 @@ class TwoLines(NamedTuple):
 
 
 def ends_by_lines(
-    levels: Sequence[Level], lines: Sequence[TwoLines], x: Ball, gamma: float
+    levels: Sequence[Level],
+    lines: Sequence[TwoLines],
+    x: Ball,
+    gamma: float,
+    pick: Indices | slice = slice(None),
 ) -> Ends:
-    """Ranges of the pre-activations of the layer behind some, whose lines are given."""
-    level = levels[len(lines)]
-    n = len(level.weight)
-    A = np.concatenate([level.weight, -level.weight])
-    constant = np.zeros((len(x[0]), 2 * n)) + np.concatenate([level.bias, -level.bias])
+    """Ranges of (some) pre-activations of the layer behind some, whose lines are given."""
+    weight, bias = levels[len(lines)].weight[pick], levels[len(lines)].bias[pick]
+    n = len(weight)
+    A = np.concatenate([weight, -weight])
+    constant = np.zeros((len(x[0]), 2 * n)) + np.concatenate([bias, -bias])
     mass = np.abs(constant)
     for own, before in zip(reversed(lines), reversed(levels[: len(lines)]), strict=True):
         up, down = np.maximum(A, 0.0), np.minimum(A, 0.0)

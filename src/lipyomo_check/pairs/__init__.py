@@ -1,0 +1,1 @@
+"""Proofs in boxes of networks with two-slope units, all pairs of a box together."""
