@@ -66,6 +66,15 @@ class StatusContract(ContractBase):
             assert outcome.gap > 0.0
             assert outcome.seconds < self.prompt
 
+    def test_nodes_are_limited(self) -> None:
+        """A limit of nodes ends the search long before it is done, with a bound that holds."""
+        for sense in SENSES:
+            model, _ = known.market_split(sense)
+            outcome = self.solve(model, sense, node_limit=3, rel_gap=0.0, abs_gap=0.0)
+            assert outcome.status is SolveStatus.LIMIT
+            assert outcome.nodes < 200
+            assert covers(outcome.bound, 0.0, sense)
+
     def test_time_limit_without_an_incumbent(self) -> None:
         """A time limit without an incumbent still leaves a finite bound."""
         for sense in SENSES:

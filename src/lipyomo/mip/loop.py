@@ -10,12 +10,19 @@ from typing import Any
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.pace import model_seconds
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.base.system.processes import MOMENT
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.confirmation import confirm_pattern
 from lipyomo.mip.model import CellModel
-from lipyomo.mip.params import DOUBT, ENOUGH_GAP, INTEGRALITY, SAFETY, TARGET_GAP
+from lipyomo.mip.params import (
+    DOUBT,
+    ENOUGH_GAP,
+    INTEGRALITY,
+    QUICK_NODES,
+    SAFETY,
+    SHARE,
+    TARGET_GAP,
+)
 from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
@@ -107,7 +114,7 @@ class CellLoop:
         self.run, self.units = run, presolved.scaled
         self.settings, self._formulation = run.settings, formulation
         self.small = presolved.scaled.problem
-        self._root, self._bound_seconds = presolved.root, presolved.bound_seconds
+        self._root = presolved.root
         self.work = Work()
         self._claimed = math.inf
         # Cells, vertices and solutions that are worth no more than this were given up.
@@ -127,7 +134,7 @@ class CellLoop:
         return Claim(self._claimed, work.solver, work.basis, work.seconds, work.doubt)
 
     def solve_quickly(self) -> bool:
-        """Try one model, for about as long as probing its units would take.
+        """Try one model, for so many nodes as small models take.
 
         Returns
         -------
@@ -141,8 +148,8 @@ class CellLoop:
         # decided by probing.
         wide = self.small.network.input_dim > root.bounds.unstable
         if self._writable() and not (wide or too_fine(self.small, root, self.lower)):
-            seconds = MOMENT + root.bounds.unstable * self._bound_seconds
-            claimed = self._modelled(root, Closed(0.0, 0.0), seconds)
+            nodes = QUICK_NODES * root.bounds.unstable
+            claimed = self._modelled(root, Closed(0.0, 0.0), nodes)
             self._bound(Closed(root.upper, claimed))
             if self.work.distrusted or self._done(claimed):
                 return True
@@ -205,8 +212,8 @@ class CellLoop:
         weights = [layer.weight for layer in self.small.network.layers]
         return self.run.clock.fits(model_seconds(weights))
 
-    def _modelled(self, cell: Cell, others: Closed, seconds: float = math.inf) -> float:
-        """What a solver claims of a cell, in so much time; no more than what is proved."""
+    def _modelled(self, cell: Cell, others: Closed, nodes: int | None = None) -> float:
+        """What a solver claims of a cell, in so many nodes; no more than what is proved."""
         model = CellModel(self.small, cell, self._formulation)
         self.work = replace(
             self.work,
@@ -214,7 +221,7 @@ class CellLoop:
             models=self.work.models + 1,
             probed_unstable=max(cell.bounds.unstable, self.work.probed_unstable),
         )
-        claimed = self._cut_and_solve(cell, model, others, seconds)
+        claimed = self._cut_and_solve(cell, model, others, nodes)
         if claimed < cell.upper:
             doubt = self.work.doubt or too_fine(self.small, cell, self.lower)
             self.work = replace(self.work, doubt=doubt)
@@ -224,7 +231,9 @@ class CellLoop:
         """Whether a bound of a cell is all that is asked for."""
         return not self._beats(upper) or self._within_gap(upper)
 
-    def _cut_and_solve(self, cell: Cell, model: CellModel, others: Closed, seconds: float) -> float:
+    def _cut_and_solve(
+        self, cell: Cell, model: CellModel, others: Closed, nodes: int | None
+    ) -> float:
         """Solve until the incumbent counts or nothing better is left, or time is over.
 
         Returns
@@ -235,14 +244,15 @@ class CellLoop:
         """
         run, gap = self.run, self.settings.gap
         wanted = max(TARGET_GAP, 0.9 * gap / (1.0 - gap))
-        options = SolverOptions(rel_gap=wanted, integrality_tolerance=INTEGRALITY)
+        options = SolverOptions(rel_gap=wanted, integrality_tolerance=INTEGRALITY, node_limit=nodes)
         upper, floor = cell.upper, 0.0
         while True:
             model.set_cutoff(self._cutoff())
             progress = partial(self._report, upper=upper, others=others)
             start = self._start(model, cell)
             # In hard models the solver's own searches find better points than ours.
-            quick = math.isfinite(seconds)
+            quick = nodes is not None
+            seconds = SHARE * run.left if quick else math.inf
             how = {"start": start, "progress": progress, "searched": quick}
             outcome = model.solve(run, options, seconds, **how)
             self.work = self.work.after(outcome)

@@ -28,13 +28,10 @@ class Presolved:
         The reduced problem in convenient units.
     root : Cell
         All of it, in these units.
-    bound_seconds : float
-        What the bounds of the pre-activations took.
     """
 
     scaled: Scaled
     root: Cell
-    bound_seconds: float
 
 
 def presolve(run: Run) -> Presolved:
@@ -49,9 +46,7 @@ def presolve(run: Run) -> Presolved:
     Presolved
     """
     small, settings = for_models(run.problem), run.settings
-    began = run.clock.seconds
     root = whole(small, settings.bounds, PART * run.left, lambda: run.expired)
-    bound_seconds = run.clock.seconds - began
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     cascade = Cascade(small, root.bounds, clock=run.clock, report=run.drop_upper)
@@ -61,7 +56,7 @@ def presolve(run: Run) -> Presolved:
     clock = run.clock.within(min(SHARE * run.left, SECONDS))
     run.raise_lower(quick_incumbent(run.problem, settings.seed, clock))
     units, root = scaled(small, root, run.lower or root.upper)
-    return Presolved(units, root, bound_seconds)
+    return Presolved(units, root)
 
 
 def partitioned(run: Run, presolved: Presolved) -> tuple[list[Cell], float]:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from pyomo.common.config import Bool, ConfigValue, NonNegativeFloat
+from pyomo.common.config import Bool, ConfigValue, NonNegativeFloat, PositiveInt
 from pyomo.contrib.solver.common.base import Availability, SolverBase
 from pyomo.contrib.solver.common.config import BranchAndBoundConfig
 from pyomo.contrib.solver.common.results import Results
@@ -43,6 +43,7 @@ def matrix_config() -> BranchAndBoundConfig:
     found = BranchAndBoundConfig()
     for name, domain, default, description in (
         ("integrality_tolerance", NonNegativeFloat, None, "Distance allowed from an integer."),
+        ("node_limit", PositiveInt, None, "Most branch-and-bound nodes."),
         ("start", None, None, "Mapping from variables to values to start from."),
         ("warmstart_discrete_vars", Bool, False, "Start from the variables' values."),
         ("searched", Bool, False, "Good points were searched for already."),
@@ -278,6 +279,7 @@ def _request(model: LinearModel, config: Any, pyomo_model: Any, called: float) -
         rel_gap=config.rel_gap,
         abs_gap=config.abs_gap,
         integrality_tolerance=config.integrality_tolerance,
+        node_limit=config.node_limit,
         native=dict(config.solver_options.value()),
         start=start,
         searched=searched,

@@ -211,6 +211,8 @@ def _arguments(request: RunRequest, factor: float) -> list[str]:
         arguments += ["-ratio", repr(request.rel_gap / (1.0 + request.rel_gap))]
     if request.integrality_tolerance is not None:
         arguments += ["-integerT", repr(float(request.integrality_tolerance))]
+    if request.node_limit is not None:
+        arguments += ["-maxNodes", str(request.node_limit)]
     for name, value in request.native.items():
         arguments += _option(name, value)
     return arguments

@@ -20,6 +20,7 @@ KNOBS = {
     "rel_gap": "mip.tolerances.mipgap",
     "abs_gap": "mip.tolerances.absmipgap",
     "integrality_tolerance": "mip.tolerances.integrality",
+    "node_limit": "mip.limits.nodes",
 }
 _LICENCE_ERRORS = range(32000, 33000)
 

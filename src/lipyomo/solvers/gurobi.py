@@ -22,6 +22,7 @@ KNOBS = {
     "rel_gap": "MIPGap",
     "abs_gap": "MIPGapAbs",
     "integrality_tolerance": "IntFeasTol",
+    "node_limit": "NodeLimit",
 }
 
 _STATUSES = {

@@ -39,6 +39,7 @@ KNOBS = {
     "rel_gap": "mip_rel_gap",
     "abs_gap": "mip_abs_gap",
     "integrality_tolerance": "mip_feasibility_tolerance",
+    "node_limit": "mip_max_nodes",
 }
 
 _STATUSES = {

@@ -33,6 +33,8 @@ class SolverOptions:
         See above.
     integrality_tolerance : float, optional
         How far from an integer a discrete variable may be, in (0, 0.5).
+    node_limit : int, optional
+        Most branch-and-bound nodes.
     log : bool, optional
         Print the solver's log while it runs.  The log is kept in the outcome in any case.
     native : mapping, optional
@@ -49,6 +51,7 @@ class SolverOptions:
     rel_gap: float | None = None
     abs_gap: float | None = None
     integrality_tolerance: float | None = None
+    node_limit: int | None = None
     log: bool | None = None
     native: Mapping[str, Native] = field(default_factory=dict)
 
@@ -85,7 +88,7 @@ def check_knob(name: str, value: object) -> None:
     if name == "log":
         if not isinstance(value, bool):
             raise SolverError(f"log must be true or false, not {value!r}")
-    elif name == "threads":
+    elif name in ("threads", "node_limit"):
         whole_number(value, name, SolverError, 1)
     else:
         number = real_number(value, name, SolverError)

@@ -19,7 +19,7 @@ class RunRequest:
     ----------
     supervisor : Supervisor
         Runs the solver, takes its log and its progress.
-    time_limit, threads, rel_gap, abs_gap, integrality_tolerance
+    time_limit, threads, rel_gap, abs_gap, integrality_tolerance, node_limit
         As in `SolverOptions`.
     native : mapping
         The solver's own options.
@@ -38,6 +38,7 @@ class RunRequest:
     rel_gap: float | None = None
     abs_gap: float | None = None
     integrality_tolerance: float | None = None
+    node_limit: int | None = None
     native: Mapping[str, Native] = field(default_factory=dict)
     start: FloatArray | None = None
     searched: bool = False

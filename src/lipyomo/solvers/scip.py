@@ -25,6 +25,7 @@ KNOBS = {
     "rel_gap": "limits/gap",
     "abs_gap": "limits/absgap",
     "integrality_tolerance": "numerics/feastol",
+    "node_limit": "limits/nodes",
 }
 
 _STATUSES = {
