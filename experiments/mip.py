@@ -3,8 +3,8 @@
     python -m experiments mip [--limit 25] [--only 0 3 7] [--untrained]
 
 Ten random and twenty trained networks of 20 to 60 units.  "plain" is one model: big-Ms from
-interval bounds, the adjoint encoding, no start, no cells, no probing.  CPU seconds of this process, one
-thread; what is open at the limit counts as the limit.
+interval bounds, the adjoint encoding, no start, no cells, no probing.  CPU seconds of this process,
+one thread; what is open at the limit counts as the limit.
 """
 
 from __future__ import annotations
