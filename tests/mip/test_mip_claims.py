@@ -132,7 +132,7 @@ def test_a_claim_may_be_left_unchecked(easy: LipschitzProblem) -> None:
 
 @pytest.mark.parametrize("width", [1e-8, 1e-9])
 def test_no_word_is_taken_where_ranges_are_near_a_tolerance(width: float) -> None:
-    network = random_network(3, (3, 8, 8, 1))
+    network = random_network(3, (3, 6, 6, 1))
     row = [1.0, 0.5, -1.0]
     slab = Polytope([row, [-v for v in row]], [width, 0.0], -1, 1)
     problem = LipschitzProblem(network, slab)
