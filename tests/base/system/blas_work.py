@@ -83,7 +83,7 @@ def proof(folder: Path) -> None:
 def sweep(folder: Path) -> None:
     boxes = [Box(-r, r, 2) for r in (0.3, 0.4)]
     problems = [LipschitzProblem(network(SMOOTH, True), box) for box in boxes]
-    for _ in lipyomo.sweep(problems, workers=1, time_limit=0.5):
+    for _ in lipyomo.sweep(problems, workers=1, time_limit=0.2):
         pass
 
 
@@ -115,15 +115,13 @@ ENTRIES: dict[str, Entry] = {
     "blocks": block,
     "proof": proof,
     "methods": methods,
-    "compare": lambda folder: list(
-        compare(problem((10, 80, 80, 1)), ["crown", "lipsdp"], time_limit=1.5)
-    ),
+    "compare": lambda folder: list(compare(problem((10, 80, 80, 1)), ["crown"], time_limit=1.5)),
     "load": lambda folder: lipyomo.load(folder / "large.onnx"),
     "lipyomo jacobian": lambda folder: command(
-        "jacobian", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 0.6
+        "jacobian", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 0.4
     ),
     "lipyomo range": lambda folder: command(
-        "range", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 0.6
+        "range", folder / "smooth.onnx", "--box=-1,1", "--time-limit", 0.4
     ),
 }
 
