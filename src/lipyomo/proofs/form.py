@@ -73,7 +73,10 @@ def takes_pairs(problem: LipschitzProblem) -> bool:
     """Whether all pairs of a direction and a functional are bounded together in boxes."""
     if problem.network.smooth or not problem.domain.is_bounded or problem.norm == "l2":
         return False
-    targets = targets_of(problem)
+    try:
+        targets = targets_of(problem)
+    except LipyomoError:  # the dual ball has too many vertices
+        return False
     free = int(np.count_nonzero(~problem.domain.frozen))
     inputs = free if problem.directions is None else problem.directions.shape[1]
     count = inputs if problem.norm == "l1" else 1 << max(inputs - 1, 0)
