@@ -95,7 +95,7 @@ def _highest(
 ) -> FloatArray:
     """Maxima of ``s z + rate u``, as wholes."""
     found = z.scaled(s).plus(u.scaled(rate))
-    return found.extremes(np.zeros(s.shape[1], dtype=bool), unit)[1]
+    return found.highest(np.zeros(s.shape[1], dtype=bool), unit)
 
 
 def _size(affine: Affine, inputs: Inputs) -> FloatArray:
