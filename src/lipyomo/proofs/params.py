@@ -54,7 +54,7 @@ class Params:
     looks: float = 100.0
     least_cut: float = 0.05
     least_width: float = 2.0**-50
-    small: float = 2.0**-6
+    small: float = 2.0**-7
 
 
 PARAMS = Params()
