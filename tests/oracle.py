@@ -45,7 +45,9 @@ def _largest_last(
         *(np.arange(r, dtype=np.int32) * n, np.tile(np.arange(n, dtype=np.int32), r), A.ravel()),
         np.zeros(n, dtype=np.int32),
     )
-    solver.run()
+    if solver.run() == highspy.HighsStatus.kError:  # somebody else has more threads in the pool
+        solver.setOptionValue("threads", 0)
+        assert solver.run() != highspy.HighsStatus.kError
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
     return np.array(solver.getSolution().col_value)
