@@ -80,11 +80,10 @@ def value(name: str, z: float) -> tuple[float, float]:
         return near, float((exact - arb(near)).mid())
 
 
-def table() -> Floats:
-    """The array that is stored."""
+def table(at: Sequence[Floats] | None = None) -> Floats:
+    """The array that is stored; for arguments of each function that are given, or its own."""
     rows = []
-    for name in ASSUMED:
-        points = arguments(name)
+    for name, points in zip(ASSUMED, at or map(arguments, ASSUMED), strict=True):
         near, rest = zip(*(value(name, z) for z in points.tolist()), strict=True)
         rows.append([points, np.array(near), np.array(rest)])
     return np.array(rows)

@@ -25,6 +25,8 @@ from lipyomo.base.clock import Clock
 from lipyomo.formats.onnx import write
 from lipyomo.proofs.boxes import write_boxes
 from lipyomo_check import ProofError, check, check_proof, network, reading, tree
+from lipyomo_check.pairs import ranges
+from lipyomo_check.pairs.tree import Asked
 from lipyomo_check.smooth import elementary
 from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.strict_spaces import Affine
@@ -277,6 +279,19 @@ VALUES: dict[str, Any] = PRODUCT | {
 PAIR: dict[str, Any] = {"bias": [0.0] * 2, "left": [1.0] * 2, "right": [1.0] * 2}
 
 
+PAIRS: dict[str, Any] = FIRST | {
+    "format": "lipyomo-proof-11",
+    "network": [
+        {"inputs": 1, "weight": [[1.0], [-1.0], [1.0]], "bias": [0.0] * 3, "left": [0.0, 0.0, 1.0]}
+        | {"right": [1.0] * 3},
+        {"inputs": 3, "weight": [[2.0, 1.0, 0.0]], "bias": [0.0], "left": [1.0], "right": [1.0]},
+    ],
+    "upper": 2.0001,
+    "witness": {"x": [0.5], "functional": [1.0], "pattern": ["101"]},
+}
+"""The function of the first one, beside a unit with one slope."""
+
+
 def boxes_of(first: dict[str, Any]) -> bytes:
     """The bytes of the boxes of a true statement."""
     parts: list[bytes] = []
@@ -362,6 +377,28 @@ def smooth_lies() -> dict[str, bytes]:
     }
 
 
+def pair_lies() -> dict[str, bytes]:
+    """Proofs about all pairs of boxes, true but for one lie."""
+
+    def packed(payload: bytes = b"", **entries: Any) -> bytes:
+        return gzip.compress(json.dumps(PAIRS | entries).encode() + b"\n" + payload)
+
+    wide = {"lower": [-1.0] * 13, "upper": [1.0] * 13, "A": [], "b": [], "ball": None}
+    first = PAIRS["network"][0] | {"inputs": 13, "weight": [[1.0] * 13] * 3}
+    return {
+        "pairs: no box": packed(domain=PAIRS["domain"] | {"upper": ["inf"]}),
+        "pairs: smooth units": packed(
+            **{name: SMOOTH[name] for name in ("network", "lower", "upper", "witness")}
+        ),
+        "pairs: Euclidean": packed(input_norm="l2"),
+        "pairs: too many": packed(
+            network=[first, PAIRS["network"][1]], domain=wide, lower=0.0, witness={"x": [0.5] * 13}
+        ),
+        "pairs: ends at once": packed(b"\x00", lower=0.0, upper=1.5, witness={"x": [0.5]}),
+        "pairs: a unit with one slope": packed(b"\x04"),
+    }
+
+
 def rejected(check: Callable[[], object]) -> tuple[str, int]:
     """File and line that reject."""
     with pytest.raises(ProofError) as caught:
@@ -388,7 +425,9 @@ def sites() -> set[tuple[str, int]]:
     return found
 
 
-@pytest.mark.parametrize("first", [SMOOTH, PRODUCT, VALUES], ids=["smooth", "product", "values"])
+@pytest.mark.parametrize(
+    "first", [SMOOTH, PRODUCT, VALUES, PAIRS], ids=["smooth", "product", "values", "pairs"]
+)
 def test_the_smooth_proof_is_one_without_a_lie(first: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "p"
     path.write_bytes(gzip.compress(json.dumps(first).encode() + b"\n" + boxes_of(first)))
@@ -423,7 +462,7 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     path, true = tmp_path / "p", tmp_path / "true"
     true.write_bytes(WHOLE)
     found = set()
-    for name, content in (LIES | smooth_lies()).items():
+    for name, content in (LIES | smooth_lies() | pair_lies()).items():
         path.write_bytes(content)
         try:
             found.add(rejected(lambda: check_proof(path)))
@@ -462,6 +501,13 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         wrong = SimpleNamespace(d=([arb(9)] * 2, [arb(0)] * 2))
         patch.setattr(StrictChain, "bound", lambda *box: (None, [wrong]))
+        found.add(rejected(lambda: check_proof(path, strict=True)))
+    path.write_bytes(pair_lies()["pairs: ends at once"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Asked, "above", lambda *_: np.full((1, 2), -np.inf))
+        found.add(rejected(lambda: check_proof(path, strict=True)))
+    with monkeypatch.context() as patch:
+        patch.setattr(ranges, "_decided", lambda low, high, sides: np.full_like(sides, 1))
         found.add(rejected(lambda: check_proof(path, strict=True)))
     with monkeypatch.context() as patch:
         patch.setattr(np, "log1p", lambda e: 2.0 * e)

@@ -106,7 +106,7 @@ def test_a_time_that_is_over_leaves_bounds() -> None:
 def test_refined_cells_and_files(tmp_path: Path) -> None:
     network, domain = left_over("tanh", 5), Box(-1, 1, 2)
     problem = LipschitzProblem(network, domain, output_norm="linf")
-    found = refine_cells(problem, (2, 2), 0.1, of="values")
+    found = refine_cells(problem, (2, 2), 0.03, of="values")
     check(found, network)
     assert len(found) > 4
     assert found.done
