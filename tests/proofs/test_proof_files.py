@@ -150,6 +150,14 @@ def test_a_stopped_proof_is_one_of_the_lower_end(tmp_path: Path) -> None:
         assert "not written to its end" in verdict.basis
 
 
+def test_paths_may_be_texts(tmp_path: Path) -> None:
+    path, file = str(tmp_path / "p"), str(tmp_path / "n.onnx")
+    lipyomo.to_onnx(random_network(8, (2, 4, 1)), file)
+    problem = LipschitzProblem(lipyomo.load(file), DOMAINS["box"])
+    write_proof(path, problem, lipyomo.solve(problem), file)
+    assert check_proof(path, file).upper_proved
+
+
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_a_proof_that_is_stopped_later_has_the_upper_end_of_the_whole_domain(
     norm: str, tmp_path: Path

@@ -183,7 +183,7 @@ def write_proof(
     path: str | Path,
     problem: LipschitzProblem,
     result: Result,
-    onnx: Path | None = None,
+    onnx: str | Path | None = None,
     stop: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
     certify: bool = False,
@@ -204,7 +204,7 @@ def write_proof(
         The original problem.
     result : Result
         What rests on a solver is proved from below only, and says so.
-    onnx : Path, optional
+    onnx : path, optional
         The file that the network came from.
     stop : callable, optional
         Polled; True ends the proof of the upper end.
@@ -231,8 +231,9 @@ def write_proof(
         If the file cannot or must not be written.
     """
     clock = Clock(time_limit, stop)
-    check_output(path, PROOF, () if onnx is None else (onnx,))
-    first, in_boxes = _first(problem, result, onnx, certify, boxes)
+    source = None if onnx is None else Path(onnx)
+    check_output(path, PROOF, () if source is None else (source,))
+    first, in_boxes = _first(problem, result, source, certify, boxes)
     with written(path, PROOF) as stream:
         cases = 0
         if first["basis"] is None:
@@ -241,7 +242,7 @@ def write_proof(
                 cases, first = _write_boxes(stream, first, problem, result, clock, progress)
                 if not (cases or boxes or problem.network.smooth or clock.expired):
                     # kinks meet in a point, about which boxes do not end
-                    first, in_boxes = statement_of(problem, result, onnx, certify), False
+                    first, in_boxes = statement_of(problem, result, source, certify), False
             if not in_boxes:
                 recording = Recording.of(problem, read_statement(first), clock, PARAMS)
                 cases, first = _write_cases(stream, first, recording, result, progress)
