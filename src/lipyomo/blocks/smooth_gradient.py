@@ -33,7 +33,7 @@ Ends = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class Slopes:
+class SlopesOfUnits:
     """The slopes of a layer's units.
 
     Attributes
@@ -49,7 +49,7 @@ class Slopes:
     most: FloatArray
 
 
-def slopes_in(part: Any, base: Any, i: int) -> Slopes:
+def slopes_in(part: Any, base: Any, i: int) -> SlopesOfUnits:
     """Declare ``part.slope[k]``, those of the smooth units of hidden layer i.
 
     Raises
@@ -68,7 +68,7 @@ def slopes_in(part: Any, base: Any, i: int) -> Slopes:
     for curve in layer.curves:
         units = curve.units
         least[units], most[units] = curve.activation.slope_range(low[units], high[units])
-    return Slopes(dict(found.items()), least, most)
+    return SlopesOfUnits(dict(found.items()), least, most)
 
 
 def add_smooth_chain(
@@ -125,7 +125,7 @@ def _check_slopes(base: Any) -> None:
         need_no_kink(layer, base.ranges(i), i, why)
 
 
-def _passed(block: Any, slopes: Slopes, arriving: Forms, ends: Ends) -> tuple[Forms, Ends]:
+def _passed(block: Any, slopes: SlopesOfUnits, arriving: Forms, ends: Ends) -> tuple[Forms, Ends]:
     """What leaves the units of one layer, with rows for those that are curved."""
     keys = list(slopes.curved)
     moving = [k for k in keys if not arriving.is_constant()[k]]
@@ -151,7 +151,7 @@ def _passed(block: Any, slopes: Slopes, arriving: Forms, ends: Ends) -> tuple[Fo
 
 
 def _add_expressions(
-    block: Any, slopes: list[Slopes], functional: Any, along: Network, labels: Labels
+    block: Any, slopes: list[SlopesOfUnits], functional: Any, along: Network, labels: Labels
 ) -> None:
     """The gradient as an expression in the inputs."""
     weights = [layer.dense_weight.T.tolist() for layer in along.layers]

@@ -9,7 +9,7 @@ from typing import Any
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.parallel import Workers
 from lipyomo.problems.settings import Settings
-from lipyomo.search.engine.checkpoint import Checkpoint, Kept, Parts
+from lipyomo.search.engine.checkpoint import Checkpoint, Kept, SearchStates
 from lipyomo.search.engine.engine import Engine, Found, OnProgress
 from lipyomo.search.engine.protocol import N, Pipeline, T
 
@@ -52,7 +52,7 @@ def searched(
 @contextmanager
 def checkpoint_of(
     settings: Settings, owner: Callable[[], Mapping[str, str]]
-) -> Iterator[Parts | None]:
+) -> Iterator[SearchStates | None]:
     """The checkpoint of several searches that settings ask for; None if they ask for none.
 
     Parameters
@@ -70,7 +70,7 @@ def checkpoint_of(
         yield None
         return
     with Checkpoint(settings.checkpoint, owner(), settings.resume, settings.overwrite) as file:
-        yield Parts(file)
+        yield SearchStates(file)
 
 
 def _asked_for(settings: Settings) -> Workers[Any, Any] | None:

@@ -184,7 +184,7 @@ class Kept(Protocol):
         ...
 
 
-class Parts:
+class SearchStates:
     """The states of several searches, one after another, in one checkpoint.
 
     Parameters
@@ -228,7 +228,7 @@ class Parts:
 class _Part:
     """Where one of several searches keeps its state."""
 
-    parts: Parts
+    parts: SearchStates
     name: str
 
     @property

@@ -75,13 +75,13 @@ class Node:
         return children
 
 
-def encode(nodes: Sequence[Node]) -> Arrays:
+def arrays_of(nodes: Sequence[Node]) -> Arrays:
     """Nodes as plain arrays, without their starts."""
     return {f"node_{name}": np.array([getattr(node, name) for node in nodes]) for name in _STORED}
 
 
-def decode(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Node, ...]:
-    """What `encode` wrote."""
+def nodes_of(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Node, ...]:
+    """What `arrays_of` wrote."""
     columns = (arrays[f"node_{name}"] for name in _STORED)
     rows = (dict(zip(_STORED, row, strict=True)) for row in zip(*columns, strict=True))
     return tuple(

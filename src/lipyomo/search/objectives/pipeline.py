@@ -25,7 +25,7 @@ from lipyomo.search.engine.protocol import (
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.objectives.context import Context, Question
 from lipyomo.search.objectives.examine import chosen, narrowed, region_of
-from lipyomo.search.objectives.node import Node, decode, encode
+from lipyomo.search.objectives.node import Node, arrays_of, nodes_of
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.objectives.program import NodeProgram
 
@@ -170,13 +170,13 @@ class Pipeline(Searching[Node, Task]):
     def encode(self, nodes: Sequence[Node]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         inputs, point = self._context.domain.dimension, self._best.point
-        return encode(nodes) | {"best": np.zeros((0, inputs)) if point is None else point[None]}
+        return arrays_of(nodes) | {"best": np.zeros((0, inputs)) if point is None else point[None]}
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         for point in arrays["best"]:
             self._best = self._challenged(self._best, point)
-        return Outcome(decode(arrays), best=self._best)
+        return Outcome(nodes_of(arrays), best=self._best)
 
     # -- points ------------------------------------------------------------------------------------
 

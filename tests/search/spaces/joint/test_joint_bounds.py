@@ -17,7 +17,7 @@ from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.euclid import stretched, turned
-from lipyomo.search.spaces.joint.ranges import narrow
+from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.tangents import Tangents
 from networks import integer_network, mixed_network, random_network
 
@@ -84,7 +84,7 @@ def test_what_is_known_of_units_holds_at_points(name: str, norm: str, kind: type
     start = np.where(kinked, OPEN, RIGHT).astype(np.int8)
     stack = Stack.unknown(np.tile(start, (len(boxes), 1)), boxes.low, boxes.high)
     with np.errstate(over="ignore", invalid="ignore"):  # the vast one has no finite float32 bounds
-        narrow(network.hidden, stack, kind)
+        tighten_boxes(network.hidden, stack, kind)
         phases = by_layer(network.hidden, stack.phases)
         switches = [Switches.of(*pair) for pair in zip(network.hidden, phases, strict=True)]
         every = np.tile(context.directions, (len(boxes), 1, 1))

@@ -34,17 +34,17 @@ from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.quotients import common_range, over_powers, quadratic_of
 from lipyomo.search.spaces.boxes.ratios import wholes_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
-from lipyomo.search.spaces.boxes.stacked import Stacked
+from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
 class RootFunctions(NamedTuple):
     """The s and s' of all squares, and the v and v' of all roots, as functions of the inputs."""
 
-    s: Stacked
-    turn: Stacked
-    v: Stacked
-    along: Stacked
+    s: Quadratics
+    turn: Quadratics
+    v: Quadratics
+    along: Quadratics
 
     def of(self, group: IntArray) -> RootFunctions:
         """With the v and v' of each square."""
@@ -52,7 +52,7 @@ class RootFunctions(NamedTuple):
             return self
         return RootFunctions(self.s, self.turn, self.v.take(group), self.along.take(group))
 
-    def turning(self, unit: float) -> Stacked:
+    def turning(self, unit: float) -> Quadratics:
         """The numerators of o', ``s' v - s v' / 2``; terms of third order in e are errors."""
         half = self.along.times(np.full((1, 1), -0.5))
         return self.turn.multiplied(self.v, unit).plus(self.s.multiplied(half, unit))

@@ -14,7 +14,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs, times
-from lipyomo.search.spaces.boxes.stacked import Stacked
+from lipyomo.search.spaces.boxes.stacked import Quadratics
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +154,16 @@ class Quadratic:
         return -negative.highest(convex, unit), self.highest(none, unit)
 
     def highest(self, concave: BoolArray, unit: float) -> FloatArray:
-        """Upper ends (N, n), as `Stacked.highest` has them."""
+        """Upper ends (N, n), as `Quadratics.highest` has them."""
         return self.stacked().highest(concave, unit)[0]
 
-    def stacked(self) -> Stacked:
+    def stacked(self) -> Quadratics:
         """The same with the axes of e first."""
         linear = np.ascontiguousarray(np.moveaxis(self.linear, 2, 0))
         square = np.moveaxis(self.matrix, 2, 0)
         square = square.reshape(len(linear), len(linear), *square.shape[1:])
         matrix = 0.5 * (square + np.swapaxes(square, 0, 1))
-        return Stacked(self.constant, linear, matrix, self.error, self.size)
+        return Quadratics(self.constant, linear, matrix, self.error, self.size)
 
 
 def _symmetric(matrix: FloatArray, count: int) -> FloatArray:

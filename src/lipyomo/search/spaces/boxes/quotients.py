@@ -21,7 +21,7 @@ from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.quadratic import Quadratic, turned
-from lipyomo.search.spaces.boxes.stacked import Stacked, placed
+from lipyomo.search.spaces.boxes.stacked import Quadratics, placed
 
 ROUNDS = 2
 """How often k is chosen: a third time gains less than it takes."""
@@ -40,13 +40,19 @@ def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:
 
 @np.errstate(all="ignore")  # what overflows says nothing
 def over_powers(
-    p: Stacked, v: Stacked, ends: Ends, known: Ends, exponent: float, concave: bool, unit: float
+    p: Quadratics,
+    v: Quadratics,
+    ends: Ends,
+    known: Ends,
+    exponent: float,
+    concave: bool,
+    unit: float,
 ) -> Ends:
     """Ranges (N, n) of ``p / v**exponent``.
 
     Parameters
     ----------
-    p, v : Stacked
+    p, v : Quadratics
         n functions each, or one v.
     ends : (ndarray, ndarray), shape (N, n), or (N, 1)
         Of v, positive.
@@ -70,8 +76,8 @@ def over_powers(
 class _Quotients(NamedTuple):
     """Functions ``p / v**exponent`` as `over_powers` has them, in any number of axes."""
 
-    p: Stacked
-    v: Stacked
+    p: Quadratics
+    v: Quadratics
     ends: Ends
     exponent: float
     concave: bool

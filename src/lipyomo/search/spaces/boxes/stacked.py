@@ -20,7 +20,7 @@ Places = tuple[IntArray, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Stacked:
+class Quadratics:
     """Functions ``constant + linear . e + e' matrix e +- error`` for e in [-1, 1]^D.
 
     Attributes
@@ -39,25 +39,25 @@ class Stacked:
     error: FloatArray
     size: FloatArray
 
-    def take(self, which: IntArray) -> Stacked:
+    def take(self, which: IntArray) -> Quadratics:
         """Some of the n functions."""
         parts = self.constant, self.linear, self.matrix, self.error, self.size
-        return Stacked(*(part[..., which] for part in parts))
+        return Quadratics(*(part[..., which] for part in parts))
 
-    def at_places(self, places: Places) -> Stacked:
+    def at_places(self, places: Places) -> Quadratics:
         """The functions at some places, in one axis."""
         parts = self.constant, self.linear, self.matrix, self.error, self.size
-        return Stacked(*(placed(part, places) for part in parts))
+        return Quadratics(*(placed(part, places) for part in parts))
 
-    def times(self, share: FloatArray) -> Stacked:
+    def times(self, share: FloatArray) -> Quadratics:
         """Multiples, by numbers (N, n)."""
         size = np.abs(share)
         whole = self.constant * share, self.linear * share, self.matrix * share
-        return Stacked(*whole, self.error * size, self.size * size)
+        return Quadratics(*whole, self.error * size, self.size * size)
 
-    def plus(self, other: Stacked) -> Stacked:
+    def plus(self, other: Quadratics) -> Quadratics:
         """Sums."""
-        return Stacked(
+        return Quadratics(
             self.constant + other.constant,
             self.linear + other.linear,
             self.matrix + other.matrix,
@@ -65,12 +65,12 @@ class Stacked:
             self.size + other.size,
         )
 
-    def shifted(self, number: FloatArray) -> Stacked:
+    def shifted(self, number: FloatArray) -> Quadratics:
         """These and numbers (N, n)."""
         constant, size = self.constant + number, self.size + np.abs(number)
-        return Stacked(constant, self.linear, self.matrix, self.error, size)
+        return Quadratics(constant, self.linear, self.matrix, self.error, size)
 
-    def multiplied(self, other: Stacked, unit: float) -> Stacked:
+    def multiplied(self, other: Quadratics, unit: float) -> Quadratics:
         """Products of affine functions, these, with others: terms of third order are errors.
 
         With ``e' M e`` of the other one in m +- r, those are within r times the sum of the sizes of
@@ -89,7 +89,9 @@ class Stacked:
         reach = np.abs(b) + theirs + np.maximum(np.abs(low), np.abs(high)) + other.error
         error = own * r + self.error * reach + other.error * (np.abs(a) + own)
         size = self.size * other.size
-        return Stacked(a * b, a * D + (b + m) * C, matrix, error * (1.0 + 8.0 * unit), 4.0 * size)
+        return Quadratics(
+            a * b, a * D + (b + m) * C, matrix, error * (1.0 + 8.0 * unit), 4.0 * size
+        )
 
     def at(self, point: FloatArray) -> FloatArray:
         """Values at points (D, N, n), without the errors."""

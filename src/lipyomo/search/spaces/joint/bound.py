@@ -31,7 +31,7 @@ from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
-from lipyomo.search.spaces.joint.ranges import narrow
+from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.tangents import Tangents
 
 
@@ -93,7 +93,7 @@ def within_domain(
     Differences from the middles of boxes are numbers of a kind, float32 or float64.
     """
     if domain.is_box:
-        narrow(layers, stack, kind)
+        tighten_boxes(layers, stack, kind)
     else:
         propagate(layers, domain, stack)
     stack.alive[outside(domain, stack.low, stack.high, gamma(2 * domain.dimension))] = False

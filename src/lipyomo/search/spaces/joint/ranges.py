@@ -25,7 +25,7 @@ _MORE = 1.0 + 8.0 * UNIT
 """A factor that pays for a few operations."""
 
 
-def narrow(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) -> None:
+def tighten_boxes(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) -> None:
     """Tighten a stack of boxes in place: bounds, and phases that follow.
 
     Parameters
