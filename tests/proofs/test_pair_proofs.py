@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_box_proofs import random_network
 
 import lipyomo
-from lipyomo import Box, LipschitzProblem, Network
-from lipyomo.networks.network import Layer
+from lipyomo import Box, LipschitzProblem
 from lipyomo.proofs import write_proof
 from lipyomo.proofs.writing import statement_of
 from lipyomo_check import ProofError, check_proof
@@ -22,16 +21,6 @@ from lipyomo_check.pairs.ranges import LEFT, OPEN, RIGHT, units_on
 from lipyomo_check.pairs.strict import StrictPairs
 from lipyomo_check.pairs.tree import Asked
 from lipyomo_check.statement import read_statement
-
-
-def two_slopes(sizes: list[int], seed: int, left: float = 0.0, right: float = 1.0) -> Network:
-    """A random network, with biases."""
-    rng, layers = np.random.default_rng(seed), []
-    for k, (inputs, units) in enumerate(itertools.pairwise(sizes)):
-        weight = rng.standard_normal((units, inputs)) * np.sqrt(2 / inputs)
-        slopes = (left, right) if k < len(sizes) - 2 else (1.0, 1.0)
-        layers.append(Layer(weight, 0.3 * rng.standard_normal(units), *slopes))
-    return Network(layers)
 
 
 def asked_of(problem: LipschitzProblem) -> Asked:
@@ -46,7 +35,7 @@ def asked_of(problem: LipschitzProblem) -> Asked:
 )
 def test_ranges_and_bounds_hold_what_is_sampled(slopes: tuple[float, float], norm: Any) -> None:
     """With units on sides, too; and a pair is dropped only where nothing sampled is larger."""
-    network = two_slopes([3, 7, 6, 5, 2], 3, *slopes)
+    network = random_network([3, 7, 6, 5, 2], 3, *slopes)
     asked = asked_of(LipschitzProblem(network, Box(-1, 1, 3), norm, "l1"))
     rng = np.random.default_rng(0)
     dropped = 0
@@ -84,7 +73,7 @@ def test_ranges_and_bounds_hold_what_is_sampled(slopes: tuple[float, float], nor
 
 def test_a_pair_that_is_not_shown_is_left() -> None:
     """Nothing is dropped below the truth, on the whole domain or where all units are decided."""
-    asked = asked_of(LipschitzProblem(two_slopes([2, 5, 1], 0), Box(-1, 1, 2)))
+    asked = asked_of(LipschitzProblem(random_network([2, 5, 1], 0), Box(-1, 1, 2)))
     point = asked.first._replace(low=np.full((1, 2), 0.3), high=np.full((1, 2), 0.3))
     bounded = replace(asked, upper=0.0).bounded(point)
     value = 0.0
@@ -93,7 +82,7 @@ def test_a_pair_that_is_not_shown_is_left() -> None:
         value = 0.5 * (low + high)
         left = replace(asked, upper=value).bounded(point).boxes.live.any()
         low, high = (value, high) if left else (low, value)
-    network = two_slopes([2, 5, 1], 0)
+    network = random_network([2, 5, 1], 0)
     slope = (network.hidden[0].weight @ [0.3, 0.3] + network.hidden[0].bias) > 0
     gradient = (network.head.weight * slope) @ network.hidden[0].weight
     assert value == pytest.approx(np.abs(gradient).sum(), rel=1e-9)
@@ -102,7 +91,7 @@ def test_a_pair_that_is_not_shown_is_left() -> None:
 
 def test_falsified_files_are_refused(tmp_path: Path) -> None:
     """Codes that are changed, left out or added, and claims that are too low."""
-    problem = LipschitzProblem(two_slopes([2, 8, 8, 2], 4), Box(-1, 1, 2))
+    problem = LipschitzProblem(random_network([2, 8, 8, 2], 4), Box(-1, 1, 2))
     result, path = lipyomo.solve(problem), tmp_path / "a.proof"
     write_proof(path, problem, result, boxes=True)
     assert check_proof(path).upper_proved

@@ -19,11 +19,10 @@ from lipyomo.problems.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_OF_METHODS: dict[str, Any] = {
-    name: getattr(Settings(), name)
-    for name in ("gap", "solver", "solvers_file", "formulation", "bounds", "rational", "options")
-}
-"""What only methods use, by the usual values."""
+_OF_METHODS = ("gap", "solver", "solvers_file", "formulation", "bounds", "rational", "options")
+"""Settings that only methods use."""
+
+_OF_CHECKPOINTS = ("checkpoint", "resume", "overwrite")
 
 
 def solve(
@@ -144,7 +143,8 @@ def question_settings(
             "this question takes searches of which there are no checkpoints.  Remedy: leave "
             "checkpoint out; solve, value_range and lie_derivative write one"
         )
-    idle = [name for name, usual in _OF_METHODS.items() if getattr(chosen, name) != usual]
+    usual = Settings()
+    idle = [name for name in _OF_METHODS if getattr(chosen, name) != getattr(usual, name)]
     if idle and not solves:
         warn_caller(f"not used by this question: {', '.join(idle)}", UserWarning)
     return replace(_telling(chosen), verbose=False) if chosen.verbose else chosen
@@ -152,8 +152,9 @@ def question_settings(
 
 def without_methods(settings: Settings) -> Settings:
     """Settings for a question beside a method's: without those that only the method uses."""
-    none: dict[str, Any] = {"checkpoint": None, "resume": False, "overwrite": False}
-    return replace(settings, **_OF_METHODS, **none)
+    usual = Settings()
+    names = *_OF_METHODS, *_OF_CHECKPOINTS
+    return replace(settings, **{name: getattr(usual, name) for name in names})
 
 
 def _unused(settings: Settings, result: Result) -> list[str]:

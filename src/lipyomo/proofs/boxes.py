@@ -14,13 +14,13 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.proofs.pairs import UnfinishedError, write_pairs
+from lipyomo.proofs.pairs import UnfinishedError, pairs_written
 from lipyomo.proofs.params import PARAMS
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo_check.formats import Edition
 from lipyomo_check.pairs.tree import Asked
 from lipyomo_check.smooth.boxes import Boxes
-from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
+from lipyomo_check.smooth.steps import SHARES, Bytes, Step, total_of, write_step
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
 
@@ -57,22 +57,22 @@ def write_boxes(
     lipyomo_check.ProofError
         If there is no proof of this kind for the statement.
     """
+
+    def write_in_time(data: bytes) -> None:
+        if clock.expired:
+            raise UnfinishedError("its tree of boxes was not written to its end")
+        write(data)
+
     if statement.edition is Edition.PAIRS:
-        return write_pairs(Asked.of(statement), clock, write, progress)
+        return total_of(pairs_written(Asked.of(statement), write_in_time), progress)
     question = Question.of(statement)
 
     def decide(taken: Taken) -> Step:
-        if clock.expired:
-            raise UnfinishedError("its tree of boxes was not written to its end")
         step = _step(question, taken)
-        write(write_step(step, question.axes))
+        write_in_time(write_step(step, question.axes))
         return step
 
-    done = 0
-    for count in question.walk(decide):
-        done += count
-        progress(done)
-    return done
+    return total_of(question.walk(decide), progress)
 
 
 def _step(question: Question, taken: Taken) -> Step:

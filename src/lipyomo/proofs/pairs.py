@@ -8,13 +8,12 @@ most to the bounds of the pairs that are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.clock import Clock
 from lipyomo.proofs.params import PARAMS
 from lipyomo_check.pairs.ranges import OPEN, Units
 from lipyomo_check.pairs.tree import Asked, Bounded, Waiting
@@ -25,13 +24,8 @@ class UnfinishedError(Exception):
     """The tree was not written to its end; the text says why."""
 
 
-def write_pairs(
-    asked: Asked,
-    clock: Clock,
-    write: Callable[[bytes], object],
-    progress: Callable[[int], object],
-) -> int:
-    """Write the tree of boxes of what is asked; how many they are.
+def pairs_written(asked: Asked, write: Callable[[bytes], object]) -> Iterator[int]:
+    """Write the tree of boxes of what is asked; yields how many are done.
 
     Bounds are to be a little lower than the checker needs them: on another machine sums may round
     in another order.
@@ -39,22 +33,16 @@ def write_pairs(
     Raises
     ------
     UnfinishedError
-        If the clock ends before, or boxes become too small for float64 before they are closed.
+        If boxes become too small for float64 before they are closed.
     """
     asked = replace(asked, upper=asked.upper * (1.0 - PARAMS.aim / 8.0))
 
     def decide(_: Waiting, bounded: Bounded) -> Codes:
-        if clock.expired:
-            raise UnfinishedError("its tree of boxes was not written to its end")
         codes = _codes(asked, bounded)
         write(write_codes(codes, asked.axes))
         return codes
 
-    done = 0
-    for count in asked.walk(decide):
-        done += count
-        progress(done)
-    return done
+    return asked.walk(decide)
 
 
 def _codes(asked: Asked, bounded: Bounded) -> Codes:

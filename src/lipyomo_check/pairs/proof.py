@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lipyomo_check.pairs.strict import StrictPairs
 from lipyomo_check.pairs.tree import Asked, Bounded, Waiting
-from lipyomo_check.smooth.steps import Codes, Payload
+from lipyomo_check.smooth.steps import Codes, Payload, total_of
 from lipyomo_check.statement import Statement
 
 
@@ -40,10 +40,6 @@ def check_pairs(
             again.check(boxes, bounded.boxes)
         return following.codes(boxes.size, asked.axes)
 
-    done = 0
-    for count in asked.walk(decide):
-        done += count
-        if progress is not None:
-            progress(done)
+    total = total_of(asked.walk(decide), progress)
     following.end()
-    return done
+    return total

@@ -12,7 +12,7 @@ from flint import arb
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.boxes import Boxes
 from lipyomo_check.smooth.levels import hidden_of
-from lipyomo_check.smooth.steps import SHARES, Bytes, Payload, Step, read_step
+from lipyomo_check.smooth.steps import SHARES, Bytes, Payload, Step, read_step, total_of
 from lipyomo_check.smooth.strict import StrictChain
 from lipyomo_check.smooth.strict_euclid import across
 from lipyomo_check.smooth.strict_layers import Known
@@ -53,13 +53,9 @@ def check_tree(
             again.check(taken, step)
         return step
 
-    done = 0
-    for count in question.walk(decide):
-        done += count
-        if progress is not None:
-            progress(done)
+    total = total_of(question.walk(decide), progress)
     following.end()
-    return done
+    return total
 
 
 class _Strict:

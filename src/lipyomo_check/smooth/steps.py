@@ -9,6 +9,7 @@ cut off, or whether one sign of a direction is
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +64,16 @@ class Payload:
         """Raise an error if there is more."""
         if self._place != len(self._data):
             raise ProofError("the file goes on after its last case")
+
+
+def total_of(counts: Iterable[int], progress: Callable[[int], object] | None = None) -> int:
+    """How many cases a walk through a tree has; `progress` hears of the number on the way."""
+    total = 0
+    for count in counts:
+        total += count
+        if progress is not None:
+            progress(total)
+    return total
 
 
 def read_step(payload: Payload, count: int, sides: int, axes: int) -> Step:

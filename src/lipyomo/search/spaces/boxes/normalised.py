@@ -75,13 +75,12 @@ def functions_of(
     wholes = wholes_of(stage, layer, roots.units)
     if wholes is None:
         return None
-    moving = wholes[0].linear.shape[-1] > inputs.x.middle.shape[1]
-    own = (
-        quadratic_of(affine.take(roots.squares), inputs, moving)
+    moving = len(wholes[0].linear) > inputs.x.middle.shape[1]
+    s, turn = (
+        quadratic_of(affine.take(roots.squares), inputs, moving).stacked()
         for affine in (before.pre, before.pre_tangent)
     )
-    s, turn, v, along = (one.stacked() for one in (*own, *wholes))
-    return RootFunctions(s, turn, v, along)
+    return RootFunctions(s, turn, *wholes)
 
 
 class Normalised(NamedTuple):

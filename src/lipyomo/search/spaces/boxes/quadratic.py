@@ -108,17 +108,6 @@ class Quadratic:
         parts = self.constant, self.linear, self.matrix, self.error, self.size
         return Quadratic(*(part[:, which] for part in parts))
 
-    def scaled(self, share: FloatArray) -> Quadratic:
-        """Multiples, by numbers (N, n)."""
-        size, many = np.abs(share), share[:, :, None]
-        return Quadratic(
-            self.constant * share,
-            self.linear * many,
-            self.matrix * many,
-            self.error * size,
-            self.size * size,
-        )
-
     def sums(self, rows: FloatArray) -> Quadratic:
         """Sums of multiples, for rows (N or 1, k, n) of coefficients."""
         sizes = np.abs(rows)
@@ -149,13 +138,9 @@ class Quadratic:
             Whether matrices are sums of squares.
         unit : float
         """
-        negative = Quadratic(-self.constant, -self.linear, -self.matrix, self.error, self.size)
-        none = np.zeros_like(convex)
-        return -negative.highest(convex, unit), self.highest(none, unit)
-
-    def highest(self, concave: BoolArray, unit: float) -> FloatArray:
-        """Upper ends (N, n), as `Quadratics.highest` has them."""
-        return self.stacked().highest(concave, unit)[0]
+        whole, none = self.stacked(), np.zeros_like(convex)
+        negative = whole.times(np.full((1, 1), -1.0))
+        return -negative.highest(convex, unit)[0], whole.highest(none, unit)[0]
 
     def stacked(self) -> Quadratics:
         """The same with the axes of e first."""

@@ -18,8 +18,8 @@ from lipyomo.base.numerics.ranges import Ends, product
 from lipyomo.networks.activations import Power
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, spans, times
-from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
 
 ROUNDS = 2
@@ -79,23 +79,23 @@ def _ratio(
 
 def wholes_of(
     stage: Stage, layer: Relaxed, units: slice | IntArray
-) -> tuple[Quadratic, Quadratic] | None:
+) -> tuple[Quadratics, Quadratics] | None:
     """Units' z and u as quadratic functions, if all of them are."""
     numbers = np.arange(stage.bias.size)[units]
     if layer.wholes is None or not np.isin(numbers, stage.whole.fresh).all():
         return None
     place = np.searchsorted(stage.whole.fresh, numbers)
     source, scale = stage.whole.source[place], stage.whole.scale[place]
-    z, u = (one.take(source).scaled(scale[None]) for one in layer.wholes)
+    z, u = (one.take(source).stacked().times(scale[None]) for one in layer.wholes)
     return z, u
 
 
 def _highest(
-    z: Quadratic, u: Quadratic, s: FloatArray, rate: FloatArray, unit: float
+    z: Quadratics, u: Quadratics, s: FloatArray, rate: FloatArray, unit: float
 ) -> FloatArray:
     """Maxima of ``s z + rate u``, as wholes."""
-    found = z.scaled(s).plus(u.scaled(rate))
-    return found.highest(np.zeros(s.shape[1], dtype=bool), unit)
+    found = z.times(s).plus(u.times(rate))
+    return found.highest(np.zeros(s.shape[1], dtype=bool), unit)[0]
 
 
 def _size(affine: Affine, inputs: Inputs) -> FloatArray:
