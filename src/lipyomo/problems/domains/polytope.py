@@ -23,7 +23,7 @@ USUAL = 20
 """Rows whose largest coefficient lies within two to this power of one stay as they are."""
 
 WALKS = 16
-"""That go on together when points are drawn: a step of sixteen takes about as long as one of one."""
+"""That go on together when points are drawn: a step of sixteen takes about as long as of one."""
 
 
 def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
