@@ -62,7 +62,7 @@ def solve_model(
         has run out.
     searched : bool
         Good points were searched for already: HiGHS leaves out searches that are mixed-integer
-        programs of their own.
+        programs of their own, and chooses branchings with less effort.
 
     Returns
     -------
