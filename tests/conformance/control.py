@@ -26,7 +26,7 @@ class ControlContract(ContractBase):
         for sense in SENSES:
             model, hidden = known.market_split(sense)
             start = known.start_at(model, hidden)
-            outcome = self.solve(model, sense, time_limit=3.0, start=start)
+            outcome = self.solve(model, sense, time_limit=1.5, start=start)
             assert outcome.incumbent is not None
             assert abs(outcome.incumbent) <= self.tolerance
 
@@ -54,7 +54,7 @@ class ControlContract(ContractBase):
         for sense in SENSES:
             model, _ = known.market_split(sense)
             reports: list[Progress] = []
-            for limit in (0.8, 10.0):  # a busy machine may find no incumbent in the first
+            for limit in (0.3, 10.0):  # a busy machine may find no incumbent in the first
                 reports.clear()
                 self.solve(model, sense, time_limit=limit, rel_gap=0.0, progress=reports.append)
                 if any(report.incumbent is not None for report in reports):

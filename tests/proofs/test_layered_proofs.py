@@ -32,7 +32,7 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder, found = tmp_path_factory.mktemp("proofs"), {}
     for name, norm, inputs in (("l2", "l2", 40), ("linf", "linf", 40), ("wide", "l2", 90)):
         problem = problem_of(norm, inputs)
-        result = solve(problem, "sdp", time_limit=1.5)
+        result = solve(problem, "sdp", time_limit=0.6)
         found[name] = folder / f"{name}.proof"
         written = write_proof(found[name], problem, result, time_limit=20.0)
         assert written.cases == 1
@@ -127,7 +127,7 @@ def test_smooth_deep_networks_have_layered_proofs(tmp_path: Path) -> None:
     weights = [rng.standard_normal((n, k)) / np.sqrt(k) for k, n in itertools.pairwise(sizes)]
     network = Network.from_arrays(weights, [np.zeros(n) for n in sizes[1:]], activation="tanh")
     problem = LipschitzProblem(network, AllSpace(40), "l2", "l2")
-    result = solve(problem, "bnb", time_limit=3.0)
+    result = solve(problem, "bnb", time_limit=1.5)
     written = write_proof(tmp_path / "proof", problem, result, time_limit=20.0)
     assert written.upper is not None
     assert written.upper < 1.001 * result.upper

@@ -106,7 +106,7 @@ ENTRIES: dict[str, Entry] = {
     "map_cells": lambda folder: lipyomo.map_cells(problem((2, 64, 64, 1)), (20, 20)),
     "sweep": sweep,
     "certify_robustness": lambda folder: lipyomo.certify_robustness(
-        network((20, 100, 100, 3)), np.zeros((2, 20)), radius=0.3, workers=1
+        network((20, 60, 60, 3)), np.zeros((1, 20)), radius=0.3, workers=1
     ),
     "check_monotone": lambda folder: lipyomo.check_monotone(
         network(SMOOTH, True), np.zeros((2, 2)), radius=0.5, increasing=[0], workers=1
