@@ -25,7 +25,6 @@ from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
 from lipyomo.cli.proving import Stop, check_provable, prove_constant, write_beside
-from lipyomo.cli.quantised import bound_values
 from lipyomo.cli.settings import check_kept, read_settings
 from lipyomo.cli.show import show, write_history
 from lipyomo.cli.source import LEAST, read_network
@@ -76,6 +75,8 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         rounds = arguments.minus is not None
         given = read_network(arguments, max(clock.left, LEAST), memory, rounds)
     if given.quantised is not None:
+        from lipyomo.cli.quantised import bound_values  # fifty modules that others do not need
+
         said = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
         return bound_values(given, arguments, settings, said)
     problems = read_problems(arguments, given.network)
