@@ -16,7 +16,7 @@ from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, add_domain, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
-from lipyomo.cli.source import LEAST, Given, read_network
+from lipyomo.cli.source import LEAST, NamedNetwork, read_network
 from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.network import Network
@@ -53,7 +53,9 @@ def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
     return given.network, domain
 
 
-def read_given(arguments: Namespace, began: float, rounds: bool = False) -> tuple[Given, Domain]:
+def read_given(
+    arguments: Namespace, began: float, rounds: bool = False
+) -> tuple[NamedNetwork, Domain]:
     """What is given, and the domain of its inputs; the import keeps the limits of the command.
 
     Parameters

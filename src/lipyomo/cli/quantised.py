@@ -17,7 +17,7 @@ from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, problem_on, read_domains, read_notes
 from lipyomo.cli.show import laid_out, largest_lines, problem_record, terminal_width, uses_colour
-from lipyomo.cli.source import Given
+from lipyomo.cli.source import NamedNetwork
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.building.budget import limits, spending
@@ -42,7 +42,7 @@ def tell_rounded(count: int, quiet: bool) -> None:
 
 
 def bound_values(
-    given: Given, arguments: argparse.Namespace, settings: Settings, notes: Sequence[str]
+    given: NamedNetwork, arguments: argparse.Namespace, settings: Settings, notes: Sequence[str]
 ) -> int:
     """Print the largest value of a step function, and return the exit code.
 

@@ -21,7 +21,7 @@ from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import beside, check_provable, prove_values
 from lipyomo.cli.quantised import tell_rounded
 from lipyomo.cli.settings import check_kept
-from lipyomo.cli.source import Given
+from lipyomo.cli.source import NamedNetwork
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
@@ -88,7 +88,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _ranges(
-    given: Given,
+    given: NamedNetwork,
     domain: Domain,
     functionals: dict[str, FloatArray],
     arguments: Namespace,

@@ -65,7 +65,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Given:
+class NamedNetwork:
     """The network that the options name.
 
     Attributes
@@ -114,7 +114,7 @@ def read_network(
     time_limit: float = math.inf,
     memory_limit: int | None = None,
     rounds: bool = False,
-) -> Given:
+) -> NamedNetwork:
     """Load what the options name.
 
     Parameters
@@ -144,7 +144,7 @@ def read_network(
         read = tuple(source.load_quantised(**limits) for source in sources)
         if any(one.rounded for one in read):
             both = read[0] if minus is None else quantised_difference(read[0], read[1])
-            return Given(both.network, read, sources, both)
+            return NamedNetwork(both.network, read, sources, both)
         parts = tuple(one.network for one in read)
     whole = parts[0] if minus is None else difference(parts[0], parts[1])
-    return Given(whole, parts, sources)
+    return NamedNetwork(whole, parts, sources)

@@ -45,17 +45,17 @@ def read_dual_ball(text: str, option: str) -> LinearOutput:
 
 
 @dataclass(frozen=True)
-class Query:
+class QueryFile:
     """A VNN-LIB file that was named."""
 
     path: Path
     query: VnnLib
 
 
-def read_query(text: str) -> Query:
+def read_query(text: str) -> QueryFile:
     """Read a VNN-LIB file."""
     path = file_path(text)
-    return Query(path, read_vnnlib(path))
+    return QueryFile(path, read_vnnlib(path))
 
 
 def read_fix(text: str) -> tuple[str, FloatArray]:

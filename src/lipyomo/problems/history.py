@@ -28,7 +28,7 @@ from lipyomo.base.pictures import (
 from lipyomo.problems.problem import LipschitzProblem
 
 
-class Ends(Protocol):
+class DrawnResult(Protocol):
     """What is drawn of a `lipyomo.Result`, which knows how to draw itself by this module."""
 
     @property
@@ -56,12 +56,12 @@ class Ends(Protocol):
         """Whether both ends are one number."""
 
 
-def history_of(result: Ends) -> list[tuple[float, float, float]]:
+def history_of(result: DrawnResult) -> list[tuple[float, float, float]]:
     """Rows of seconds, lower and upper end, the last one final."""
     return [*result.history, (result.seconds, result.lower, result.upper)]
 
 
-def draw_interval(axes: Any, result: Ends) -> None:
+def draw_interval(axes: Any, result: DrawnResult) -> None:
     """Draw both ends over seconds, and shade what lies between them.
 
     An end that nobody claimed (a lower end of 0, an infinite upper end) is not drawn.
@@ -89,7 +89,7 @@ def _top(rows: Sequence[tuple[float, float, float]]) -> float:
     return 1.08 * max(drawable([end for row in both or rows for end in row[1:]]), default=1.0)
 
 
-def _ends(result: Ends) -> list[Label]:
+def _ends(result: DrawnResult) -> list[Label]:
     """The final values, rounded outwards."""
     if result.is_exact:
         return [Label(result.upper, f"{result.lower:.7g} (exact)", INK)]
@@ -99,14 +99,14 @@ def _ends(result: Ends) -> list[Label]:
     return ends
 
 
-def figure_of(result: Ends, title: str = "", norms: str = "") -> Any:
+def figure_of(result: DrawnResult, title: str = "", norms: str = "") -> Any:
     """A matplotlib figure of lower and upper ends over seconds.
 
     The axis begins with the first end that is known.
 
     Parameters
     ----------
-    result : Ends
+    result : DrawnResult
     title : str, optional
         The name of the method follows.
     norms : str, optional
@@ -135,7 +135,7 @@ def figure_of(result: Ends, title: str = "", norms: str = "") -> Any:
     return figure
 
 
-def plot_history(result: Ends, problem: LipschitzProblem, path: Path) -> None:
+def plot_history(result: DrawnResult, problem: LipschitzProblem, path: Path) -> None:
     """Draw lower and upper ends over seconds into `path`; the suffix names the format.
 
     Raises

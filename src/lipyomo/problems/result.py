@@ -19,7 +19,7 @@ from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.decimals import down, interval, percent, up
 from lipyomo.base.errors import ResultError
 from lipyomo.base.system.outputs import RESULT, shown, why, written
-from lipyomo.base.system.plain import Entries, plain
+from lipyomo.base.system.plain import PlainEntries, plain
 
 DEFECT = "This is a defect of lipyomo, please report it"
 """What is said where an attained value is above a bound."""
@@ -179,7 +179,7 @@ class Witness(Point):
         ResultError
             If an entry is missing, or of another type; the message names it.
         """
-        entries = Entries(data, "the witness", ResultError)
+        entries = PlainEntries(data, "the witness", ResultError)
         sides = entries.texts("pattern")
         if not set().union(*sides) <= {"0", "1"}:
             raise ResultError("'pattern' of the witness must hold 0 and 1 alone")
@@ -369,7 +369,7 @@ class Result:
         ResultError
             If an entry is missing, or of another type; the message names it.
         """
-        entries = Entries(data, "the result", ResultError)
+        entries = PlainEntries(data, "the result", ResultError)
         return cls(
             lower=entries.end("lower"),
             upper=entries.end("upper"),

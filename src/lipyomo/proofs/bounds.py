@@ -20,7 +20,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import Rows
+from lipyomo.relaxations.linear.dual_rows import WantedBounds
 from lipyomo.relaxations.linear.dual_steps import SingleArray
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack
@@ -158,7 +158,7 @@ def _stated(
     system, params = recording.search.system, recording.params
     stack = Stack.of([case.ours for case in cases])
     unit = keys // 2
-    rows = Rows(node, unit, np.where(keys % 2 == 0, 1.0, -1.0))
+    rows = WantedBounds(node, unit, np.where(keys % 2 == 0, 1.0, -1.0))
     lower, upper = (  # those that are infinite still are of later layers
         np.where(np.isfinite(side), side, other)
         for side, other in ((stack.lower, -1.0), (stack.upper, 1.0))

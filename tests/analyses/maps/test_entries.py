@@ -9,7 +9,7 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
-from lipyomo.analyses.maps.entries import EntryPieces, Known, bound_entries
+from lipyomo.analyses.maps.entries import EntryPieces, KnownEntries, bound_entries
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.relu import divided
 from lipyomo.base.clock import Clock
@@ -28,10 +28,10 @@ def test_no_entry_exceeds_what_is_known_by_more(seed: int, effort: int) -> None:
     attained = np.array([-truth[0], truth[0]])
     tolerance = np.full(truth[0].shape, 1e-6)
 
-    def look(points: np.ndarray) -> Known:
+    def look(points: np.ndarray) -> KnownEntries:
         for jacobian in (network.jacobian_at(x) for x in points):
             np.maximum(attained, [-jacobian, jacobian], out=attained)
-        return Known(attained.copy(), tolerance)
+        return KnownEntries(attained.copy(), tolerance)
 
     pieces = EntryPieces(
         problem,

@@ -15,7 +15,7 @@ from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import Box, Domain, NormBall, Polytope, ball
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import NodeTriangles, Rows
+from lipyomo.relaxations.linear.dual_rows import NodeTriangles, WantedBounds
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.linear.stack import Stack
 from networks import mixed_network, random_network
@@ -44,11 +44,11 @@ class Setting:
         s = self.stack
         return self.ascent.relax(s.phases, s.lower, s.upper, s.low, s.high)
 
-    def rows(self) -> Rows:
+    def rows(self) -> WantedBounds:
         """Both sides of every unstable unit of every node."""
         node, unit = np.nonzero(self.stack.phases == OPEN)
         signs = np.repeat([1.0, -1.0], node.size)
-        return Rows(np.tile(node, 2), np.tile(unit, 2), signs)
+        return WantedBounds(np.tile(node, 2), np.tile(unit, 2), signs)
 
     def members(self, node: int) -> FloatArray:
         """Pre-activations (n, N) of the sampled points that lie in a node."""
@@ -88,7 +88,7 @@ def test_bounds_hold_for_any_multipliers(domain: Domain, seed: int) -> None:
                 assert (reached <= bounds[mine]).all()
 
 
-def triangle_optima(setting: Setting, node: int, rows: Rows) -> FloatArray:
+def triangle_optima(setting: Setting, node: int, rows: WantedBounds) -> FloatArray:
     """Largest ``sign * z_unit`` in x, z and h over the triangles of a node, by linear programs."""
     system, s = setting.system, setting.stack
     d, n = system.inputs, system.count
@@ -260,7 +260,7 @@ def test_contradicting_decisions_cross_the_bounds() -> None:
     phases = setting.stack.phases
     phases[0] = [LEFT, RIGHT, RIGHT, OPEN]
     relaxation = setting.relax()
-    rows = Rows(np.zeros(2, int), np.array([3, 3]), np.array([1.0, -1.0]))
+    rows = WantedBounds(np.zeros(2, int), np.array([3, 3]), np.array([1.0, -1.0]))
     start = setting.ascent.start(relaxation, rows)
     bounds = setting.ascent.bounds(
         relaxation, rows, setting.ascent.ascend(relaxation, rows, start, 60)
@@ -310,7 +310,9 @@ def test_weights_that_are_not_exact_widen_bounds_by_what_they_can_change() -> No
     propagate(network.hidden, domain, stack, errors=errors, intervals=False)
     ascent = DualAscent(network.hidden, domain, errors)
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-    rows = Rows(np.zeros(12, dtype=int), np.tile(np.arange(6), 2), np.repeat([1.0, -1.0], 6))
+    rows = WantedBounds(
+        np.zeros(12, dtype=int), np.tile(np.arange(6), 2), np.repeat([1.0, -1.0], 6)
+    )
     found = ascent.bounds(relaxation, rows, ascent.start(relaxation, rows))
     reach = np.abs(first.dense_weight).sum(axis=1)  # over the box, which is symmetric
     truth = np.concatenate([first.bias + reach, reach - first.bias]) + np.tile(errors[:6], 2)

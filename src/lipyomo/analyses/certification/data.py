@@ -22,7 +22,7 @@ from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.parallel import Workers
-from lipyomo.base.system.plain import Entries, plain
+from lipyomo.base.system.plain import PlainEntries, plain
 from lipyomo.problems.domains import Box
 from lipyomo.problems.domains.base import read_clip
 from lipyomo.problems.result import frame_of
@@ -134,7 +134,7 @@ class Row:
         DataError
             If an entry is missing, or of another type; the message names it.
         """
-        entries = Entries(row, "the row", DataError)
+        entries = PlainEntries(row, "the row", DataError)
         known: dict[str, Any] = {}
         for each in fields(cls):
             if row.get(each.name) is None and each.default is not MISSING:
@@ -147,11 +147,11 @@ class Row:
         return cls(**known)
 
 
-_READERS: dict[str, Callable[[Entries, str], Any]] = {
-    "int": Entries.count,
-    "float": Entries.number,
-    "bool": Entries.truth,
-    "str": Entries.text,
+_READERS: dict[str, Callable[[PlainEntries, str], Any]] = {
+    "int": PlainEntries.count,
+    "float": PlainEntries.number,
+    "bool": PlainEntries.truth,
+    "str": PlainEntries.text,
     "list[float]": lambda entries, name: entries.vector(name).tolist(),
 }
 """How the fields of rows are read, by their types."""

@@ -30,7 +30,7 @@ from lipyomo.relaxations.linear.stack import PhaseBatch
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownEntries:
     """What is known of the entries of a Jacobian, ``rows . J T``.
 
     Attributes
@@ -62,13 +62,13 @@ class EntryPieces(Pieces):
     ----------
     rows : ndarray, shape (p, m)
         Functionals.
-    known : Known
+    known : KnownEntries
     enough : float
         Excess that closes a box.
     """
 
     rows: FloatArray
-    known: Known
+    known: KnownEntries
     enough: float
 
     @cached_property
@@ -107,7 +107,7 @@ def bound_entries(
     low: FloatArray,
     high: FloatArray,
     clock: Clock,
-    look: Callable[[FloatArray], Known],
+    look: Callable[[FloatArray], KnownEntries],
 ) -> tuple[float, int]:
     """Bound the excess of all entries over the cells ``low <= x <= high``, both (n, d).
 

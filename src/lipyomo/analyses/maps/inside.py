@@ -17,7 +17,7 @@ from lipyomo.base.numerics.margins import MarginPrograms
 from lipyomo.base.numerics.params import PARAMS
 
 
-class Inside(NamedTuple):
+class Interiors(NamedTuple):
     """What is known of N systems.
 
     Attributes
@@ -36,7 +36,7 @@ class Inside(NamedTuple):
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
+def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Interiors:
     """Look for points of [-1, 1]^d at which all rows are positive.
 
     Parameters
@@ -73,4 +73,4 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
             programs = programs.stepped()
         except np.linalg.LinAlgError:
             break
-    return Inside(found, empty, points)
+    return Interiors(found, empty, points)

@@ -36,7 +36,7 @@ class Conjunction:
         The variable that stands for each input of the query.
     size : int
         Number of variables d.
-    inputs, mixed : tuple of Row
+    inputs, mixed : tuple of Condition
         Rows on inputs alone, and those on outputs as well; inputs are variables.
     """
 

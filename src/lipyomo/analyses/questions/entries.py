@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.analyses.maps.entries import EntryPieces, Known, bound_entries
+from lipyomo.analyses.maps.entries import EntryPieces, KnownEntries, bound_entries
 from lipyomo.analyses.maps.params import PARAMS as MAPS
 from lipyomo.analyses.maps.relu import divided
 from lipyomo.base.arrays import FloatArray, Matrix
@@ -164,7 +164,7 @@ class EntrySearch:
             return
         low, high = divided(domain.lower, domain.upper, MAPS.least)
 
-        def look(points: FloatArray) -> Known:
+        def look(points: FloatArray) -> KnownEntries:
             for x in points:
                 self._look(small.lift_point(x))
             return self._known
@@ -210,8 +210,8 @@ class EntrySearch:
         self.proved = np.minimum(self.proved, above)
 
     @property
-    def _known(self) -> Known:
-        return Known(self.attained, self._tolerance)
+    def _known(self) -> KnownEntries:
+        return KnownEntries(self.attained, self._tolerance)
 
     def _search(self, rng: np.random.Generator) -> None:
         """Local searches of all entries together, and branch and bound.

@@ -21,7 +21,7 @@ from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain
-from lipyomo.problems.domains.query import Row
+from lipyomo.problems.domains.query import Condition
 
 LEAST = 1e-3
 """Seconds that a slope gets at least."""
@@ -47,7 +47,9 @@ def excluded(conjunction: Conjunction, domain: Domain, clock: Clock) -> bool:
     return False
 
 
-def _difference(conjunction: Conjunction, row: Row, first: int, second: int) -> FloatArray | None:
+def _difference(
+    conjunction: Conjunction, row: Condition, first: int, second: int
+) -> FloatArray | None:
     """C where a row says ``c . f(x) - c . f(x') < 0`` or less than that, else None."""
     if row.constant < 0 or (row.constant == 0 and not row.strict):
         return None

@@ -41,7 +41,7 @@ def plain(data: object) -> Any:
     return data
 
 
-class Entries:
+class PlainEntries:
     """Plain data that somebody else may have written, read entry by entry.
 
     What is missing, or of another type, is refused; the message names the entry.

@@ -40,7 +40,7 @@ class Jump(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pieces:
+class LinearPieces:
     """A function of one signal.
 
     Parameters
@@ -58,15 +58,15 @@ class Pieces:
     values: tuple[Fraction, ...] = ()
 
     @staticmethod
-    def line(slope: Fraction | int, offset: Fraction | int = 0) -> Pieces:
+    def line(slope: Fraction | int, offset: Fraction | int = 0) -> LinearPieces:
         """A single line."""
-        return Pieces((Line(Fraction(slope), Fraction(offset)),))
+        return LinearPieces((Line(Fraction(slope), Fraction(offset)),))
 
-    def refined(self, breaks: Iterable[Fraction]) -> Pieces:
+    def refined(self, breaks: Iterable[Fraction]) -> LinearPieces:
         """The same function with further breaks."""
         every = tuple(sorted({*self.breaks, *breaks}))
         lines = [self.lines[bisect_left(self.breaks, right)] for right in every]
-        return Pieces((*lines, self.lines[-1]), every, tuple(map(self.at, every)))
+        return LinearPieces((*lines, self.lines[-1]), every, tuple(map(self.at, every)))
 
     def at(self, x: Fraction) -> Fraction:
         """The value at `x`."""
@@ -75,7 +75,7 @@ class Pieces:
             return self.values[place]
         return self.lines[place].at(x)
 
-    def simple(self) -> Pieces:
+    def simple(self) -> LinearPieces:
         """The same function without breaks at which nothing changes."""
         lines, breaks, values = [self.lines[0]], [], []
         for line, x, value in zip(self.lines[1:], self.breaks, self.values, strict=True):
@@ -84,7 +84,7 @@ class Pieces:
             lines.append(line)
             breaks.append(x)
             values.append(value)
-        return Pieces(tuple(lines), tuple(breaks), tuple(values))
+        return LinearPieces(tuple(lines), tuple(breaks), tuple(values))
 
     @property
     def jump(self) -> Jump | None:
@@ -105,11 +105,11 @@ class Pieces:
 
 
 def _joined(
-    first: Pieces,
-    second: Pieces,
+    first: LinearPieces,
+    second: LinearPieces,
     values: Callable[[Fraction, Fraction], Fraction],
     lines: Callable[[Line, Line], Line | None],
-) -> Pieces | None:
+) -> LinearPieces | None:
     """Interval by interval and break by break; None where the result is no line."""
     first, second = first.refined(second.breaks), second.refined(first.breaks)
     each = [lines(a, b) for a, b in zip(first.lines, second.lines, strict=True)]
@@ -117,10 +117,10 @@ def _joined(
     if len(found) < len(each) or len(first.breaks) > MOST_BREAKS:
         return None
     points = map(values, first.values, second.values)
-    return Pieces(tuple(found), first.breaks, tuple(points)).simple()
+    return LinearPieces(tuple(found), first.breaks, tuple(points)).simple()
 
 
-def _plus(first: Pieces | None, second: Pieces | None) -> Pieces | None:
+def _plus(first: LinearPieces | None, second: LinearPieces | None) -> LinearPieces | None:
     if first is None or second is None:
         return None
     return _joined(
@@ -131,7 +131,7 @@ def _plus(first: Pieces | None, second: Pieces | None) -> Pieces | None:
     )
 
 
-def _times(first: Pieces | None, second: Pieces | None) -> Pieces | None:
+def _times(first: LinearPieces | None, second: LinearPieces | None) -> LinearPieces | None:
     if first is None or second is None:
         return None
 
@@ -143,22 +143,24 @@ def _times(first: Pieces | None, second: Pieces | None) -> Pieces | None:
     return _joined(first, second, lambda a, b: a * b, product)
 
 
-def _sum(*parts: Pieces) -> Pieces | None:
-    total: Pieces | None = parts[0]
+def _sum(*parts: LinearPieces) -> LinearPieces | None:
+    total: LinearPieces | None = parts[0]
     for part in parts[1:]:
         total = _plus(total, part)
     return total
 
 
-def _negative(a: Pieces | None) -> Pieces | None:
-    return _times(a, Pieces.line(0, -1))
+def _negative(a: LinearPieces | None) -> LinearPieces | None:
+    return _times(a, LinearPieces.line(0, -1))
 
 
-def _difference(a: Pieces | None, b: Pieces | None) -> Pieces | None:
+def _difference(a: LinearPieces | None, b: LinearPieces | None) -> LinearPieces | None:
     return _plus(a, _negative(b))
 
 
-def _by_sign(a: Pieces | None, below: Fraction, at: Fraction, above: Fraction) -> Pieces | None:
+def _by_sign(
+    a: LinearPieces | None, below: Fraction, at: Fraction, above: Fraction
+) -> LinearPieces | None:
     """One number where `a` is negative, another where it is zero, a third where it is positive."""
     if a is None:
         return None
@@ -177,80 +179,82 @@ def _by_sign(a: Pieces | None, below: Fraction, at: Fraction, above: Fraction) -
         else:
             middle = ends[-1] + 1 if i == len(ends) else (ends[i - 1] + ends[i]) / 2
         lines.append(Line(Fraction(0), chosen(line.at(middle))))
-    return Pieces(tuple(lines), ends, tuple(map(chosen, whole.values))).simple()
+    return LinearPieces(tuple(lines), ends, tuple(map(chosen, whole.values))).simple()
 
 
-def _signs(below: int, at: int, above: int) -> Callable[[Pieces], Pieces | None]:
+def _signs(below: int, at: int, above: int) -> Callable[[LinearPieces], LinearPieces | None]:
     numbers = Fraction(below), Fraction(at), Fraction(above)
     return lambda a: _by_sign(a, *numbers)
 
 
-def _compared(below: int, at: int, above: int) -> Callable[[Pieces, Pieces], Pieces | None]:
+def _compared(
+    below: int, at: int, above: int
+) -> Callable[[LinearPieces, LinearPieces], LinearPieces | None]:
     numbers = Fraction(below), Fraction(at), Fraction(above)
     return lambda a, b: _by_sign(_difference(a, b), *numbers)
 
 
-def _where(condition: Pieces, a: Pieces, b: Pieces) -> Pieces | None:
+def _where(condition: LinearPieces, a: LinearPieces, b: LinearPieces) -> LinearPieces | None:
     return _plus(b, _times(condition, _difference(a, b)))
 
 
-def _relu(a: Pieces | None) -> Pieces | None:
+def _relu(a: LinearPieces | None) -> LinearPieces | None:
     return _times(a, _by_sign(a, Fraction(0), Fraction(0), Fraction(1)))
 
 
-def _leaky(a: Pieces, slope: Pieces) -> Pieces | None:
+def _leaky(a: LinearPieces, slope: LinearPieces) -> LinearPieces | None:
     return _difference(_relu(a), _times(slope, _relu(_negative(a))))
 
 
-def _maximum(*parts: Pieces) -> Pieces | None:
-    top: Pieces | None = parts[0]
+def _maximum(*parts: LinearPieces) -> LinearPieces | None:
+    top: LinearPieces | None = parts[0]
     for part in parts[1:]:
         top = _plus(part, _relu(_difference(top, part)))
     return top
 
 
-def _minimum(*parts: Pieces) -> Pieces | None:
-    low: Pieces | None = parts[0]
+def _minimum(*parts: LinearPieces) -> LinearPieces | None:
+    low: LinearPieces | None = parts[0]
     for part in parts[1:]:
         low = _difference(part, _relu(_difference(part, low)))
     return low
 
 
-def _clip(a: Pieces, *limits: Pieces) -> Pieces | None:
+def _clip(a: LinearPieces, *limits: LinearPieces) -> LinearPieces | None:
     if len(limits) != 2:
         return None
     inner = _maximum(a, limits[0])
     return None if inner is None else _minimum(inner, limits[1])
 
 
-def _hard_sigmoid(a: Pieces, alpha: Pieces, beta: Pieces) -> Pieces | None:
+def _hard_sigmoid(a: LinearPieces, alpha: LinearPieces, beta: LinearPieces) -> LinearPieces | None:
     inner = _plus(_times(a, alpha), beta)
-    return None if inner is None else _clip(inner, Pieces.line(0, 0), Pieces.line(0, 1))
+    return None if inner is None else _clip(inner, LinearPieces.line(0, 0), LinearPieces.line(0, 1))
 
 
-def _or(a: Pieces, b: Pieces) -> Pieces | None:
+def _or(a: LinearPieces, b: LinearPieces) -> LinearPieces | None:
     return _difference(_plus(a, b), _times(a, b))
 
 
-def _thresholded(a: Pieces, alpha: Pieces) -> Pieces | None:
+def _thresholded(a: LinearPieces, alpha: LinearPieces) -> LinearPieces | None:
     return _times(a, _compared(0, 0, 1)(a, alpha))
 
 
-def _shrunk(a: Pieces, width: Pieces, bias: Pieces) -> Pieces | None:
+def _shrunk(a: LinearPieces, width: LinearPieces, bias: LinearPieces) -> LinearPieces | None:
     above = _times(_compared(0, 0, 1)(a, width), _difference(a, bias))
     low = _negative(width)
     below = None if low is None else _times(_compared(1, 0, 0)(a, low), _plus(a, bias))
     return _plus(above, below)
 
 
-def _quotient(a: Pieces, b: Pieces) -> Pieces | None:
+def _quotient(a: LinearPieces, b: LinearPieces) -> LinearPieces | None:
     (line, *others), none = b.lines, b.values
     if others or none or line.slope or not line.offset:
         return None
-    return _times(a, Pieces.line(0, 1 / line.offset))
+    return _times(a, LinearPieces.line(0, 1 / line.offset))
 
 
-OPERATORS: dict[str, Callable[..., Pieces | None]] = {
+OPERATORS: dict[str, Callable[..., LinearPieces | None]] = {
     "Add": _sum,
     "Sum": _sum,
     "Sub": _difference,
@@ -293,12 +297,12 @@ class Bent:
     Parameters
     ----------
     signal : Affine
-    pieces : Pieces
+    pieces : LinearPieces
         Without a jump.
     """
 
     signal: Affine
-    pieces: Pieces
+    pieces: LinearPieces
 
     def units(self, trace: Trace, node: Node) -> Affine:
         """The tensor by new units, one a break.

@@ -27,7 +27,7 @@ import onnx
 
 from lipyomo.base.errors import ImportNote, ImportRefused, NetworkError
 from lipyomo.formats.onnx import bends
-from lipyomo.formats.onnx.bends import Bent, Jump, Pieces
+from lipyomo.formats.onnx.bends import Bent, Jump, LinearPieces
 from lipyomo.formats.onnx.graph import REAL_TYPES, Array, Node
 from lipyomo.networks.activations import Activation, activation
 from lipyomo.networks.building.affine import Affine
@@ -231,7 +231,7 @@ def _expansions(found: Formula) -> Iterator[tuple[Affine, Expanded]]:
             yield signal.value, terms
 
 
-def _functions(found: Formula) -> Iterator[tuple[Affine, Pieces]]:
+def _functions(found: Formula) -> Iterator[tuple[Affine, LinearPieces]]:
     """A formula as a piecewise linear function of each of the signals of which it can be one."""
     for signal in found.signals:
         pieces = _pieces(found, signal, {})
@@ -289,13 +289,13 @@ def _expanded(
 
 
 def _pieces(
-    found: Formula | Fraction, signal: Formula, known: dict[int, Pieces | None]
-) -> Pieces | None:
+    found: Formula | Fraction, signal: Formula, known: dict[int, LinearPieces | None]
+) -> LinearPieces | None:
     """A formula as a piecewise linear function of a signal; None if it is none."""
     if found is signal:
-        return Pieces.line(1)
+        return LinearPieces.line(1)
     if isinstance(found, Fraction):
-        return Pieces.line(0, found)
+        return LinearPieces.line(0, found)
     if id(found) not in known:
         operator = bends.OPERATORS.get(found.operator)
         inner = [_pieces(argument, signal, known) for argument in found.arguments]

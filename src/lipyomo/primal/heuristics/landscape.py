@@ -27,7 +27,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.layers import by_layer
 
 
-class Budget:
+class SearchBudget:
     """What a search may still spend, in points to evaluate, and its clock."""
 
     def __init__(self, evaluations: float, clock: Clock) -> None:
@@ -44,7 +44,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Archive:
+class GoodPoints:
     """Good points, one for each value, best first.
 
     Attributes
@@ -62,14 +62,14 @@ class Archive:
         """The largest value."""
         return float(self.values[0])
 
-    def with_points(self, points: FloatArray, values: FloatArray, most: int) -> Archive:
+    def with_points(self, points: FloatArray, values: FloatArray, most: int) -> GoodPoints:
         """With more points, of which the best `most` with different values are kept."""
         values = np.concatenate([self.values, values])
         points = np.concatenate([self.points, points])
         order = np.argsort(-values, kind="stable")
         _, first = np.unique(values[order], return_index=True)
         keep = order[np.sort(first)][:most]
-        return Archive(points[keep], values[keep])
+        return GoodPoints(points[keep], values[keep])
 
     def parents(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Points drawn with replacement, better ones more often."""
@@ -162,20 +162,24 @@ class Landscape:
         """Evaluations that a linear program counts as."""
         return 6 * self.params.region_points * (1 if self.few_inputs else 4)
 
-    def empty(self) -> Archive:
+    def empty(self) -> GoodPoints:
         """No points."""
-        return Archive(np.zeros((0, self.problem.network.input_dim)))
+        return GoodPoints(np.zeros((0, self.problem.network.input_dim)))
 
     def with_points(
-        self, known: Archive, points: FloatArray, budget: Budget, rows: FloatArray | None = None
-    ) -> Archive:
+        self,
+        known: GoodPoints,
+        points: FloatArray,
+        budget: SearchBudget,
+        rows: FloatArray | None = None,
+    ) -> GoodPoints:
         """An archive with points, of large networks as many as there is time to evaluate.
 
         Parameters
         ----------
-        known : Archive
+        known : GoodPoints
         points : ndarray, shape (n, d)
-        budget : Budget
+        budget : SearchBudget
         rows : ndarray, shape (k, m), optional
             Functionals that are looked at; by default all.
         """
@@ -193,7 +197,7 @@ class Landscape:
         """What some functionals at a point cost, as a share of all."""
         return 1.0 if rows is None else (1.0 + len(rows)) / self.passes
 
-    def best_functionals(self, known: Archive, budget: Budget) -> FloatArray | None:
+    def best_functionals(self, known: GoodPoints, budget: SearchBudget) -> FloatArray | None:
         """The functional that the best point attains; None for all."""
         listed = self.problem.dual_vertices is not None
         if not listed or not 1 < len(self.functionals) <= ONE_BY_ONE:
@@ -205,7 +209,7 @@ class Landscape:
         return np.asarray(self.functionals[best : best + 1])
 
     def flipped(
-        self, patterns: Sequence[BoolArray], rows: FloatArray | None, budget: Budget
+        self, patterns: Sequence[BoolArray], rows: FloatArray | None, budget: SearchBudget
     ) -> tuple[list[BoolArray], FloatArray]:
         """The patterns with one unit flipped, those of the first pattern first; and their norms."""
         hidden = self.problem.network.hidden
@@ -265,7 +269,7 @@ class Landscape:
 
 
 def towards(
-    known: Archive, parents: FloatArray, low: float, high: float, rng: np.random.Generator
+    known: GoodPoints, parents: FloatArray, low: float, high: float, rng: np.random.Generator
 ) -> FloatArray:
     """Ways from parents to points of an archive, of shares between `low` and `high`."""
     mates = known.points[rng.integers(0, len(known.points), len(parents))]

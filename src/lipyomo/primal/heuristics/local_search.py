@@ -29,7 +29,7 @@ from lipyomo.primal.heuristics.evaluate import (
     jacobian_rows,
     point_norms,
 )
-from lipyomo.primal.heuristics.landscape import Archive, Budget, Landscape, Tried, towards
+from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried, towards
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.primal.heuristics.population import Population, settle
 from lipyomo.primal.heuristics.walks import Walks, set_out, walk
@@ -59,7 +59,7 @@ class SearchState:
 
     Attributes
     ----------
-    best : Archive
+    best : GoodPoints
         The best points so far, best first, one for each value.
     population : Population
     walks : Walks
@@ -73,7 +73,7 @@ class SearchState:
         What earlier calls spent in excess, at most zero.
     """
 
-    best: Archive
+    best: GoodPoints
     population: Population
     walks: Walks
     walking: bool
@@ -126,7 +126,7 @@ class LocalSearch:
         count = min(samples, 2 * params.population if problem.domain.rows.count else land.children)
         center = problem.domain.center[None, :]
         self._sampled = np.vstack([center, problem.domain.sample(rng, count)])
-        first = land.with_points(land.empty(), self._sampled, Budget(0.0, clock or Clock()))
+        first = land.with_points(land.empty(), self._sampled, SearchBudget(0.0, clock or Clock()))
         self.begun = SearchState(
             first,
             Population(first, idle=True),
@@ -173,7 +173,7 @@ class LocalSearch:
         -------
         SearchState
         """
-        budget = Budget(state.debt + evaluations, clock or Clock())
+        budget = SearchBudget(state.debt + evaluations, clock or Clock())
         state = replace(state, tried=state.tried.copy())
         while not budget.over and self._problem.network.kinked_units:
             if not state.going:
@@ -190,7 +190,11 @@ class LocalSearch:
         return replace(state, debt=min(budget.left, 0.0))
 
     def _turned(
-        self, state: SearchState, rng: np.random.Generator, budget: Budget, guide: Guide | None
+        self,
+        state: SearchState,
+        rng: np.random.Generator,
+        budget: SearchBudget,
+        guide: Guide | None,
     ) -> SearchState:
         """Begin a turn by ascents, or where somebody points to.
 
@@ -227,12 +231,12 @@ class LocalSearch:
 
     def _ascended(
         self,
-        known: Archive,
+        known: GoodPoints,
         starts: FloatArray,
         rng: np.random.Generator,
-        budget: Budget,
+        budget: SearchBudget,
         near: bool = False,
-    ) -> Archive:
+    ) -> GoodPoints:
         """An archive with the ends of ascents from points, which may be near good ones."""
         land, params, count = self._land, self._params, len(starts)
         temperatures, steps = TEMPERATURES, STEPS
@@ -273,11 +277,11 @@ class LocalSearch:
 
     def _ascended_near(
         self,
-        pool: Archive,
-        known: Archive,
+        pool: GoodPoints,
+        known: GoodPoints,
         rng: np.random.Generator,
-        budget: Budget,
-    ) -> Archive:
+        budget: SearchBudget,
+    ) -> GoodPoints:
         """Ascents from points near those of a pool, and between them."""
         parents = pool.parents(rng, self._params.population)
         moved, some = self._land.moved(parents, rng), slice(0, len(parents) // 2)

@@ -15,7 +15,7 @@ import numpy as np
 
 from lipyomo.primal.heuristics.ascent import pulled_inside
 from lipyomo.primal.heuristics.evaluate import GROWTH
-from lipyomo.primal.heuristics.landscape import Archive, Budget, Landscape, Tried, towards
+from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried, towards
 from lipyomo.primal.regions.margin import interior_point
 
 
@@ -25,7 +25,7 @@ class Population:
 
     Attributes
     ----------
-    points : Archive
+    points : GoodPoints
     idle : bool
         Whether the last turn was without gain.
     top : float
@@ -34,13 +34,13 @@ class Population:
         Which of the moves is next.
     """
 
-    points: Archive
+    points: GoodPoints
     idle: bool = False
     top: float = -1.0
     move: int = 0
 
 
-Move = Callable[[Landscape, Archive, Tried, np.random.Generator, Budget], Archive]
+Move = Callable[[Landscape, GoodPoints, Tried, np.random.Generator, SearchBudget], GoodPoints]
 
 
 def settle(
@@ -48,7 +48,7 @@ def settle(
     population: Population,
     tried: Tried,
     rng: np.random.Generator,
-    budget: Budget,
+    budget: SearchBudget,
 ) -> Population:
     """Improve a population until a turn, that is once through `MOVES`, gains nothing.
 
@@ -65,8 +65,12 @@ def settle(
 
 
 def _evolve(
-    land: Landscape, points: Archive, tried: Tried, rng: np.random.Generator, budget: Budget
-) -> Archive:
+    land: Landscape,
+    points: GoodPoints,
+    tried: Tried,
+    rng: np.random.Generator,
+    budget: SearchBudget,
+) -> GoodPoints:
     """One generation of perturbed and recombined points."""
     if budget.over:
         return points
@@ -83,11 +87,11 @@ def _evolve(
 def _cross(
     index: int,
     land: Landscape,
-    points: Archive,
+    points: GoodPoints,
     tried: Tried,
     rng: np.random.Generator,
-    budget: Budget,
-) -> Archive:
+    budget: SearchBudget,
+) -> GoodPoints:
     """Step from a good point across the kinks of units."""
     if budget.over or index >= len(points.values) or not land.flips:
         return points
@@ -96,8 +100,12 @@ def _cross(
 
 
 def _flip_best(
-    land: Landscape, points: Archive, tried: Tried, rng: np.random.Generator, budget: Budget
-) -> Archive:
+    land: Landscape,
+    points: GoodPoints,
+    tried: Tried,
+    rng: np.random.Generator,
+    budget: SearchBudget,
+) -> GoodPoints:
     """Flip units at the best point as long as that makes it better."""
     while True:
         best, points = points.best, _flip(land, points, 0, land.params.flips, tried, budget)
@@ -106,8 +114,12 @@ def _flip_best(
 
 
 def _flip_other(
-    land: Landscape, points: Archive, tried: Tried, rng: np.random.Generator, budget: Budget
-) -> Archive:
+    land: Landscape,
+    points: GoodPoints,
+    tried: Tried,
+    rng: np.random.Generator,
+    budget: SearchBudget,
+) -> GoodPoints:
     """Flip units at another point of the population."""
     if len(points.values) < 2:
         return points
@@ -116,8 +128,8 @@ def _flip_other(
 
 
 def _flip(
-    land: Landscape, points: Archive, index: int, most: int, tried: Tried, budget: Budget
-) -> Archive:
+    land: Landscape, points: GoodPoints, index: int, most: int, tried: Tried, budget: SearchBudget
+) -> GoodPoints:
     """Look for a region with one unit flipped that is better than the best so far."""
     if budget.over or not land.flips:
         return points

@@ -14,7 +14,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.primal.heuristics.deep import deep_points
 from lipyomo.primal.heuristics.evaluate import GROWTH, point_norms
-from lipyomo.primal.heuristics.landscape import Archive, Budget, Landscape, Tried
+from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Walks:
         return np.flatnonzero(~self.ended)
 
 
-def set_out(land: Landscape, known: Archive, before: Walks, count: int, tried: Tried) -> Walks:
+def set_out(land: Landscape, known: GoodPoints, before: Walks, count: int, tried: Tried) -> Walks:
     """Walks from so many points of an archive, in regions where none has been."""
     starts = land.problem.network.pattern(known.points)
     new = list(islice(tried.first(starts, np.arange(len(known.points))), count))
@@ -55,11 +55,11 @@ def set_out(land: Landscape, known: Archive, before: Walks, count: int, tried: T
 def walk(
     land: Landscape,
     walks: Walks,
-    known: Archive,
+    known: GoodPoints,
     tried: Tried,
     rng: np.random.Generator,
-    budget: Budget,
-) -> tuple[Walks, Archive]:
+    budget: SearchBudget,
+) -> tuple[Walks, GoodPoints]:
     """Go on until no walk finds a better region, or the budget is spent.
 
     All walks take their steps together, each to its best neighbour that exists.
@@ -102,9 +102,9 @@ def _stride(
     land: Landscape,
     x: FloatArray,
     value: float,
-    known: Archive,
+    known: GoodPoints,
     rng: np.random.Generator,
-    budget: Budget,
+    budget: SearchBudget,
 ) -> tuple[FloatArray, float]:
     """Steps across kinks from a point, as long as its norm grows."""
     while not budget.over:

@@ -23,7 +23,7 @@ from lipyomo.base.system.memory import KEPT
 from lipyomo.base.system.outputs import shown, why
 from lipyomo.problems.domains.declarations import Declared
 from lipyomo.problems.domains.expressions import Words, expressions, wrong
-from lipyomo.problems.domains.variables import Affine, Variables
+from lipyomo.problems.domains.variables import AffineForm, Variables
 
 PARTS = 10_000
 """Of a disjunction that is multiplied out."""
@@ -32,7 +32,7 @@ _SIGNS = {"<": (1,), ">": (-1,), "=": (1, -1)}
 
 
 @dataclass(frozen=True)
-class Row:
+class Condition:
     """A condition ``a . v + b <= 0``, or ``< 0``.
 
     Attributes
@@ -54,7 +54,7 @@ class Row:
         return all(k >= 0 for k, _ in self.coefficients)
 
 
-Clause: TypeAlias = tuple[Row, ...]
+Clause: TypeAlias = tuple[Condition, ...]
 """Rows that hold together."""
 
 
@@ -189,7 +189,7 @@ class _Reader:
 
     def _together(self, conditions: Iterable[Words]) -> list[Clause]:
         """Conditions that hold together, as conjunctions one of which holds."""
-        rows: list[Row] = []
+        rows: list[Condition] = []
         clauses: list[Clause] = [()]
         for words in conditions:
             found = self._clauses(words)
@@ -202,7 +202,7 @@ class _Reader:
         return list(dict.fromkeys((*rows, *clause) for clause in clauses))
 
 
-def _row(affine: Affine, sign: int, strict: bool) -> Row:
+def _row(affine: AffineForm, sign: int, strict: bool) -> Condition:
     """``sign (a . v + b) <= 0`` without zeros."""
     pairs = sorted((j, sign * a) for j, a in affine.coefficients.items() if a)
-    return Row(tuple(pairs), sign * affine.constant, strict)
+    return Condition(tuple(pairs), sign * affine.constant, strict)

@@ -19,23 +19,23 @@ _SECOND = re.compile(r"(?P<name>\S+)\s*\[(?P<places>[\d\s,]*)\]")
 
 
 @dataclass(frozen=True)
-class Affine:
+class AffineForm:
     """An affine function of the variables; `foreign` if it is one of others as well."""
 
     coefficients: dict[int, Fraction]
     constant: Fraction
     foreign: bool = False
 
-    def plus(self, other: Affine, factor: Fraction) -> Affine:
+    def plus(self, other: AffineForm, factor: Fraction) -> AffineForm:
         """The sum with a multiple of another one."""
         found = dict(self.coefficients)
         for j, a in other.coefficients.items():
             found[j] = found.get(j, Fraction(0)) + factor * a
         constant = self.constant + factor * other.constant
-        return Affine(found, constant, self.foreign or other.foreign)
+        return AffineForm(found, constant, self.foreign or other.foreign)
 
 
-ZERO = Affine({}, Fraction(0))
+ZERO = AffineForm({}, Fraction(0))
 
 
 class Variables:
@@ -126,7 +126,7 @@ class Variables:
             self._tensors[tensor.name] = tensor
         self._networks.append(found)
 
-    def affine(self, words: Words) -> Affine:
+    def affine(self, words: Words) -> AffineForm:
         """An expression as an affine function of the variables."""
         if not words.parts:
             return self._term(words)
@@ -142,7 +142,7 @@ class Variables:
             first = first.plus(other, Fraction(1 if kind == "+" else -1))
         return first
 
-    def _product(self, words: Words, factors: list[Affine]) -> Affine:
+    def _product(self, words: Words, factors: list[AffineForm]) -> AffineForm:
         """A product of which at most one factor has variables."""
         found, *others = factors
         for other in others:
@@ -155,11 +155,11 @@ class Variables:
             found = zero.plus(affine, factor.constant)
         return found
 
-    def _term(self, words: Words) -> Affine:
+    def _term(self, words: Words) -> AffineForm:
         """A number, an input or an output."""
         word = words.word
         if len(word) < sys.int_info.default_max_str_digits and _NUMBER.fullmatch(word):
-            return Affine({}, self._number(words))
+            return AffineForm({}, self._number(words))
         match = _SECOND.fullmatch(word)
         name = word if match is None else match["name"]
         if name in self._tensors:
@@ -177,10 +177,10 @@ class Variables:
             return replace(ZERO, foreign=True)
         raise self._wrong(words, f"'{word}' is neither a number nor declared")
 
-    def _variable(self, is_input: bool, index: int) -> Affine:
+    def _variable(self, is_input: bool, index: int) -> AffineForm:
         if not is_input and not self._outputs:
             return replace(ZERO, foreign=True)
-        return Affine({index if is_input else ~index: Fraction(1)}, Fraction(0))
+        return AffineForm({index if is_input else ~index: Fraction(1)}, Fraction(0))
 
     def _number(self, words: Words) -> Fraction:
         if not self._outputs:

@@ -21,7 +21,7 @@ from lipyomo.base.errors import DomainError
 from lipyomo.problems.domains.base import Domain
 from lipyomo.problems.domains.box import Box
 from lipyomo.problems.domains.polytope import Polytope
-from lipyomo.problems.domains.query import Clause, Query, Row, read_query
+from lipyomo.problems.domains.query import Clause, Condition, Query, read_query
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def same_inputs(clause: Clause, inputs: int) -> tuple[IntArray, int]:
     return places.astype(np.int64), int(places.max(initial=-1)) + 1
 
 
-def _compared(row: Row) -> tuple[int | None, int]:
+def _compared(row: Condition) -> tuple[int | None, int]:
     """Inputs (i, j) of a row ``x_i <= x_j``; None for i if it is another one."""
     (i, a), (j, b) = row.coefficients
     if a + b != 0:
@@ -129,7 +129,7 @@ def _compared(row: Row) -> tuple[int | None, int]:
     return (i, j) if a > 0 else (j, i)
 
 
-def renumbered(clause: Iterable[Row], places: IntArray) -> Clause:
+def renumbered(clause: Iterable[Condition], places: IntArray) -> Clause:
     """Rows of the variables that stand for inputs; those that say nothing are left out."""
     found = []
     for row in clause:
@@ -139,11 +139,13 @@ def renumbered(clause: Iterable[Row], places: IntArray) -> Clause:
             total[at] = total.get(at, Fraction(0)) + a
         left = tuple(sorted((k, a) for k, a in total.items() if a))
         if left or row.constant > 0 or (row.strict and row.constant == 0):
-            found.append(Row(left, row.constant, row.strict))
+            found.append(Condition(left, row.constant, row.strict))
     return tuple(dict.fromkeys(found))
 
 
-def bounds_of(clause: Iterable[Row]) -> dict[int, tuple[Fraction | None, Fraction | None]] | None:
+def bounds_of(
+    clause: Iterable[Condition],
+) -> dict[int, tuple[Fraction | None, Fraction | None]] | None:
     """What rows of one input say of each, without rounding; None if they contradict each other."""
     found: dict[int, tuple[Fraction | None, Fraction | None]] = {}
     for row in clause:

@@ -97,7 +97,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class ChainBounds:
+class SwitchedBounds:
     """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
 
     `chain` has the last product as its signal, if it is `linear`: with the linear relaxation, and
@@ -118,7 +118,7 @@ def chain_bounds(
     relaxation: DerivativeRelaxation,
     sparing: bool = False,
     stop: Callable[[], bool] | None = None,
-) -> ChainBounds:
+) -> SwitchedBounds:
     """Bound ``M_0 a``, ``M_1 S_0 M_0 a``, ... for a in a ball and any switch positions.
 
     Parameters
@@ -134,7 +134,7 @@ def chain_bounds(
         Polled between steps; once True, the remaining bounds are those of intervals.
     """
     chain = Chain(ball, stop)
-    found = ChainBounds([], [], [], [], chain)
+    found = SwitchedBounds([], [], [], [], chain)
     linear = relaxation != "interval"
     for position, matrix in enumerate(way.matrices):
         if position and stop is not None and stop():
@@ -261,7 +261,7 @@ def gradient_sizes(
     return np.maximum(np.abs(low), np.abs(high))
 
 
-def _unbatched(found: ChainBounds, backwards: bool) -> DerivativeBounds:
+def _unbatched(found: SwitchedBounds, backwards: bool) -> DerivativeBounds:
     """Drop the batch axis and put the layers in forward order."""
 
     def plain(arrays: list[FloatArray]) -> list[FloatArray]:

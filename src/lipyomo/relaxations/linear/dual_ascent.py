@@ -49,7 +49,12 @@ from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.magnitudes import term_sizes
 from lipyomo.problems.domains import Domain
-from lipyomo.relaxations.linear.dual_rows import Gathered, GatheredNodes, NodeTriangles, Rows
+from lipyomo.relaxations.linear.dual_rows import (
+    Gathered,
+    GatheredNodes,
+    NodeTriangles,
+    WantedBounds,
+)
 from lipyomo.relaxations.linear.dual_steps import DualSteps, SingleArray
 from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.relax import Triangle
@@ -143,7 +148,7 @@ class DualAscent:
             high,
         )
 
-    def start(self, relaxation: NodeTriangles, rows: Rows) -> SingleArray:
+    def start(self, relaxation: NodeTriangles, rows: WantedBounds) -> SingleArray:
         """CROWN's slopes, and no weight on what is decided; shape (R, columns)."""
         line = np.where(
             (relaxation.chord - self._small) > 0.5 * (self._large - self._small),
@@ -158,7 +163,7 @@ class DualAscent:
     def ascend(
         self,
         relaxation: NodeTriangles,
-        rows: Rows,
+        rows: WantedBounds,
         multipliers: SingleArray,
         steps: int,
     ) -> SingleArray:
@@ -167,7 +172,7 @@ class DualAscent:
         Parameters
         ----------
         relaxation : NodeTriangles
-        rows : Rows
+        rows : WantedBounds
         multipliers : ndarray, shape (R, columns)
             They are clipped to what is allowed.
         steps : int
@@ -188,7 +193,7 @@ class DualAscent:
                 found[part] = self._steps.ascended(data, current, (least, most, scale), steps).T
         return found
 
-    def _parts(self, rows: Rows) -> Iterator[slice]:
+    def _parts(self, rows: WantedBounds) -> Iterator[slice]:
         """Equal parts of the bounds, whose arrays fit into a processor's cache."""
         most = CACHED // (24 * max(self.columns, 1))  # six arrays of single precision
         count = -(-rows.count // max(most, 1)) or 1
@@ -215,7 +220,9 @@ class DualAscent:
         weight[:, self._count :] = np.minimum(1.0 / np.maximum(self._facet_sizes, 1e-300), _LARGE)
         return slope, weight
 
-    def bounds(self, relaxation: NodeTriangles, rows: Rows, multipliers: SingleArray) -> FloatArray:
+    def bounds(
+        self, relaxation: NodeTriangles, rows: WantedBounds, multipliers: SingleArray
+    ) -> FloatArray:
         """Upper bounds of ``sign * z_unit`` that hold whatever was rounded, shape (R,).
 
         Any multipliers will do: those that are not allowed are clipped.
@@ -250,7 +257,7 @@ class DualAscent:
         return np.where(np.isfinite(result), result, np.inf)
 
     def functions(
-        self, relaxation: NodeTriangles, rows: Rows, multipliers: SingleArray
+        self, relaxation: NodeTriangles, rows: WantedBounds, multipliers: SingleArray
     ) -> tuple[FloatArray, FloatArray]:
         """Linear functions that bound ``sign * z_unit`` from above, safe against rounding.
 

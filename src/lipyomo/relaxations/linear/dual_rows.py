@@ -16,7 +16,7 @@ RealArray = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Rows:
+class WantedBounds:
     """Which bounds to compute: the largest value of ``sign * z_unit`` on a node.
 
     Attributes
@@ -35,8 +35,8 @@ class Rows:
         """Number of bounds R."""
         return int(self.node.size)
 
-    def __getitem__(self, pick: IntArray | BoolArray | slice) -> Rows:
-        return Rows(self.node[pick], self.unit[pick], self.sign[pick])
+    def __getitem__(self, pick: IntArray | BoolArray | slice) -> WantedBounds:
+        return WantedBounds(self.node[pick], self.unit[pick], self.sign[pick])
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class GatheredNodes:
         self._every = np.ascontiguousarray(every.T)  # passes go over layers
         self._stops = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
 
-    def gather(self, rows: Rows) -> tuple[Gathered, list[RealArray]]:
+    def gather(self, rows: WantedBounds) -> tuple[Gathered, list[RealArray]]:
         """The arrays of the bounds' nodes, and what else was to be gathered."""
         node = rows.node
         if not node.size or (node[1:] < node[:-1]).any():
@@ -137,7 +137,7 @@ class GatheredNodes:
         data = Gathered(chord, offset, sign, least, most, middle, radius, seeds)
         return data, list(found)
 
-    def _seeds(self, rows: Rows, units: int) -> list[RealArray | None]:
+    def _seeds(self, rows: WantedBounds, units: int) -> list[RealArray | None]:
         """The bounds' own terms in each layer, None where there are none."""
         every: RealArray = np.zeros((units, rows.count), dtype=self._dtype)
         every[rows.unit, np.arange(rows.count)] = rows.sign

@@ -25,8 +25,8 @@ from lipyomo.problems.norms import DUAL, InputNorm, vector_norm
 from lipyomo.relaxations.linear.balls import Ball, InputBall, Points
 from lipyomo.relaxations.linear.chain import Chain
 from lipyomo.relaxations.linear.derivative import (
-    ChainBounds,
     DerivativeRelaxation,
+    SwitchedBounds,
     Way,
     chain_bounds,
     refined,
@@ -145,7 +145,7 @@ def _ends(
     relaxation: DerivativeRelaxation = "linear",
     stop: Callable[[], bool] | None = None,
     norm_only: bool = False,
-) -> tuple[ChainBounds, FloatArray, FloatArray]:
+) -> tuple[SwitchedBounds, FloatArray, FloatArray]:
     """Bounds along a way, and the ranges of its end.
 
     With `norm_only`, entries that keep their sign may have wide ones: a sum of absolute values does

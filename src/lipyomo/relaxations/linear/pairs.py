@@ -21,7 +21,7 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import Rows
+from lipyomo.relaxations.linear.dual_rows import WantedBounds
 from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.stack import Stack
 
@@ -87,7 +87,7 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
     if not count:
         return Pairs.none()
     zeros = np.zeros(2 * count, dtype=np.int64)
-    rows = Rows(zeros, np.tile(units, 2), np.repeat([1.0, -1.0], count))
+    rows = WantedBounds(zeros, np.tile(units, 2), np.repeat([1.0, -1.0], count))
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     found = ascent.start(relaxation, rows)
     behind = np.flatnonzero(rows.unit >= ascent.first)  # the first layer's functions are exact

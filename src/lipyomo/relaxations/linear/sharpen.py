@@ -18,7 +18,7 @@ from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, decide, flat
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import Rows
+from lipyomo.relaxations.linear.dual_rows import WantedBounds
 from lipyomo.relaxations.linear.layers import LayerBounds, by_layer
 from lipyomo.relaxations.linear.params import PARAMS
 
@@ -59,7 +59,7 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
             phases[None], lower[None], upper[None], domain.lower[None], domain.upper[None]
         )
         sign = np.repeat([1.0, -1.0], units.size)
-        rows = Rows(np.zeros(2 * units.size, dtype=np.int64), np.tile(units, 2), sign)
+        rows = WantedBounds(np.zeros(2 * units.size, dtype=np.int64), np.tile(units, 2), sign)
         found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), PARAMS.steps)
         high, low = np.split(ascent.bounds(relaxation, rows, found), 2)
         upper[units] = np.minimum(upper[units], high)

@@ -116,7 +116,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class ChainPoint:
     """Multipliers with all that one recursion gives.
 
     Attributes
@@ -228,7 +228,7 @@ class Chain:
         """Order of the matrix that need not be formed."""
         return self.inputs + self.units
 
-    def at(self, lam: FloatArray, mu: float | None, shape: FloatArray) -> Point | None:
+    def at(self, lam: FloatArray, mu: float | None, shape: FloatArray) -> ChainPoint | None:
         """The recursion at some multipliers.
 
         Parameters
@@ -268,9 +268,9 @@ class Chain:
             return None
         logdet += 2.0 * float(np.log(slack.diagonal()).sum())
         value = 2.0 * float(np.sqrt(top))
-        return Point(lam, zeta, tuple(reversed(factors)), inner, slack, logdet, tau, value)
+        return ChainPoint(lam, zeta, tuple(reversed(factors)), inner, slack, logdet, tau, value)
 
-    def sizes(self, point: Point) -> list[FloatArray]:
+    def sizes(self, point: ChainPoint) -> list[FloatArray]:
         """Covariances of the signals before each layer, under the inverse of the matrix."""
         found = [inverse(point.slack)]
         for step, (lower, scaled) in zip(self.steps[:-1], point.factors[:-1], strict=True):
@@ -279,7 +279,7 @@ class Chain:
             found.append(forward @ found[-1] @ forward.T + noise)
         return found
 
-    def slopes(self, point: Point) -> tuple[FloatArray, FloatArray]:
+    def slopes(self, point: ChainPoint) -> tuple[FloatArray, FloatArray]:
         """Derivatives (d,), (N,) of the log-determinant by zeta and lambda, without a Hessian."""
         found, before = np.empty(self.units), inverse(point.slack)
         by_zeta = before.diagonal()
@@ -291,7 +291,7 @@ class Chain:
             before = forward @ before @ forward.T + step.spread(step.spread(noise).T)
         return by_zeta, found
 
-    def derivatives(self, point: Point) -> tuple[FloatArray, FloatArray]:
+    def derivatives(self, point: ChainPoint) -> tuple[FloatArray, FloatArray]:
         """Derivatives of the log-determinant by (zeta, lambda); zeta is one number if Euclidean.
 
         Returns

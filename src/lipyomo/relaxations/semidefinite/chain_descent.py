@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.semidefinite.chain import Chain, Point
+from lipyomo.relaxations.semidefinite.chain import Chain, ChainPoint
 from lipyomo.relaxations.semidefinite.chain_starts import start
 from lipyomo.relaxations.semidefinite.quasi_newton import Memory
 from lipyomo.relaxations.semidefinite.steps import stepped_until
@@ -52,9 +52,9 @@ class ChainDescent:
     Attributes
     ----------
     chain : Chain
-    point : Point or None
+    point : ChainPoint or None
         Where it is; None if no definite matrix was found.
-    best : Point or None
+    best : ChainPoint or None
         The least bound so far.
     done : bool
         Whether nothing more is to be gained.
@@ -77,8 +77,8 @@ class ChainDescent:
     """
 
     chain: Chain
-    point: Point | None
-    best: Point | None
+    point: ChainPoint | None
+    best: ChainPoint | None
     done: bool
     tolerance: float = 1e-3
     mu: float = 0.0
@@ -92,7 +92,7 @@ class ChainDescent:
 
     @classmethod
     def begun(
-        cls, chain: Chain, tolerance: float = 1e-3, known: Point | None = None
+        cls, chain: Chain, tolerance: float = 1e-3, known: ChainPoint | None = None
     ) -> ChainDescent:
         """A descent before its first step, from closed forms.
 
@@ -100,7 +100,7 @@ class ChainDescent:
         ----------
         chain : Chain
         tolerance : float, optional
-        known : Point, optional
+        known : ChainPoint, optional
             Of the same layers before other functionals: its multipliers, scaled, are tried too.
         """
         point = start(chain)
@@ -214,17 +214,17 @@ class ChainDescent:
             return now._predicted(step, -mu * cho_solve(factor, y * gradient))
         return now._searched(step, decrement)
 
-    def _noted(self, point: Point) -> ChainDescent:
+    def _noted(self, point: ChainPoint) -> ChainDescent:
         """At another point."""
         assert self.best is not None
         best = point if point.value < self.best.value else self.best
         return replace(self, point=point, best=best)
 
-    def _merit(self, point: Point) -> float:
+    def _merit(self, point: ChainPoint) -> float:
         """The barrier function."""
         return point.tau - self.mu * (point.logdet - float(self.prices @ point.lam))
 
-    def _moved(self, step: FloatArray, mu: float) -> Point | None:
+    def _moved(self, step: FloatArray, mu: float) -> ChainPoint | None:
         """The point after a relative step."""
         assert self.point is not None
         chain, point = self.chain, self.point

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.semidefinite.chain import Chain, Point, Step, eliminated
+from lipyomo.relaxations.semidefinite.chain import Chain, ChainPoint, Step, eliminated
 from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75)
@@ -134,11 +134,11 @@ def _half_open(chain: Chain) -> list[FloatArray]:
     return found
 
 
-def start(chain: Chain) -> Point | None:
+def start(chain: Chain) -> ChainPoint | None:
     """The best point in closed form; None if numbers overflow everywhere."""
     shape = proportions(chain)
 
-    def at(lam: FloatArray | None) -> Point | None:
+    def at(lam: FloatArray | None) -> ChainPoint | None:
         if lam is None:
             return None
         return chain.at(lam, None, shape)

@@ -37,7 +37,7 @@ KEEPING = {
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class StepGrid:
     """Multiples ``low s, ..., high s`` of a step s, as float64 numbers without rounding.
 
     Attributes
@@ -52,7 +52,7 @@ class Grid:
     low: FloatArray
     high: FloatArray
 
-    def is_same(self, other: Grid) -> bool:
+    def is_same(self, other: StepGrid) -> bool:
         """Whether two grids are equal number by number."""
         pairs = zip(*(vars(grid).values() for grid in (self, other)), strict=True)
         return all(np.array_equal(a, b) for a, b in pairs)
@@ -66,11 +66,11 @@ class Rounded:
     ----------
     value : Affine
         What it is once it is dequantised.
-    grid : Grid
+    grid : StepGrid
     """
 
     value: Affine
-    grid: Grid
+    grid: StepGrid
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ def _spread(node: Node, shape: tuple[int, ...], values: Array) -> Array:
     return values.reshape([-1 if k == axis else 1 for k in range(len(shape))])
 
 
-def _grid(call: Call) -> tuple[Grid, FloatArray]:
+def _grid(call: Call) -> tuple[StepGrid, FloatArray]:
     """The grid of a node, and its zero points."""
     step, zero, kind = _parameters(call)
     if kind not in LIMITS:
@@ -168,10 +168,10 @@ def _grid(call: Call) -> tuple[Grid, FloatArray]:
         )
     least, most = LIMITS[kind]
     zeros = zero.astype(np.float64)
-    return Grid(step, least - zeros, most - zeros), zeros
+    return StepGrid(step, least - zeros, most - zeros), zeros
 
 
-def quantise(call: Call, quantisers: Quantisers | None, known: Grid | None) -> Rounded | Array:
+def quantise(call: Call, quantisers: Quantisers | None, known: StepGrid | None) -> Rounded | Array:
     """A tensor in whole numbers: constants are computed as in float32.
 
     Parameters
@@ -179,7 +179,7 @@ def quantise(call: Call, quantisers: Quantisers | None, known: Grid | None) -> R
     call : Call
     quantisers : Quantisers or None
         None if signals are not to be rounded.
-    known : Grid or None
+    known : StepGrid or None
         Of which all entries are known to be multiples already.
 
     Raises

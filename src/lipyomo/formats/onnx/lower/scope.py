@@ -8,7 +8,7 @@ import numpy as np
 
 from lipyomo.formats.onnx.gates import Formula, Pending, formula
 from lipyomo.formats.onnx.graph import Array, Node, reads
-from lipyomo.formats.onnx.lower.quantised import KEEPING, Grid, Quantisers, Rounded
+from lipyomo.formats.onnx.lower.quantised import KEEPING, Quantisers, Rounded, StepGrid
 from lipyomo.formats.onnx.lower.registry import Lowered, Value
 from lipyomo.networks.building.affine import Affine
 from lipyomo.networks.building.budget import budget
@@ -31,7 +31,7 @@ class Scope:
 
     Attributes
     ----------
-    grids : dict of str to Grid
+    grids : dict of str to StepGrid
         Of which all entries of a tensor are known to be multiples.
     """
 
@@ -44,7 +44,7 @@ class Scope:
         quantisers: Quantisers | None = None,
     ) -> None:
         self.known: dict[str, Value | Pending | Rounded] = dict(known)
-        self.grids: dict[str, Grid] = {}
+        self.grids: dict[str, StepGrid] = {}
         self.quantisers: Quantisers | None = quantisers if outer is None else outer.quantisers
         self.formulas: dict[str, Formula] = {}
         self.written_out: set[str] = set()
@@ -75,7 +75,7 @@ class Scope:
             return None
         return self.formulas.get(name) if isinstance(value, Affine) else value
 
-    def grid_behind(self, node: Node) -> Grid | None:
+    def grid_behind(self, node: Node) -> StepGrid | None:
         """The grid of a node's outputs, if it makes nothing but entries of one grid."""
         if node.op_type not in KEEPING:
             return None

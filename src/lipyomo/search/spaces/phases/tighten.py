@@ -16,7 +16,7 @@ from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import Rows
+from lipyomo.relaxations.linear.dual_rows import WantedBounds
 from lipyomo.relaxations.linear.dual_steps import SingleArray
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.node import WarmStart
@@ -32,13 +32,13 @@ class Ascended:
 
     Attributes
     ----------
-    rows : Rows
+    rows : WantedBounds
         Node, unit and sign of each bound.
     multipliers : ndarray of float32, shape (R, columns)
     bounds : ndarray, shape (R,)
     """
 
-    rows: Rows
+    rows: WantedBounds
     multipliers: SingleArray
     bounds: FloatArray
 
@@ -98,7 +98,7 @@ def tighten(
     steps = int(min(most, params.ascent_work // (ascent.work * keys.size))) if keys.size else 0
     if not steps:
         return list(warm_start)
-    rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
+    rows = WantedBounds(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     start = np.empty((rows.count, ascent.columns), dtype=np.float32)
     known = np.zeros(rows.count, dtype=bool)
