@@ -14,9 +14,9 @@ SECONDS = 20.0
 """Most time of the search, and of each half of probing, where there is much or no limit."""
 ENOUGH_UNITS = 8
 """Cells with no more unstable units are solved as they are: a solver is done sooner than bounds."""
-QUICK_NODES = 24
+QUICK_NODES = 100
 """Nodes for each unstable unit that a first model may take.  Trained networks of 20 to 60 units
-mostly need one to twenty; one that needs more has lost a second or two."""
+mostly need one to eighty; one that needs more has lost some seconds."""
 INTEGRALITY = EQUAL
 """How far from an integer a switch may be: with ranges near 1, a big-M row gives way as much."""
 
