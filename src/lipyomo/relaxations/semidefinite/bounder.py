@@ -33,11 +33,14 @@ class Minimum:
     target : int
     kernel : Kernel
     state : State
+    signs : ndarray, shape (d,), optional
+        By which inputs are joined, if not by those of the whole problem.
     """
 
     target: int
     kernel: Kernel
     state: State
+    signs: FloatArray | None = None
 
 
 class Bounder:
@@ -81,7 +84,38 @@ class Bounder:
         """Rounding errors of the targets' values under full patterns, shape (T,)."""
         return np.asarray(self.targets.interval(self.prover.gradient_errors[None])[0])
 
-    def kernel(self, form: NodeForm, target: int) -> Kernel:
+    def signs(
+        self, form: NodeForm, target: int, known: FloatArray | None = None
+    ) -> FloatArray | None:
+        """The signs (d,) that join a target's inputs under a form; None where they stay apart.
+
+        Beside those that are `known`, by default of the whole problem.  Where units outnumber the
+        inputs, fewer of these are worth less than finding out.
+        """
+        fixed = self.prover.signs
+        if fixed is None:
+            return None
+        known = fixed.of(target) if known is None else known
+        return known if form.inputs < form.units.size else fixed.within(form, target, known)
+
+    def rejoined(
+        self,
+        target: int,
+        units: IntArray,
+        multipliers: FloatArray,
+        known: FloatArray | None,
+        signs: FloatArray | None,
+    ) -> FloatArray:
+        """A target's multipliers of inputs joined by `known` as those of inputs joined by more."""
+        if signs is None or self.prover.signs is None:
+            return multipliers
+        known = self.prover.signs.of(target) if known is None else known
+        products = int(np.count_nonzero(self.prover.pairs.within(units)))
+        head = multipliers.size - units.size - products
+        zeta = joined_multipliers(multipliers[:head], signs, known)
+        return np.concatenate([zeta, multipliers[head:]])
+
+    def kernel(self, form: NodeForm, target: int, signs: FloatArray | None = None) -> Kernel:
         """The kernel for a target."""
         row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
         euclidean = self.targets.norm == "l2"
@@ -89,7 +123,8 @@ class Bounder:
         if column != ALL:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
-        signs = None if self.prover.signs is None else self.prover.signs.of(target)
+        if signs is None and self.prover.signs is not None:
+            signs = self.prover.signs.of(target)
         if signs is not None:
             inputs = 1 + int(np.count_nonzero(signs == 0))
             rows, objectives = joined(rows, signs), joined(objectives, signs)
@@ -150,6 +185,7 @@ class Bounder:
         aim: float | None = None,
         stop: Callable[[], bool] | None = None,
         steps: int = PARAMS.most_steps,
+        signs: FloatArray | None = None,
     ) -> Minimum | None:
         """Lower the bound of a target.
 
@@ -166,21 +202,23 @@ class Bounder:
             Polled before each step.
         steps : int, optional
             Most Newton steps from inherited multipliers.
+        signs : ndarray, shape (d,), optional
+            By which inputs are joined, by default those of the whole problem.
 
         Returns
         -------
         Minimum or None
             None if no definite matrix was found.
         """
-        kernel = self.kernel(form, target)
+        kernel = self.kernel(form, target, signs)
         start = None if warm is None else self.inherited(kernel, form, *warm)
         wide = None if start is None or kernel.free else wide_kernel(kernel, self._seen)
         if start is not None and wide is not None:
             found = minimise_in_proportion(wide, start, aim, steps, stop)
             if found is not None:
-                return Minimum(target, *found)
+                return Minimum(target, *found, signs)
         state = minimise(kernel, start, aim, steps, stop=stop)
-        return None if state is None else Minimum(target, kernel, state)
+        return None if state is None else Minimum(target, kernel, state, signs)
 
     def excluded(
         self,
@@ -205,7 +243,8 @@ class Bounder:
         tries = self.exclusions(found, drops, aim)
         if not tries:
             return []
-        proved = self.prover.exclude(form, found.target, found.state.multipliers, tries)
+        y, signs = found.state.multipliers, found.signs
+        proved = self.prover.exclude(form, found.target, y, tries, signs)
         return [(c.position, c.on, float(b)) for c, b in zip(tries, proved, strict=True)]
 
     def takes_pairs(self, form: NodeForm, target: int) -> bool:

@@ -122,7 +122,13 @@ class Prover:
         rows = [size[own.units] for size, own in zip(sizes, unit_maps, strict=True)]
         return np.concatenate([np.zeros((0, start.width)), *rows]), objective
 
-    def bound(self, form: NodeForm, target: int, multipliers: FloatArray) -> float:
+    def bound(
+        self,
+        form: NodeForm,
+        target: int,
+        multipliers: FloatArray,
+        signs: FloatArray | None = None,
+    ) -> float:
         """Proved upper bound of a target; infinite if the proof fails.
 
         Parameters
@@ -131,8 +137,10 @@ class Prover:
         target : int
         multipliers : ndarray
             (gamma if the target is a ball of functionals, zeta, lambda).
+        signs : ndarray, shape (d,), optional
+            By which their inputs are joined, if not by those of the whole problem.
         """
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, signs)
         row = int(self._targets.rows[target])
         rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
         weights = None
@@ -159,7 +167,12 @@ class Prover:
         return bounds_from(matrix, targets.rows, zeta, grouped)
 
     def exclude(
-        self, form: NodeForm, target: int, multipliers: FloatArray, tries: list[Exclusion]
+        self,
+        form: NodeForm,
+        target: int,
+        multipliers: FloatArray,
+        tries: list[Exclusion],
+        signs: FloatArray | None = None,
     ) -> FloatArray:
         """Proved bounds of a target with one more unit decided, all from the same multipliers.
 
@@ -171,7 +184,7 @@ class Prover:
         ndarray, shape (len(tries),)
             Infinite where the proof fails.
         """
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, signs)
         row, d = int(self._targets.rows[target]), sized.inputs
         objective = np.repeat(sized.objective[row][None], len(tries), axis=0)
         sizes = np.repeat(sized.objective_size[row][None], len(tries), axis=0)
@@ -214,7 +227,11 @@ class Prover:
         return SizedForm(form.rows, form.objective, row_sizes, objective_sizes, d, self._rounding)
 
     def _sized(
-        self, form: NodeForm, target: int, multipliers: FloatArray
+        self,
+        form: NodeForm,
+        target: int,
+        multipliers: FloatArray,
+        signs: FloatArray | None = None,
     ) -> tuple[SizedForm, FloatArray, FloatArray, bool, Products | None]:
         """The form that a target sees, zeta, lambda, whether zeta is one number, and products."""
         column = int(self._targets.columns[target])
@@ -226,7 +243,8 @@ class Prover:
             split = multipliers.size - pairs.count
             products = pair_matrices(pairs, multipliers[split:], count)
             multipliers = multipliers[:split]
-        signs = None if self.signs is None else self.signs.of(target)
+        if signs is None and self.signs is not None:
+            signs = self.signs.of(target)
         if signs is not None and multipliers.size - count < sized.inputs:
             sized = joined_form(sized, signs)
         head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]

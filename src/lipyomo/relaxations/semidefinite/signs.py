@@ -3,7 +3,8 @@
 For linf the steepest direction of a functional is the sign of its gradient.  Where a partial
 derivative has one sign ``s_j`` under all patterns, ``v_j = s_j v_0`` loses nothing, so that all
 such inputs become one column, ``sum_j s_j U_j``, of the tangents.  On small balls few inputs
-remain, the matrices shrink with them, and the bound can only become tighter.
+remain, the matrices shrink with them, and the bound can only become tighter.  At nodes of a search,
+whose patterns are fewer, more signs are fixed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.problems.affine.system import FlatPhases, UnitSystem
+from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.semidefinite.verify import SizedForm
@@ -38,18 +39,47 @@ class FixedSigns:
 
     def of(self, target: int) -> FloatArray | None:
         """Signs (d,) with zeros where both occur; None where inputs stay apart."""
-        row, targets = int(self._targets.rows[target]), self._targets
-        if targets.norm != "linf" or row == ALL or targets.columns[target] != ALL:
+        row = int(self._targets.rows[target])
+        if self._stay_apart(target):
             return None
         if row not in self._known:
             phases = self._system.split(self._phases)
-            functional = targets.functionals[[row]]
+            functional = self._targets.functionals[[row]]
             low, high = gradient_ranges(self._system.tangents, phases, functional)
             room = self._errors[row]
             signs = np.where(low[0] > room, 1.0, np.where(high[0] < -room, -1.0, 0.0))
             free = int(np.count_nonzero(signs == 0))
             self._known[row] = signs if free + 1 < signs.size else None
         return self._known[row]
+
+    def within(self, form: NodeForm, target: int, known: FloatArray | None) -> FloatArray | None:
+        """The same under the phases of a form, beside signs that are `known`.
+
+        Adjoints are bounded by intervals, from the last unstable units to the inputs.
+        """
+        if self._stay_apart(target):
+            return None
+        row = int(self._targets.rows[target])
+        low = form.objective[row].copy()
+        high = low.copy()
+        layers, d = self._system.layer_of[form.units], form.inputs
+        for layer in np.unique(layers)[::-1]:
+            here = np.flatnonzero(layers == layer)
+            least, most = np.minimum(low[d + here], 0.0), np.maximum(high[d + here], 0.0)
+            up = np.maximum(form.rows[here], 0.0)
+            down = form.rows[here] - up
+            low += least @ up + most @ down
+            high += most @ up + least @ down
+        room = 3.0 * self._errors[row]  # the sums just made have as many terms, each twice
+        signs = np.where(low[:d] > room, 1.0, np.where(high[:d] < -room, -1.0, 0.0))
+        if known is not None:
+            signs = np.where(known != 0, known, signs)
+        return signs if np.count_nonzero(signs) > 1 else None
+
+    def _stay_apart(self, target: int) -> bool:
+        """Whether the direction of a target is not that of one functional's signs."""
+        row, column = int(self._targets.rows[target]), int(self._targets.columns[target])
+        return self._targets.norm != "linf" or row == ALL or column != ALL
 
 
 def joined(matrix: FloatArray, signs: FloatArray) -> FloatArray:
@@ -59,9 +89,17 @@ def joined(matrix: FloatArray, signs: FloatArray) -> FloatArray:
     return np.hstack([together[:, None], matrix[:, :d][:, ~fixed], matrix[:, d:]])
 
 
-def joined_multipliers(zeta: FloatArray, signs: FloatArray) -> FloatArray:
-    """Multipliers of the inputs (d,) as those of ``(v_0, free inputs)``: C stays as it is there."""
-    return np.concatenate([[zeta[signs != 0].sum()], zeta[signs == 0]])
+def joined_multipliers(
+    zeta: FloatArray, signs: FloatArray, known: FloatArray | None = None
+) -> FloatArray:
+    """Multipliers of the inputs as those of ``(v_0, free inputs)``: C stays as it is there.
+
+    The inputs may be joined already, by some of the signs.
+    """
+    if known is None:
+        return np.concatenate([[zeta[signs != 0].sum()], zeta[signs == 0]])
+    still = signs[known == 0] == 0
+    return np.concatenate([[zeta[0] + zeta[1:][~still].sum()], zeta[1:][still]])
 
 
 def joined_form(form: SizedForm, signs: FloatArray) -> SizedForm:

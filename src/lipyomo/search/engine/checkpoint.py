@@ -33,7 +33,7 @@ from lipyomo.base.system.outputs import (
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import Arrays
 
-VERSION = b"10"
+VERSION = b"11"
 
 _PART = "/"
 _OWNER, _BEST, _UPPER = "known.owner", "known.best", "known.upper"

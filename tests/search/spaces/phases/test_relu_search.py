@@ -171,6 +171,7 @@ def test_what_is_known_of_nodes_is_saved() -> None:
         for target, own in one.certificates.items():
             np.testing.assert_array_equal(own.units, two.certificates[target].units)
             np.testing.assert_array_equal(own.multipliers, two.certificates[target].multipliers)
+            np.testing.assert_array_equal(own.signs, two.certificates[target].signs)
 
 
 def test_points_on_kinks_and_outside_prove_no_region() -> None:

@@ -20,8 +20,9 @@ from lipyomo.problems.norms import vector_norm
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.linear.derivative import gradient_sizes
-from lipyomo.relaxations.linear.preactivation import propagate
+from lipyomo.relaxations.linear.preactivation import preactivation_bounds, propagate
 from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.choice import rotated
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import minimise
@@ -207,3 +208,34 @@ def test_regions_are_empty_exactly_when_they_have_no_interior(kind: str) -> None
         if answer.point is not None:
             on = np.concatenate(network.pattern(answer.point))
             assert (on == (phases == RIGHT))[system.kinked].all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_signs_of_nodes_hold_under_all_their_patterns(seed: int) -> None:
+    """And bounds from multipliers of inputs joined by them, those of the whole problem's, too."""
+    rng = np.random.default_rng(seed)
+    center = rng.standard_normal(9)
+    box = Box(center - 0.2, center + 0.2)
+    problem = LipschitzProblem(random_network(seed, (9, 7, 6, 2)), box, "linf", "linf")
+    targets = targets_of(problem)
+    system = UnitSystem(problem.network, targets.functionals, problem.domain)
+    phases = np.concatenate(preactivation_bounds(problem.network, problem.domain).phases)
+    bounder = Bounder(system, targets, phases, join=True)
+    whole = system.form(phases)
+    root = bounder.minimise(whole, 0)
+    assert root is not None
+    decided, phases = rng.permutation(whole.units)[2:], phases.copy()
+    phases[decided] = rng.integers(0, 2, decided.size)
+    form = system.form(phases)
+    signs = bounder.signs(form, 0)
+    assert signs is not None
+    gradients = np.array([system.form(full).jacobian[0] for full in completions(phases)])
+    assert (gradients * signs >= 0.0).all()
+    best = np.abs(gradients).sum(axis=1).max()
+    y = bounder.rejoined(0, whole.units, root.state.multipliers, None, signs)
+    start = bounder.inherited(bounder.kernel(form, 0, signs), form, whole.units, y)
+    found = bounder.minimise(form, 0, (whole.units, y), signs=signs)
+    assert found is not None
+    assert best <= bounder.prover.bound(form, 0, found.state.multipliers, signs)
+    proved = bounder.prover.bound(form, 0, start, signs)
+    assert best <= proved <= root.state.value * (1.0 + 1e-9)

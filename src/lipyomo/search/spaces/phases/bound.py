@@ -131,21 +131,26 @@ def bound_targets(
             # multipliers that were found for this very form are not refined once more
             same = old is not None and np.array_equal(old.units, form.units)
             most = 0 if same else PARAMS.most_steps
-            start = None if old is None else (old.units, old.multipliers)
+            known = None if old is None else old.signs
+            signs = known if same else bounder.signs(form, target, known)
+            start = None
+            if old is not None:
+                y = bounder.rejoined(target, old.units, old.multipliers, known, signs)
+                start = old.units, y
             goal = aim
             if aim is not None and cost.full >= context.params.long_root:
                 goal = max(aim, reached * (1.0 - EXACT_TOLERANCE))
-            found = bounder.minimise(form, target, start, goal, lambda: clock.expired, most)
+            found = bounder.minimise(form, target, start, goal, lambda: clock.expired, most, signs)
             solved += 1
         if found is None:
             reached = max(reached, float(bounds[index]))
             continue
         state = found.state
         steps += state.iterations
-        certificates[target] = DualCertificate(target, form.units, state.multipliers)
+        certificates[target] = DualCertificate(target, form.units, state.multipliers, signs)
         value = state.value
         if value <= cutoff:
-            value = bounder.prover.bound(form, target, state.multipliers)
+            value = bounder.prover.bound(form, target, state.multipliers, signs)
             proved[index] = min(float(proved[index]), value)
         bounds[index] = min(float(bounds[index]), value)
         if state.value > max(reached, cutoff):
@@ -208,6 +213,6 @@ def proved(context: Context, node: Node) -> Node:
             phases = node.phases.copy()
             phases[own.units] = OPEN  # some were decided since
             forms[key] = context.system.form(phases)
-        bound = context.bounder.prover.bound(forms[key], target, own.multipliers)
+        bound = context.bounder.prover.bound(forms[key], target, own.multipliers, own.signs)
         known[index] = min(bound, float(known[index]))
     return node.but(proved=known, target_bounds=known)

@@ -50,11 +50,14 @@ class DualCertificate:
         The unstable units of the form that they were found for.
     multipliers : ndarray
         (gamma of a ball of functionals, zeta, lambda of `units`).
+    signs : ndarray, shape (d,), optional
+        By which inputs are joined, if not by those of the whole problem.
     """
 
     target: int
     units: IntArray
     multipliers: FloatArray
+    signs: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

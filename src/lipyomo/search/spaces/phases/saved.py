@@ -80,6 +80,8 @@ def encode(saved: Saved) -> Arrays:
     data["certificates"] = np.array(keys, dtype=np.int64).reshape(-1, 2)
     _put(data, "certificate_units", [own.units for _, own in certificates])
     _put(data, "certificate_multipliers", [own.multipliers for _, own in certificates])
+    signs = [np.zeros(0) if own.signs is None else own.signs for _, own in certificates]
+    _put(data, "certificate_signs", signs)
     for item in fields(saved.statistics):
         data[f"learnt_{item.name}"] = np.asarray(getattr(saved.statistics, item.name))
     return data
@@ -89,9 +91,10 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     """What `encode` wrote."""
     count = len(data["dropped"])
     certificates: list[dict[int, DualCertificate]] = [{} for _ in range(count)]
-    own = data["certificates"].tolist(), _taken(data, "certificate_units")
-    for (i, target), units, y in zip(*own, _taken(data, "certificate_multipliers"), strict=True):
-        certificates[i][target] = DualCertificate(target, units.astype(np.int64), y)
+    own = [_taken(data, f"certificate_{name}") for name in ("units", "multipliers", "signs")]
+    for (i, target), units, y, signs in zip(data["certificates"].tolist(), *own, strict=True):
+        known = signs if signs.size else None
+        certificates[i][target] = DualCertificate(target, units.astype(np.int64), y, known)
     ragged: dict[str, list[Any]] = {name: _taken(data, f"node_{name}") for name in _RAGGED}
     stacked: dict[str, Any] = {name: data[f"node_{name}"] for name in _STACKED}
     features, trails = _taken(data, "features"), _taken(data, "trail")
