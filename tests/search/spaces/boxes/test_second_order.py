@@ -87,7 +87,8 @@ def test_what_is_too_much_shrinks_with_the_third_power(kind: str) -> None:
             top = values(above, middle, v) + width * np.abs(above.x).sum(axis=1)
             excess[second].append(top - true)
     wide, narrow = excess[True]
-    assert np.median(narrow / excess[False][1]) < 0.1
+    least = 0.25 if kind == "layer" else 0.1  # planes of normalised rows are tangent
+    assert np.median(narrow / excess[False][1]) < least
     assert np.median(narrow / wide) < 1.0 / 300.0
 
 

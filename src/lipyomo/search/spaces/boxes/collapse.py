@@ -31,6 +31,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import at
 from lipyomo.search.spaces.boxes.factors import factored
+from lipyomo.search.spaces.boxes.over_roots import Plane, above_quotients
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -135,8 +136,13 @@ def _collapsed(
     gaps: list[tuple[FloatArray, FloatArray]] = []
     last = layers[-1]
     worst = _worst(known, rows, weights)
+    other: Plane | None = None
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         products = None
+        if other is None and layer.divided is not None:
+            other = above_quotients(stage, layer.divided, (a, b), known.inputs, unit)
+            if other is not None:
+                other = other.above(constant + fuzz, fuzz)
         if stage.products is not None:
             n = stage.products.units
             products = factored(stage, layer, a[:, n:], b[:, n:], worst, lowest, known.inputs, unit)
@@ -155,7 +161,10 @@ def _collapsed(
         gaps.append(gap)
         a, b = s @ stage.branch_weight, slopes @ stage.branch_along
     fuzz = fuzz * (1.0 + unit)
-    return Above(a, b, constant + fuzz, fuzz, gaps[::-1])
+    found = Above(a, b, constant + fuzz, fuzz, gaps[::-1])
+    if other is None:
+        return found
+    return found.least(Above(*other, found.gaps), known)
 
 
 def rounding_of(known: Relaxation, errors: FloatArray | None) -> FloatArray:

@@ -26,36 +26,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends, product, size
 from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.inputs import Inputs
-from lipyomo.search.spaces.boxes.quotients import common_range, over_powers, quadratic_of
+from lipyomo.search.spaces.boxes.over_roots import Divided
+from lipyomo.search.spaces.boxes.quotients import (
+    RootFunctions,
+    common_range,
+    over_powers,
+    quadratic_of,
+)
 from lipyomo.search.spaces.boxes.ratios import wholes_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
-from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
-
-
-class RootFunctions(NamedTuple):
-    """The s and s' of all squares, and the v and v' of all roots, as functions of the inputs."""
-
-    s: Quadratics
-    turn: Quadratics
-    v: Quadratics
-    along: Quadratics
-
-    def of(self, group: IntArray) -> RootFunctions:
-        """With the v and v' of each square."""
-        if self.v.constant.shape[1] == 1:
-            return self
-        return RootFunctions(self.s, self.turn, self.v.take(group), self.along.take(group))
-
-    def turning(self, unit: float) -> Quadratics:
-        """The numerators of o', ``s' v - s v' / 2``; terms of third order in e are errors."""
-        half = self.along.times(np.full((1, 1), -0.5))
-        return self.turn.multiplied(self.v, unit).plus(self.s.multiplied(half, unit))
 
 
 def functions_of(
@@ -84,12 +69,16 @@ def functions_of(
 
 
 class Normalised(NamedTuple):
-    """Ranges of o and o' of squares (N, n), and of v' and (1 / sqrt(v))' of roots (N, g)."""
+    """Ranges of o and o' of squares (N, n), and of v' and (1 / sqrt(v))' of roots (N, g).
+
+    `whole` is what they are made of, if that is known as functions of the inputs.
+    """
 
     values: Ends
     tangents: Ends
     sums: Ends
     roots: Ends
+    whole: Divided | None = None
 
     def products(self, quotients: Quotients, count: int) -> tuple[Ends, Ends]:
         """Ranges of a layer's products and of their tangents, (N, count); infinite if not known."""
@@ -182,7 +171,8 @@ def normalised(
         of_o = over_powers(own.turning(unit), own.v, ends, tangents, 1.5, False, unit)
         of_root = over_powers(half, functions.v, (low, high), slope, 1.5, False, unit)
         tangents, slope = common_range(tangents, of_o), common_range(slope, of_root)
-    return Normalised(o, tangents, _wider(sums, unit), (-slope[1], -slope[0]))
+    made = None if functions is None else Divided(roots, functions, (low, high))
+    return Normalised(o, tangents, _wider(sums, unit), (-slope[1], -slope[0]), made)
 
 
 def _squares(s: Ends) -> Ends:

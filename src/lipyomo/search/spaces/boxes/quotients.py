@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs
@@ -28,6 +28,26 @@ ROUNDS = 2
 
 SHARE = 0.05
 """Of its size: what an end may be beyond what is attained."""
+
+
+class RootFunctions(NamedTuple):
+    """The s and s' of all squares, and the v and v' of all roots, as functions of the inputs."""
+
+    s: Quadratics
+    turn: Quadratics
+    v: Quadratics
+    along: Quadratics
+
+    def of(self, group: IntArray) -> RootFunctions:
+        """With the v and v' of each square."""
+        if self.v.constant.shape[1] == 1:
+            return self
+        return RootFunctions(self.s, self.turn, self.v.take(group), self.along.take(group))
+
+    def turning(self, unit: float) -> Quadratics:
+        """The numerators of o', ``s' v - s v' / 2``; terms of third order in e are errors."""
+        half = self.along.times(np.full((1, 1), -0.5))
+        return self.turn.multiplied(self.v, unit).plus(self.s.multiplied(half, unit))
 
 
 def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:
@@ -92,7 +112,7 @@ class _Quotients(NamedTuple):
         """
         p, v, ends, exponent, concave, unit = self
         least, most = ends[0] ** exponent, ends[1] ** exponent
-        slope, offset = _line(ends, at, k >= 0.0, exponent)
+        slope, offset = line_of_power(ends, at, k >= 0.0, exponent)
         whole = p.plus(v.times(-k * slope)).shifted(-k * offset)
         height, point = whole.highest(concave & (k >= 0.0), unit, start)
         height = height + 16.0 * unit * (np.abs(k) * most + np.abs(height))
@@ -112,7 +132,7 @@ class _Quotients(NamedTuple):
         return best
 
 
-def _line(
+def line_of_power(
     ends: Ends, at: FloatArray, below: BoolArray, exponent: float
 ) -> tuple[FloatArray, FloatArray]:
     """Slope and start of lines that powers of v are not below, or not above: tangents and chords.

@@ -83,6 +83,8 @@ def relaxed(
         whole: tuple[Ends, Ends] | None = None
         if stage.quotients is not None and stage.products is not None and rooted is not None:
             whole = rooted.products(stage.quotients, stage.products.left.size)
+        if stage.quotients is not None and rooted is not None:
+            layer = replace(layer, divided=rooted.whole)
         rooted = None
         if stage.roots is not None:
             ends = layer.low[:, stage.roots.units], layer.high[:, stage.roots.units]

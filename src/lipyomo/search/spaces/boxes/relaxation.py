@@ -13,6 +13,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.errors import Planes
 from lipyomo.search.spaces.boxes.inputs import Inputs, Row
+from lipyomo.search.spaces.boxes.over_roots import Divided
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
 
 Lines = tuple[FloatArray, FloatArray, FloatArray]
@@ -58,6 +59,8 @@ class Relaxed:
         The same of t.
     wholes : (Quadratic, Quadratic), optional
         z and u of rows that are `Stage.summed`.
+    divided : Divided, optional
+        What products that are quotients by roots are made of.
     """
 
     low: FloatArray
@@ -75,6 +78,7 @@ class Relaxed:
     value: Lines | None = None
     change: Change | None = None
     wholes: tuple[Quadratic, Quadratic] | None = None
+    divided: Divided | None = None
 
     def units(self, count: int) -> Relaxed:
         """The first rows, which are units, of a layer without lines."""

@@ -6,6 +6,7 @@ There are few entries of e and many functions, so that sums over e are sums of w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Quadratics:
     def take(self, which: IntArray) -> Quadratics:
         """Some of the n functions."""
         parts = self.constant, self.linear, self.matrix, self.error, self.size
-        return Quadratics(*(part[..., which] for part in parts))
+        return Quadratics(*(part[..., which] if part.shape[-1] > 1 else part for part in parts))
 
     def at_places(self, places: Places) -> Quadratics:
         """The functions at some places, in one axis."""
@@ -64,6 +65,13 @@ class Quadratics:
             self.error + other.error,
             self.size + other.size,
         )
+
+    def sums(self, rows: FloatArray) -> Quadratics:
+        """Sums of multiples, for rows (k, n) of coefficients."""
+        turned, sizes = rows.T, np.abs(rows).T
+        matrix = self.matrix @ turned if self.matrix.shape[-1] > 1 else self.matrix * turned.sum(0)
+        parts = self.constant @ turned, self.linear @ turned, matrix
+        return Quadratics(*parts, self.error @ sizes, self.size @ sizes)
 
     def shifted(self, number: FloatArray) -> Quadratics:
         """These and numbers (N, n)."""
@@ -118,11 +126,27 @@ class Quadratics:
         start : ndarray, shape (D, N, n), optional
             Where to look from.
         """
+        found = self.below(unit, start, concave)
+        above = found.constant + np.abs(found.linear).sum(axis=0)
+        matrix = self.matrix
+        index = np.arange(len(matrix))
+        diagonal = matrix[index, index]
+        rest = np.abs(matrix).sum(axis=(0, 1)) - np.abs(diagonal).sum(axis=0)
+        plain = np.maximum(diagonal, 0.0).sum(axis=0) + rest + np.abs(self.linear).sum(axis=0)
+        other = self.constant + (plain + self.error + found.rounding)
+        return np.fmin(above, other), found.point
+
+    def below(
+        self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
+    ) -> Tangents:
+        """Affine functions above these: the tangent planes of `highest`."""
         linear, M = self.linear, self.matrix
         index = np.arange(len(linear))
         diagonal = M[index, index]
         rest = np.abs(M).sum(axis=1) - np.abs(diagonal)
-        shift = np.where(concave, 0.0, np.maximum(diagonal + rest, 0.0))
+        shift = np.maximum(diagonal + rest, 0.0)
+        if concave is not None:
+            shift = np.where(concave, 0.0, shift)
         bend = diagonal - shift
         shape = np.broadcast_shapes(linear.shape, bend.shape)
         point = np.zeros(shape) if start is None else start.copy()
@@ -136,12 +160,19 @@ class Quadratics:
                 point[k] = np.clip(away, -1.0, 1.0)
         turned = (M * point).sum(axis=1) - shift * point
         above = shift.sum(axis=0) - (point * turned).sum(axis=0)
-        above = above + np.abs(linear + 2.0 * turned).sum(axis=0)
-        plain = np.maximum(diagonal, 0.0).sum(axis=0) + rest.sum(axis=0)
-        size = np.abs(linear).sum(axis=0)
-        above = np.fmin(above, plain + size)
-        size = size + np.abs(self.constant) + self.size
-        return np.asarray(self.constant + (above + self.error + 16.0 * unit * size)), point
+        size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
+        rounding = 16.0 * unit * size
+        constant = self.constant + (above + self.error + rounding)
+        return Tangents(linear + 2.0 * turned, constant, rounding, point)
+
+
+class Tangents(NamedTuple):
+    """Functions ``constant + linear . e``, what they pay for rounding, and where they touch."""
+
+    linear: FloatArray
+    constant: FloatArray
+    rounding: FloatArray
+    point: FloatArray
 
 
 def placed(array: FloatArray, places: Places) -> FloatArray:

@@ -1,0 +1,118 @@
+"""Affine functions above sums of quotients by one root, and of their tangents, as wholes.
+
+With ``o_k = s_k / sqrt(v)`` and what outputs and tangents are multiplied by, a and b,
+
+    sum_k a_k o_k + b_k o_k' = N / v**1.5,    N = P v - Q v' / 2,
+    P = sum_k a_k s_k + b_k s_k',             Q = sum_k b_k s_k,
+
+where s, s', v and v' are functions of the inputs.  As in `quotients.py`, for any k
+
+    N / r <= k + (N - k r) / r,    r = v**1.5,
+
+and N - k r lies below an affine function L.  So the quotient is at most k + L / r, which is convex
+in L, and below the chord of that over the range of L.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends
+from lipyomo.networks.normalised import Roots
+from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power
+from lipyomo.search.spaces.boxes.stage import Stage
+
+ROUNDS = 3
+"""How often k is chosen."""
+
+EXPONENT = 1.5
+
+
+class Divided(NamedTuple):
+    """What quotients of a layer are made of on boxes: functions, and ranges of v, (N, g)."""
+
+    roots: Roots
+    functions: RootFunctions
+    ends: Ends
+
+
+class Plane(NamedTuple):
+    """Functions ``x . X + v . V + constant``, and what the constant pays for rounding."""
+
+    x: FloatArray
+    v: FloatArray
+    constant: FloatArray
+    fuzz: FloatArray
+
+    def above(self, constant: FloatArray, fuzz: FloatArray) -> Plane:
+        """The functions, and numbers (N,), of which some pay for rounding."""
+        return self._replace(constant=self.constant + constant, fuzz=self.fuzz + fuzz)
+
+
+@np.errstate(all="ignore")  # what overflows says nothing
+def above_quotients(
+    stage: Stage,
+    known: Divided,
+    factors: tuple[FloatArray, FloatArray],
+    inputs: Inputs,
+    unit: float,
+) -> Plane | None:
+    """Affine functions above ``a . h + b . t`` of a layer's outputs, if all are quotients.
+
+    Parameters
+    ----------
+    stage : Stage
+    known : Divided
+    factors : (ndarray, ndarray), shape (N, h)
+    inputs : Inputs
+    unit : float
+    """
+    assert stage.products is not None
+    quotients = stage.quotients
+    assert quotients is not None
+    if stage.products.units or quotients.products.size < stage.products.left.size:
+        return None
+    (a, b), functions = (part[:, quotients.products] for part in factors), known.functions
+    place = quotients.squares
+    s, turn = functions.s.take(place), functions.turn.take(place)
+    a, b = a * quotients.scale, b * quotients.scale
+    whole = known.roots.whole[place].T
+    P = s.times(a).plus(turn.times(b)).sums(whole)
+    N = RootFunctions(s.times(b).sums(whole), P, functions.v, functions.along).turning(unit)
+    v, (low, high) = functions.v, known.ends
+    least, most = low**EXPONENT, high**EXPONENT
+    at = np.clip(v.constant, low, high)
+    k, start = N.constant / at**EXPONENT, None
+    for _ in range(ROUNDS):
+        slope, offset = line_of_power(known.ends, at, k >= 0.0, EXPONENT)
+        L = N.plus(v.times(-k * slope)).shifted(-k * offset).below(unit, start)
+        start = L.point
+        at = np.clip(v.at(start), low, high)
+        k, last = np.fmax(k, N.at(start) / at**EXPONENT), k
+    away = np.abs(L.linear).sum(axis=0)
+    bottom, top = L.constant - away, L.constant + away
+    first = np.where(bottom < 0.0, bottom / most, bottom / least)
+    end = np.where(top < 0.0, top / most, top / least)
+    rise = np.where(away > 0.0, (end - first) / (2.0 * away), 0.0)
+    linear = rise * L.linear
+    x, moves = inputs.x, inputs.v
+    d = x.middle.shape[1]
+    middle, radius = x.middle, x.radius
+    if len(linear) > d:
+        middle = np.concatenate([middle, moves.middle], axis=1)
+        radius = np.concatenate([radius, moves.radius], axis=1)
+    turned = linear.sum(axis=2).T
+    slopes = np.divide(turned, radius, out=np.zeros_like(turned), where=radius > 0.0)
+    constant = (last + 0.5 * (first + end)).sum(axis=1) - (slopes * middle).sum(axis=1)
+    size = np.abs(last) + np.abs(first) + np.abs(end)
+    fuzz = size.sum(axis=1) + (np.abs(slopes) * (np.abs(middle) + radius)).sum(axis=1)
+    fuzz = 32.0 * unit * fuzz
+    constant = np.where(np.isnan(constant + fuzz), np.inf, constant + fuzz)
+    slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+    if len(linear) > d:
+        return Plane(slopes[:, :d], slopes[:, d:], constant, fuzz)
+    return Plane(slopes, np.zeros_like(moves.middle), constant, fuzz)
