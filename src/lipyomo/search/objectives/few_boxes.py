@@ -12,7 +12,7 @@ from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.objectives.context import Context
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.spaces.bundle import Bundle
-from lipyomo.search.spaces.joint.bound import most_unstable, within_domain
+from lipyomo.search.spaces.joint.bound import shares_in_open, within_domain
 from lipyomo.search.spaces.phases.node import WarmStart
 
 
@@ -50,7 +50,7 @@ def bounded_values(context: Context, boxes: Boxes) -> tuple[Boxes, Stack]:
     within_domain(context.layers, domain, stack, np.float64)
     bounds = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
     bounds = np.where(stack.alive, np.fmin(bounds, boxes.bounds), -np.inf)
-    axis = most_unstable(context.layers[:-1], domain, stack)
+    axis = shares_in_open(context.layers[:-1], domain, stack).argmax(axis=1)
     unstable = (stack.phases[:, :aim] == OPEN).sum(axis=1)
     return replace(boxes, bounds=bounds, axis=axis, unstable=unstable), stack
 

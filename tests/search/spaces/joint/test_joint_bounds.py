@@ -38,7 +38,7 @@ def some_boxes(context: Context, rng: np.random.Generator, count: int = 12) -> B
     middle = rng.uniform(-1.0 + radius, 1.0 - radius)
     middle[::3] = radius[::3]  # a corner at the origin
     whole = context.whole().take(np.zeros(count, dtype=np.intp))
-    return Boxes(middle - radius, middle + radius, whole.pairs, whole.axis, whole.fall)
+    return Boxes(middle - radius, middle + radius, whole.pairs, whole.scores, whole.fall)
 
 
 def inside(boxes: Boxes, rng: np.random.Generator, count: int = 200) -> FloatArray:
@@ -153,7 +153,7 @@ def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[
         found = bounded(context, boxes, cutoff).boxes
         assert found.pairs.shape == boxes.pairs.shape
         assert (found.pairs >= sizes * (1 - 1e-12)).all()
-    points = Boxes(boxes.middle - 1e-9, boxes.middle + 1e-9, boxes.pairs, boxes.axis, boxes.fall)
+    points = Boxes(boxes.middle - 1e-9, boxes.middle + 1e-9, boxes.pairs, boxes.scores, boxes.fall)
     decided = (most_open(context, points) == 0).nonzero()[0]
     problem = context.problem
     for k in decided:
@@ -208,7 +208,7 @@ def test_small_boxes_are_bounded_by_their_gradient() -> None:
     assert context is not None
     x = np.array([[0.3, -0.2, 0.45]])
     whole = context.whole()
-    boxes = Boxes(x - 1e-9, x + 1e-9, whole.pairs, whole.axis, whole.fall)
+    boxes = Boxes(x - 1e-9, x + 1e-9, whole.pairs, whole.scores, whole.fall)
     value = problem.value_at(x[0]).value
     near = bounded(context, boxes, value).boxes
     assert near.bound == pytest.approx(value, rel=1e-3)

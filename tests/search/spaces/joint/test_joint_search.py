@@ -194,16 +194,22 @@ def test_boxes_that_become_few_are_halved() -> None:
 
 
 def test_what_halving_lowers_bounds_by_is_a_mean_of_the_last_times() -> None:
-    none, pairs = np.zeros(1, dtype=int), np.full((1, 1, 1), np.exp(1.0))
-    whole = Boxes(
-        np.zeros((1, 2)), np.ones((1, 2)), np.full((1, 1, 1), np.inf), none, pairs[0, 0] * np.inf
-    )
-    first = replace(whole, pairs=pairs).fallen(whole)
+    once, pairs = np.ones(1, dtype=int), np.full((1, 1, 1), np.exp(1.0))
+    ends, unknown = (np.zeros((1, 2)), np.ones((1, 2))), np.full(1, np.inf)
+    whole = Boxes(*ends, unknown[:, None, None], np.array([[1.0, 3.0]]), unknown)
+    first = replace(whole, pairs=pairs).fallen(whole, once)
     assert first.fall.tolist() == [np.inf]  # the domain's bound tells nothing
-    second = replace(first, pairs=pairs * np.exp(-0.4)).fallen(first)
+    second = replace(first, pairs=pairs * np.exp(-0.4)).fallen(first, once)
     assert second.fall == pytest.approx([0.4])
-    assert second.fallen(second).fall == pytest.approx([0.2])
-    assert np.isinf(replace(second, pairs=pairs * -np.inf).fallen(second).bounds).all()
+    assert second.fallen(second, once).fall == pytest.approx([0.2])
+    assert replace(second, pairs=pairs * np.exp(-1.2)).fallen(
+        second, 2 * once
+    ).fall == pytest.approx([0.4])
+    assert np.isinf(replace(second, pairs=pairs * -np.inf).fallen(second, once).bounds).all()
+    quarters = second.halves()[0].halves()[0]  # the input that is worth most, twice
+    assert np.ptp(np.hstack([quarters.low, quarters.high]), axis=0).tolist() == [0, 0.75, 0, 0.75]
+    above = [second.are_far(np.exp(0.6 - gap), 3.0).item() for gap in (1.1, 1.3)]
+    assert above == [False, True]  # three times 0.4 is between
 
 
 def test_boxes_stay_as_they_are_once_time_is_up() -> None:

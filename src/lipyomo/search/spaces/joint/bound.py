@@ -80,7 +80,7 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
             _lower_pairs(context, own, cutoff, stack.phases[some], kind)
             pairs[some] = own
     return Bounded(
-        replace(boxes, pairs=pairs, axis=most_unstable(layers, context.problem.domain, stack)),
+        replace(boxes, pairs=pairs, scores=shares_in_open(layers, context.problem.domain, stack)),
         stack,
     )
 
@@ -198,11 +198,12 @@ def _meet(
     pairs[number, :, direction] = np.fmin(pairs[number, :, direction], sizes)
 
 
-def most_unstable(layers: Sequence[Layer], domain: Domain, stack: Stack) -> IntArray:
-    """The input that the ranges of most unstable units come from, shape (N,).
+def shares_in_open(layers: Sequence[Layer], domain: Domain, stack: Stack) -> FloatArray:
+    """How many unstable units' ranges come from each input, shape (N, d).
 
     Each unstable unit counts once: in shares of its range that inputs make up, by the gradient in
-    the middle of the slopes that are left.  Without unstable units it is the widest.
+    the middle of the slopes that are left.  Without unstable units it is the inputs' widths that
+    count; inputs that cannot be halved have -1.
     """
     radius = 0.5 * (stack.high - stack.low)
     score = np.zeros(radius.shape)
@@ -220,4 +221,4 @@ def most_unstable(layers: Sequence[Layer], domain: Domain, stack: Stack) -> IntA
     score[none] = (radius / (domain.upper - domain.lower))[none]
     middle = stack.low + radius
     score[(middle <= stack.low) | (middle >= stack.high)] = -1.0
-    return np.asarray(score.argmax(axis=1))
+    return score

@@ -21,8 +21,8 @@ class Boxes(Bundle):
     pairs : ndarray, shape (N, k, q)
         Bounds for each functional and each direction; minus infinity where a box is empty.  A
         Euclidean ball counts as one.
-    axis : ndarray of int, shape (N,)
-        The input that is to be halved.
+    scores : ndarray, shape (N, d)
+        The input with the largest one is to be halved.
     fall : ndarray, shape (N,)
         What halving has lowered the bound by of late, in logarithms; infinite where unknown.
     """
@@ -30,7 +30,7 @@ class Boxes(Bundle):
     low: FloatArray
     high: FloatArray
     pairs: FloatArray
-    axis: IntArray
+    scores: FloatArray
     fall: FloatArray
 
     @property
@@ -39,14 +39,33 @@ class Boxes(Bundle):
         return np.asarray(self.pairs.max(axis=(1, 2)))
 
     def halves(self) -> tuple[Boxes, BoolArray]:
-        """The halves of the boxes that can be halved, lower ones first; and which these are."""
-        return halves(self, self.axis)
+        """The halves of the boxes that can be halved, lower ones first; and which these are.
 
-    def fallen(self, before: Boxes) -> Boxes:
-        """With what is known of halves after their bounds, which were those of `before`."""
+        An input that is halved is worth half of what it was, until halves are bounded.
+        """
+        axis, scores = self.scores.argmax(axis=1), self.scores.copy()
+        scores[np.arange(len(self)), axis] *= 0.5
+        return halves(replace(self, scores=scores), axis)
+
+    def are_far(self, cutoff: float, count: float) -> BoolArray:
+        """Which boxes are to be halved more than so many times until their bound is the cutoff."""
+        if not cutoff > 0.0:
+            return np.zeros(len(self), dtype=bool)
+        above = np.log(np.maximum(self.bounds / cutoff, 1.0))
+        return np.asarray(np.isfinite(above) & (above > count * self.fall))
+
+    def fallen(self, before: Boxes, times: IntArray) -> Boxes:
+        """With what is known of parts after their bounds, which were those of `before`.
+
+        Parameters
+        ----------
+        before : Boxes
+        times : ndarray of int, shape (N,)
+            How often they were halved since.
+        """
         above, now = before.bounds, self.bounds
         known = np.isfinite(above) & (now > 0.0) & (above > 0.0)
         ratio = np.where(known, above, 1.0) / np.where(known, now, 1.0)
-        fall = np.where(known, np.log(np.maximum(ratio, 1.0)), np.inf)
+        fall = np.where(known, np.log(np.maximum(ratio, 1.0)) / times, np.inf)
         old = np.where(np.isfinite(before.fall), before.fall, fall)
         return replace(self, fall=0.5 * (old + fall))

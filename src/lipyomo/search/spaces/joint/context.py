@@ -85,9 +85,9 @@ class Context:
         domain = self.problem.domain
         functionals = 1 if self.round_out else len(self.targets.functionals)
         shape = 1, functionals, 1 if self.round_in else len(self.directions)
-        start = np.zeros(1, dtype=np.intp)
         pairs, fall = np.full(shape, np.inf), np.full(1, np.inf)
-        return Boxes(domain.lower[None], domain.upper[None], pairs, start, fall)
+        scores = np.ones((1, domain.dimension))
+        return Boxes(domain.lower[None], domain.upper[None], pairs, scores, fall)
 
     def of_targets(self, pairs: FloatArray) -> FloatArray:
         """Bounds (N, T) of targets from those (N, k, q) of pairs."""

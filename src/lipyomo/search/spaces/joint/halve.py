@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.spaces.bundle import joined, thin
@@ -72,18 +73,32 @@ def halved(
         Of semidefinite bounds.
     """
     far, waiting, near = _parted(context, space, points, boxes, reach, most, clock or Clock())
-    halves, can = far.halves()
-    if not can.all():  # float64 numbers are too coarse: units are left to decide
-        halves = joined([halves, far.take(~can)])
-    if not len(halves):
-        return replace(near, boxes=waiting)
-    points.enter(context.problem.domain.drawn_in(halves.middle))
     cutoff = space.cutoff(points.best.value)
-    found = bounded(context, halves, cutoff).boxes.fallen(halves)
+    parts, times = _parts(far, cutoff, context.params.far_halves)
+    if not len(parts):
+        return replace(near, boxes=waiting)
+    points.enter(context.problem.domain.drawn_in(parts.middle))
+    cutoff = space.cutoff(points.best.value)
+    found = bounded(context, parts, cutoff).boxes.fallen(parts, times)
     done = found.bounds <= cutoff
     closed = max(near.closed, float(found.bounds[done].max(initial=-math.inf)))
     left = joined([found.take(~done), waiting])
     return replace(near, boxes=left, closed=closed)
+
+
+def _parts(boxes: Boxes, cutoff: float, count: float) -> tuple[Boxes, IntArray]:
+    """Halves of boxes, and how often each was halved: twice where boxes are far above the cutoff.
+
+    What lies between a box and its quarters would have bounds that end nothing.
+    """
+    halves, can = boxes.halves()
+    again = halves.are_far(cutoff, count)
+    quarters, able = halves.take(again).halves()
+    again[np.flatnonzero(again)[~able]] = False
+    # where float64 numbers are too coarse, units are left to decide
+    parts = [halves.take(~again), boxes.take(~can), quarters]
+    times = np.repeat([1, 1, 2], [len(part) for part in parts])
+    return joined(parts), times
 
 
 def _parted(

@@ -43,6 +43,8 @@ class Params:
         whole domain at or below it is for the search of phases.
     compared : bool
         Whether boxes have to be better than the search of phases in order to be halved.
+    far_halves : float
+        Boxes are halved twice at once if their bounds seem to meet the cutoff after more halvings.
     least_width : float
         Boxes narrower than this share of the domain are handed over in any case: kinks that meet in
         a point stay open in some box however often it is halved.
@@ -77,6 +79,7 @@ class Params:
     single: int = 2
     far: float = 16.0
     compared: bool = True
+    far_halves: float = 3.0
     least_width: float = 2.0**-10
     trial: int = 256
     pause: float = 1.0
