@@ -25,16 +25,18 @@ def test_parabolas_hold_what_is_inside(definition: Definition) -> None:
     A, c, low, high = hostile(definition, POINTS // 10, seed=21)
     rng = np.random.default_rng(21)
     f = low + rng.choice([-1.0, 0.0, 0.5, 0.5, 1.0, 3.0], low.size) * (high - low)
-    s, k, over = definition.made.parabolas(A, c, low, high, f)
+    s, k, under, over = definition.made.parabolas(A, c, low, high, f)
     assert np.isfinite(s).all()
     assert np.isfinite(k).all()
-    assert not np.isnan(over).any()
+    assert not np.isnan([under, over]).any()
     shares = np.array([0.0, 1.0])[:, None]
     z = low + np.linspace(0.0, 1.0, 65)[:, None] * (high - low)
     with np.errstate(all="ignore"):
         excess = A * definition.made.value(z) + c * definition.made.slope(z)
         excess = excess - s * z - 0.5 * k * (z - f) ** 2
-    worst = np.take_along_axis(z, np.nan_to_num(excess).argmax(axis=0)[None], axis=0)
+    excess = np.nan_to_num(excess)
+    places = np.array([excess.argmax(axis=0), excess.argmin(axis=0)])
+    worst = np.take_along_axis(z, places, axis=0)
     for row in np.concatenate([low + shares * (high - low), worst]):
         for n, at in enumerate(np.clip(row, low, high).tolist()):
             formulas = definition.formulas_at(at)
@@ -48,6 +50,7 @@ def test_parabolas_hold_what_is_inside(definition: Definition) -> None:
                 off = arb(A[n]) * value + arb(c[n]) * slope
                 off = off - arb(s[n]) * arb(at) - arb(k[n]) * away * away / 2
                 assert not off > arb(over[n]), (A[n], c[n], low[n], high[n], at)
+                assert not off < arb(under[n]), (A[n], c[n], low[n], high[n], at)
 
 
 @pytest.mark.parametrize("made", CONFINED, ids=lambda made: made.of.name)
@@ -59,11 +62,13 @@ def test_parabolas_hold_confined_functions(made: Confined) -> None:
     low, high = ends
     A, c = rng.normal(size=(2, 400)) * rng.choice([0.0, 1.0, 1e3], (2, 400))
     f = 0.5 * (low + high)
-    s, k, over = made.parabolas(A, c, low, high, f)
+    s, k, under, over = made.parabolas(A, c, low, high, f)
     z = np.clip(low + np.linspace(0.0, 1.0, 101)[:, None] * (high - low), made.low, made.high)
     found = A * made.value(z) + c * made.slope(z) - 0.5 * k * (z - f) ** 2 - s * z
     size = np.abs(A * made.value(z)) + np.abs(c * made.slope(z)) + np.abs(s * z)
-    assert (found <= over + 1e-14 * (size + np.abs(k) * (z - f) ** 2)).all()
+    room = 1e-14 * (size + np.abs(k) * (z - f) ** 2)
+    assert (found <= over + room).all()
+    assert (found >= under - room).all()
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
@@ -77,11 +82,12 @@ def test_parabolas_shrink_with_the_third_power_of_the_width(definition: Definiti
         for at in definition.breaks:
             inside &= (low + 0.08 / definition.scale <= at) | (low >= at)
         f = low + 0.5 * width
-        s, k, over = definition.made.parabolas(A, c, low, low + width, f)
+        s, k, under, over = definition.made.parabolas(A, c, low, low + width, f)
         z = low + np.linspace(0.0, 1.0, 65)[:, None] * width
         found = A * definition.made.value(z) + c * definition.made.slope(z)
-        least = (over + s * z + 0.5 * k * (z - f) ** 2 - found).max(axis=0)
-        gaps.append(np.sum(least[inside]))
+        curve = s * z + 0.5 * k * (z - f) ** 2
+        apart = np.maximum(over + curve - found, found - curve - under)
+        gaps.append(np.sum(apart.max(axis=0)[inside]))
     assert gaps[1] <= gaps[0] / 50.0 + 300 * 1e-12
 
 
@@ -91,9 +97,11 @@ def test_extreme_factors_and_ends_give_no_nan() -> None:
     grid = np.meshgrid(sizes, sizes, ends, ends, np.array([-1e300, 0.0, 1.0]), indexing="ij")
     A, c, low, high, f = (array.reshape(-1) for array in grid)
     A, c, low, high, f = (array[low <= high] for array in (A, c, low, high, f))
-    s, k, over = Tanh().parabolas(A, c, low, high, f)
+    s, k, under, over = Tanh().parabolas(A, c, low, high, f)
     assert np.isfinite(s).all()
     assert np.isfinite(k).all()
     assert (over > -np.inf).all()
+    assert (under <= over).all()
     nothing = (A == 0.0) & (c == 0.0) & (np.abs(low) <= 1e6) & (np.abs(high) <= 1e6)
     assert (over[nothing] == 0.0).all()
+    assert (under[nothing] == 0.0).all()

@@ -183,7 +183,7 @@ class Activation(ABC):
         """
         some = (A, c, low, high) if slope is None else (A, c, low, high, slope)
         s, least, greatest = self._each_block(
-            some, lambda cut, *block: self._band(cut, Sums(*block))
+            some, lambda cut, *block: self._band(cut, Sums(*block)), 3
         )
         least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
         greatest[~(greatest > -np.inf)] = np.inf
@@ -191,8 +191,8 @@ class Activation(ABC):
 
     def parabolas(
         self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
-    ) -> Band:
-        """Parabolas above ``A sigma + c sigma'``, see `lipyomo.networks.activations.parabolas`.
+    ) -> tuple[FloatArray, ...]:
+        """Parabolas around ``A sigma + c sigma'``, see `lipyomo.networks.activations.parabolas`.
 
         Parameters
         ----------
@@ -203,22 +203,22 @@ class Activation(ABC):
 
         Returns
         -------
-        s, k, over : ndarray
-            ``A sigma(z) + c sigma'(z) <= over + s z + k (z - f)**2 / 2`` for all real z in
-            [low, high], and O((high - low)**3) more at most between breaks.
+        s, k, lo, hi : ndarray
+            ``lo <= A sigma(z) + c sigma'(z) - s z - k (z - f)**2 / 2 <= hi`` for all real z in
+            [low, high]; ``hi - lo`` is O((high - low)**3) between breaks.
         """
 
-        def made(cut: Cut, *block: FloatArray) -> Band:
+        def made(cut: Cut, *block: FloatArray) -> tuple[FloatArray, ...]:
             return parabola(cut, Sums(*block[:4]), block[4])
 
-        s, k, over = self._each_block((A, c, low, high, f), made)
-        over[np.isnan(over)] = np.inf
-        return s, k, over
+        s, k, under, over = self._each_block((A, c, low, high, f), made, 4)
+        under[np.isnan(under)], over[np.isnan(over)] = -np.inf, np.inf
+        return s, k, under, over
 
     def _each_block(
-        self, some: Sequence[FloatArray], made: Callable[..., Band]
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Three numbers for each interval, whose ends are the third and fourth array.
+        self, some: Sequence[FloatArray], made: Callable[..., tuple[FloatArray, ...]], count: int
+    ) -> tuple[FloatArray, ...]:
+        """So many numbers for each interval, whose ends are the third and fourth array.
 
         They are `made` of intervals that are cut alike, so many at a time as stay in the cache.
         """
@@ -226,7 +226,7 @@ class Activation(ABC):
         assert all(np.isfinite(array).all() for array in given), "bands need finite numbers"
         shape = np.broadcast_shapes(*(array.shape for array in given))
         flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
-        found = tuple(np.empty(flat[0].size) for _ in range(3))
+        found = tuple(np.empty(flat[0].size) for _ in range(count))
         with np.errstate(all="ignore"):
             for cut in cuts(self.branches, flat[2], flat[3]):
                 everything = cut.where.size == flat[0].size
@@ -236,8 +236,7 @@ class Activation(ABC):
                     here = made(cut, *(array[block] for array in flat))
                     for array, ends in zip(found, here, strict=True):
                         array[block] = ends
-        first, second, third = (array.reshape(shape) for array in found)
-        return first, second, third
+        return tuple(array.reshape(shape) for array in found)
 
     def _band(self, cut: Cut, sums: Sums) -> Band:
         """A band of one block; activations with a better one than the common one say so here."""

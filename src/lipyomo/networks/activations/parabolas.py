@@ -1,12 +1,12 @@
-"""Parabolas above ``F = A sigma + c sigma'`` on an interval: what bands are, one order further.
+"""Parabolas around ``F = A sigma + c sigma'`` on an interval: what bands are, one order further.
 
 For any numbers f and k, and with the slope s of the chord of ``G = F - k (z - f)**2 / 2``,
 
-    F(z) <= over + s z + k (z - f)**2 / 2.
+    under <= F(z) - s z - k (z - f)**2 / 2 <= over.
 
 Here k is twice the second divided difference of F at both ends and near the middle, which is a
 second derivative of F somewhere: its parabola does not reach farther than F itself where F'' is
-steep.  On pieces of the interval G is above its own chord by at most the parabola of
+steep.  On pieces of the interval G is off from its own chord by at most the parabola of
 `lipyomo.networks.activations.bands`, with F'' less k for F''.  That is O(w) for a width w, so that
 what is too much is O(w**3).  Intervals that hold a break have k = 0, and the band.
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.networks.activations.bands import Band, arch, band, chord, off_by
+from lipyomo.networks.activations.bands import arch, band, chord, off_by
 from lipyomo.networks.activations.samples import Cut, Samples
 from lipyomo.networks.activations.sums import Sums
 
@@ -28,11 +28,13 @@ PIECES = 3
 many, and eight times as much with one."""
 
 
-def parabola(cut: Cut, sums: Sums, f: FloatArray) -> Band:
-    """Numbers (s, k, over) of sums that are cut alike, one point f each."""
+def parabola(
+    cut: Cut, sums: Sums, f: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Numbers (s, k, under, over) of sums that are cut alike, one point f each."""
     if len(cut.branches) > 1:
-        s, _, over = band(cut, sums)
-        return s, np.zeros_like(s), over
+        s, under, over = band(cut, sums)
+        return s, np.zeros_like(s), under, over
     unit, pieces = UNIT_ROUNDOFF, max(PIECES, cut.pieces)
     part = Samples.of(cut.branches[0], sums, cut._replace(pieces=pieces))
     ranges = [part.range(n, 2) for n in range(len(part.z) - 1)]
@@ -42,16 +44,19 @@ def parabola(cut: Cut, sums: Sums, f: FloatArray) -> Band:
     first, last = (part.slope(end) - k * away[end] for end in (0, -1))
     s = chord(sums, (G[0], G[-1]), (first, last))
     H = [value - s * z for value, z in zip(G, part.z, strict=True)]
-    over = np.full_like(s, -np.inf)
-    for n, (below, _) in enumerate(ranges):
+    under, over = np.full_like(s, np.inf), np.full_like(s, -np.inf)
+    for n, (below, above) in enumerate(ranges):
         width = part.z[n + 1] - part.z[n]
-        less = part.room_on(n, 2) + k - below + 4 * unit * (np.abs(k) + np.abs(below))
-        curved = np.maximum(less, 0.0) * (width * width * (0.5 + 8 * unit))
-        drop = np.abs(H[n + 1] - H[n])
-        np.maximum(over, 0.5 * (H[n] + H[n + 1]) + arch(curved, drop), out=over)
+        half = width * width * (0.5 + 8 * unit)
+        room = part.room_on(n, 2) + 4 * unit * np.abs(k)
+        less = room + k - below + 4 * unit * np.abs(below)
+        more = room + above - k + 4 * unit * np.abs(above)
+        mean, drop = 0.5 * (H[n] + H[n + 1]), np.abs(H[n + 1] - H[n])
+        np.maximum(over, mean + arch(np.maximum(less, 0.0) * half, drop), out=over)
+        np.minimum(under, mean - arch(np.maximum(more, 0.0) * half, drop), out=under)
     size = np.maximum(np.abs(away[0]), np.abs(away[-1]))
-    over = over + off_by(part, s) + 16 * unit * np.abs(k) * size * size
-    return s, k, over
+    off = off_by(part, s) + 16 * unit * np.abs(k) * size * size
+    return s, k, under - off, over + off
 
 
 def _bend(part: Samples, ranges: list[tuple[FloatArray, FloatArray]]) -> FloatArray:

@@ -415,7 +415,7 @@ class Confined(Activation):
 
     def parabolas(
         self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
-    ) -> Band:
+    ) -> tuple[FloatArray, ...]:
         """As `Activation.parabolas`, for all z that an interval shares with this one."""
         return super().parabolas(A, c, self._shared(low), self._shared(high), f)
 

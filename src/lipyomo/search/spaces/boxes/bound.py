@@ -99,7 +99,12 @@ def bounded(
     boxes = replace(boxes, scores=scores)
     if decide and jacobian is not None:
         boxes = decided(boxes, jacobian)
-    return Bounded.of(boxes, top, rest.norm(top.top), v, cutoffs)
+    return Bounded.of(boxes, top, rest.norm(_least(top, above)), v, cutoffs)
+
+
+def _least(top: Confined, above: Above) -> FloatArray:
+    """Bounds by affine functions, or by curves where these are lower."""
+    return top.top if above.curved is None else np.fmin(top.top, above.curved)
 
 
 def closer(
@@ -128,7 +133,7 @@ def under(known: Relaxation, above: Above, cutoffs: FloatArray) -> Bounded:
     """Boxes with the bounds and scores of an objective that lies below an affine function."""
     top = confined(known, above, cutoffs)
     boxes = replace(known.boxes, scores=gaps_of(known, above))
-    return Bounded.of(boxes, top, top.top, above.v, cutoffs)
+    return Bounded.of(boxes, top, _least(top, above), above.v, cutoffs)
 
 
 INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0

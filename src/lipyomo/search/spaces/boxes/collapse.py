@@ -30,6 +30,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import at
+from lipyomo.search.spaces.boxes.curves import curves_of
 from lipyomo.search.spaces.boxes.factors import factored
 from lipyomo.search.spaces.boxes.over_roots import Plane, above_quotients
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
@@ -49,6 +50,8 @@ class Above:
     gaps : list of (ndarray, ndarray)
         What each unit of each layer adds for want of knowledge: in all, and of its tangent alone;
         shapes (N, n).
+    curved : ndarray, shape (N,), optional
+        Bounds of the objective over the boxes, with the first layer's units as parabolas.
     """
 
     x: FloatArray
@@ -56,6 +59,7 @@ class Above:
     constant: FloatArray
     fuzz: FloatArray
     gaps: list[tuple[FloatArray, FloatArray]]
+    curved: FloatArray | None = None
 
     @property
     def total(self) -> FloatArray:
@@ -137,6 +141,7 @@ def _collapsed(
     last = layers[-1]
     worst = _worst(known, rows, weights)
     other: Plane | None = None
+    curved: FloatArray | None = None  # not of networks with products, which `other` is of
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         products = None
         if other is None and layer.divided is not None:
@@ -149,6 +154,10 @@ def _collapsed(
             a, b, some = a[:, :n], b[:, :n], layer.units(n)
         else:
             some = layer
+        curves = curves_of(context, layer, known.inputs) if layer is layers[0] else None
+        if curves is not None:
+            curved = constant + curves.above(a, b)
+            curved += fuzz * (1.0 + unit) + 4.0 * unit * (np.abs(constant) + np.abs(curved))
         own_lines = layer is last and weights is None  # a = 0: its lines are known
         s, rate, above, off, gap = _of_units(stage, some, a, b, worst, own_lines, unit)
         constant += above
@@ -161,7 +170,7 @@ def _collapsed(
         gaps.append(gap)
         a, b = s @ stage.branch_weight, slopes @ stage.branch_along
     fuzz = fuzz * (1.0 + unit)
-    found = Above(a, b, constant + fuzz, fuzz, gaps[::-1])
+    found = Above(a, b, constant + fuzz, fuzz, gaps[::-1], curved)
     if other is None:
         return found
     return found.least(Above(*other, found.gaps), known)

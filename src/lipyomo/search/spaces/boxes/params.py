@@ -67,6 +67,9 @@ class Params:
     far : float
         Boxes of networks with products have four children at a time where their bound is above the
         cutoff by more than that, relative to it: of two, less than half would be closed.
+    corners : int
+        Inputs up to which the first layer's units are parabolas: quadratic functions are compared
+        at all corners of a box.
     facets : int
         A first layer of lower rank than it has inputs is split by what it sees, where a box then
         has at most so many pairs of facets: rows that each box is compared with.
@@ -92,4 +95,5 @@ class Params:
     tangents: int = 4
     second: float = 0.03
     far: float = 0.7
+    corners: int = 6
     facets: int = 1000

@@ -33,6 +33,7 @@ from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.curves import Curves, curves_of
 from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
 from lipyomo.search.spaces.boxes.means import means
@@ -76,9 +77,10 @@ def relaxed(
     signals = [(inputs.x, inputs.v)]
     still = not (inputs.v.middle.any() or inputs.v.radius.any())
     rooted: Normalised | None = None
+    curves: Curves | None = None
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        before = Before(found, left)
+        before = Before(found, left, curves)
         layer = _layer(context, before, boxes, inputs, signals, (still, forwards))
         whole: tuple[Ends, Ends] | None = None
         if stage.quotients is not None and stage.products is not None and rooted is not None:
@@ -92,6 +94,8 @@ def relaxed(
             rooted = normalised(stage.roots, found[-1], ends, unit, functions)
             layer = rooted.narrowing(stage.roots, layer, unit)
         found.append(_with_lines(context, stage, layer, inputs, last, whole))
+        if number == 0 and not forwards:
+            curves = curves_of(context, found[0], inputs)
         if not last:
             left = None
             if context.stages[number + 1].summed.size and not forwards:
@@ -104,10 +108,20 @@ def relaxed(
 
 
 class Before(NamedTuple):
-    """What is known of the layers before one, and what is left of the last one's products."""
+    """What is known of the layers before one.
+
+    Attributes
+    ----------
+    layers : sequence of Relaxed
+    left : Remainders, optional
+        What is left of the last one's products.
+    curves : Curves, optional
+        The first one's units as parabolas.
+    """
 
     layers: Sequence[Relaxed]
     left: Remainders | None
+    curves: Curves | None
 
 
 def _layer(
@@ -144,7 +158,9 @@ def _layer(
             number = len(before) - 1
             pre = carried(stage, (context.stages[number], before[number]), inputs, unit)
         else:
-            pre, whole = _substituted(context, stage, known, inputs, False)
+            pre, whole, curved = _substituted(context, stage, known, inputs, False)
+            if curved is not None:
+                low, high = np.fmax(low, curved[0]), np.fmin(high, curved[1])
             if whole is not None:
                 low, high = _narrowed(stage, low, high, whole)
                 wholes.append(whole.functions)
@@ -153,12 +169,14 @@ def _layer(
         if still:
             pre_tangent = unmoved(stage.bias.size, inputs.x.middle.shape[1])
         else:
-            pre_tangent, whole = _substituted(context, stage, known, inputs, True)
+            pre_tangent, whole, curved = _substituted(context, stage, known, inputs, True)
             alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
             within = inputs if alone else inputs._replace(row=None)
             other, other_radius = _range(pre_tangent, within, unit)
             u_low = np.maximum(u - u_radius, other - other_radius)
             u_high = np.minimum(u + u_radius, other + other_radius)
+            if curved is not None:
+                u_low, u_high = np.fmax(u_low, curved[0]), np.fmin(u_high, curved[1])
             if whole is not None:
                 u_low, u_high = _narrowed(stage, u_low, u_high, whole)
                 wholes.append(whole.functions)
@@ -256,8 +274,8 @@ def _substituted(
     before: Before,
     inputs: Inputs,
     tangent: bool,
-) -> tuple[Affine, Whole | None]:
-    """z, or u, of a layer as functions of (x, v); and sums of products as wholes."""
+) -> tuple[Affine, Whole | None, Ends | None]:
+    """z, or u, of a layer as functions of (x, v); sums of products as wholes; ranges by curves."""
     unit, (x, v, _) = context.unit, inputs
     rows, bias = stage.weight[None], stage.bias
     if stage.copies is not None:
@@ -267,6 +285,7 @@ def _substituted(
     start = np.zeros_like(bias) if tangent else bias
     constant, radius = start, np.zeros_like(bias)
     sums: Sums | None = None
+    curved: Ends | None = None
     for place in range(len(before.layers) - 1, -1, -1):
         layer, own = before.layers[place], context.stages[place]
         value, change = layer.value, layer.change
@@ -276,6 +295,8 @@ def _substituted(
         assert value is not None
         assert change is not None
         (slope, middle, away), (rate, tilt, drift, spread) = value, change
+        if place == 0 and before.curves is not None:
+            curved = before.curves.ends(X, Y, constant, radius)
         Z = None
         if X is not None:
             constant = constant + times(X, middle)
@@ -298,6 +319,6 @@ def _substituted(
     if sums is not None:
         found, whole = with_sums(found, sums, stage.summed, inputs, unit)
     if stage.copies is None:
-        return found, whole
+        return found, whole, curved
     last = before.layers[-1]
-    return found.copied(last.pre_tangent if tangent else last.pre, stage.copies), whole
+    return found.copied(last.pre_tangent if tangent else last.pre, stage.copies), whole, curved

@@ -124,7 +124,7 @@ def _of_units(
     units = slice(a.shape[1])
     z, u = (one.take(units) for one in both)
     low, high = np.minimum(layer.low, layer.high)[:, units], layer.high[:, units]
-    slopes, k, over = stage.each("parabolas", a, b * u.middle, low, high, z.middle)
+    slopes, k, _, over = stage.each("parabolas", a, b * u.middle, low, high, z.middle)
     bend, centre, away = (part[:, units] for part in layer.bend)
     rate, size = centre + bend * z.middle, np.abs(b)
     rates, left = b * rate, size * u.reach * away

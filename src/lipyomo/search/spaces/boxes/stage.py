@@ -182,7 +182,7 @@ class Stage:
         some = [self.units_of(array) for array in rows]
         if not self.kinds:
             none = np.zeros_like(some[-1])
-            counts = {"enclose": 2, "slope_range": 2, "lines": 3, "parabolas": 3}
+            counts = {"enclose": 2, "slope_range": 2, "lines": 3, "parabolas": 4}
             return (none,) * counts[name] if name in counts else none
         return each_kind(self.kinds, name, *some)
 
