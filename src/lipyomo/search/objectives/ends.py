@@ -59,9 +59,7 @@ def bounded_values(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bound
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
     weights, shift = Functions.of(context, boxes.rows)
     above = collapsed(known, np.zeros_like(weights), None, weights)
-    fuzz = context.unit * (np.abs(above.constant) + np.abs(shift))
-    constant = above.constant + shift + fuzz
-    return under(known, replace(above, constant=constant, fuzz=above.fuzz + fuzz), cutoffs)
+    return under(known, above.plus(shift, context.unit), cutoffs)
 
 
 def ranges_of_values(context: Context, boxes: Boxes) -> tuple[FloatArray, FloatArray]:

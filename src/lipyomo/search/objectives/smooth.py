@@ -79,7 +79,4 @@ def bounded(context: Context, boxes: Boxes, cutoff: float, forwards: bool = Fals
     head, count = context.question.problem.network.head, len(boxes)
     weights, shift = np.repeat(context.head, count, axis=0), float(head.bias[0])
     above = collapsed(known, np.zeros_like(weights), None, weights)
-    fuzz = context.unit * (np.abs(above.constant) + abs(shift))
-    constant = above.constant + shift + fuzz
-    above = replace(above, constant=constant, fuzz=above.fuzz + fuzz)
-    return under(known, above, np.full(count, cutoff))
+    return under(known, above.plus(shift, context.unit), np.full(count, cutoff))

@@ -24,7 +24,7 @@ beyond m and n for that, times the size of sigma' and of r, as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,6 +65,14 @@ class Above:
     def total(self) -> FloatArray:
         """What all units add, shape (N,); rows of products count for both factors."""
         return np.asarray(sum(gap.sum(axis=1) for gap, _ in self.gaps))
+
+    def plus(self, shift: FloatArray | float, unit: float) -> Above:
+        """Not below the objective and a number (N,) each."""
+        fuzz = unit * (np.abs(self.constant) + np.abs(shift))
+        constant, curved = self.constant + shift + fuzz, self.curved
+        if curved is not None:
+            curved = curved + shift + 2.0 * unit * (np.abs(curved) + np.abs(shift))
+        return replace(self, constant=constant, fuzz=self.fuzz + fuzz, curved=curved)
 
     def least(self, other: Above, known: Relaxation) -> Above:
         """Of each box the function whose maximum is less."""
