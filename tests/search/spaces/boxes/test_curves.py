@@ -9,11 +9,21 @@ import pytest
 from test_smooth_planes import NAMES, made
 
 from lipyomo.search.spaces.boxes.bound import bounded
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
+from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.curves import highest
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 POINTS = 60
+
+
+def curved(name: str, hidden: int) -> tuple[Context, Boxes]:
+    """A network with boxes and curves, though it has few inputs."""
+    context, boxes = made(name, hidden, 6)
+    question = context.question
+    params = replace(question.params, curved=(1, 6))
+    return replace(context, question=replace(question, params=params)), boxes
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
@@ -37,13 +47,13 @@ def test_no_point_of_a_cube_is_above(count: int, again: bool) -> None:
 @pytest.mark.parametrize("hidden", [1, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_points_are_within_ranges_and_bounds(name: str, hidden: int) -> None:
-    context, boxes = made(name, hidden, 6)
+    context, boxes = curved(name, hidden)
     boxes = replace(boxes, v_low=boxes.v_high)  # one direction each
     rng = np.random.default_rng(hidden)
     rows = context.rows[boxes.rows] * rng.choice([1.0, -1e-9, 1e6], (len(boxes), 1))
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
-    curved = collapsed(known, rows, None).curved
-    assert curved is not None
+    above = collapsed(known, rows, None).curved
+    assert above is not None
     bounds = bounded(context, boxes, -np.inf).boxes.bounds
     for k in range(POINTS):
         shares = rng.random(boxes.low.shape)
@@ -58,14 +68,14 @@ def test_points_are_within_ranges_and_bounds(name: str, hidden: int) -> None:
             assert (np.abs(u - layer.tangent) <= layer.tangent_radius + room).all()
             h, t = stage.outputs(z), stage.slopes(z) * u
         room = 1e-12 * (1.0 + (np.abs(rows) * layer.pace).sum(axis=1))
-        assert ((rows * t).sum(axis=1) <= curved + room).all()
+        assert ((rows * t).sum(axis=1) <= above + room).all()
         true = (context.rows[boxes.rows] * t).sum(axis=1)
         assert (true <= bounds + 1e-12 * (1.0 + np.abs(true))).all()
 
 
 def test_one_layer_is_close_to_third_order() -> None:
     """Where affine functions are to second order."""
-    context, boxes = made("tanh", 1, 6)
+    context, boxes = curved("tanh", 1)
     middle = boxes.low
     known_excess = []
     for width in (0.04, 0.01):

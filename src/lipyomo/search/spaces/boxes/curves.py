@@ -155,9 +155,10 @@ class Curves:
 
 
 def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None:
-    """Of the first layer; None for directions with a range, and for many inputs."""
+    """Of the first layer; None for directions with a range, and where it would not pay."""
     x, v, _ = inputs
-    if context.multiplies or context.inputs > context.params.corners:
+    fewest, most = context.params.curved
+    if context.multiplies or not fewest <= context.inputs <= most:
         return None
     if len(x.middle) != len(v.middle) or v.radius.any():
         return None

@@ -67,9 +67,9 @@ class Params:
     far : float
         Boxes of networks with products have four children at a time where their bound is above the
         cutoff by more than that, relative to it: of two, less than half would be closed.
-    corners : int
-        Inputs up to which the first layer's units are parabolas: quadratic functions are compared
-        at all corners of a box.
+    curved : (int, int)
+        Fewest and most inputs with which the first layer's units are parabolas.  With fewer, halves
+        take less time than they save; with more, a box has too many corners to be compared at.
     facets : int
         A first layer of lower rank than it has inputs is split by what it sees, where a box then
         has at most so many pairs of facets: rows that each box is compared with.
@@ -95,5 +95,5 @@ class Params:
     tangents: int = 4
     second: float = 0.03
     far: float = 0.7
-    corners: int = 6
+    curved: tuple[int, int] = 5, 6
     facets: int = 1000
