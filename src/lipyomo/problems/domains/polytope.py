@@ -240,7 +240,7 @@ class Polytope(Domain):
         move, d = ~self.frozen, self.dimension
         x = np.repeat(self._middle[None], min(WALKS, count), axis=0)
         found: list[FloatArray] = []
-        while sum(map(len, found)) < count:
+        for _ in range(-(-count // WALKS)):
             for _ in range(max(1, min(10, d))):
                 v = np.where(move, rng.standard_normal(x.shape), 0.0)
                 x = x + rng.uniform(*self._chords(x, v))[:, None] * v

@@ -95,7 +95,7 @@ class Bounder:
         fixed = self.prover.signs
         if fixed is None:
             return None
-        known = fixed.of(target) if known is None else known
+        known = self.prover.joining(target, known)
         return known if form.inputs < form.units.size else fixed.within(form, target, known)
 
     def rejoined(
@@ -107,9 +107,9 @@ class Bounder:
         signs: FloatArray | None,
     ) -> FloatArray:
         """A target's multipliers of inputs joined by `known` as those of inputs joined by more."""
-        if signs is None or self.prover.signs is None:
+        if signs is None:
             return multipliers
-        known = self.prover.signs.of(target) if known is None else known
+        known = self.prover.joining(target, known)
         products = int(np.count_nonzero(self.prover.pairs.within(units)))
         head = multipliers.size - units.size - products
         zeta = joined_multipliers(multipliers[:head], signs, known)
@@ -123,8 +123,7 @@ class Bounder:
         if column != ALL:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
-        if signs is None and self.prover.signs is not None:
-            signs = self.prover.signs.of(target)
+        signs = self.prover.joining(target, signs)
         if signs is not None:
             inputs = 1 + int(np.count_nonzero(signs == 0))
             rows, objectives = joined(rows, signs), joined(objectives, signs)
@@ -172,7 +171,7 @@ class Bounder:
 
     def fitted(self, kernel: Kernel, target: int, zeta: FloatArray, lam: FloatArray) -> FloatArray:
         """Multipliers of a form with all inputs as those of a target's kernel for it."""
-        signs = None if self.prover.signs is None else self.prover.signs.of(target)
+        signs = self.prover.joining(target)
         zeta = zeta if signs is None else joined_multipliers(zeta, signs)
         zeta = shaped(zeta, kernel.inputs, kernel.euclidean)
         return np.concatenate([zeta, lam, np.zeros(kernel.free)])

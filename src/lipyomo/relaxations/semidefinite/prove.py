@@ -122,6 +122,12 @@ class Prover:
         rows = [size[own.units] for size, own in zip(sizes, unit_maps, strict=True)]
         return np.concatenate([np.zeros((0, start.width)), *rows]), objective
 
+    def joining(self, target: int, signs: FloatArray | None = None) -> FloatArray | None:
+        """Signs (d,) that join a target's inputs: those given, or those of the whole problem."""
+        if signs is None and self.signs is not None:
+            return self.signs.of(target)
+        return signs
+
     def bound(
         self,
         form: NodeForm,
@@ -243,8 +249,7 @@ class Prover:
             split = multipliers.size - pairs.count
             products = pair_matrices(pairs, multipliers[split:], count)
             multipliers = multipliers[:split]
-        if signs is None and self.signs is not None:
-            signs = self.signs.of(target)
+        signs = self.joining(target, signs)
         if signs is not None and multipliers.size - count < sized.inputs:
             sized = joined_form(sized, signs)
         head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]

@@ -46,8 +46,7 @@ class FixedSigns:
             phases = self._system.split(self._phases)
             functional = self._targets.functionals[[row]]
             low, high = gradient_ranges(self._system.tangents, phases, functional)
-            room = self._errors[row]
-            signs = np.where(low[0] > room, 1.0, np.where(high[0] < -room, -1.0, 0.0))
+            signs = _signs(low[0], high[0], self._errors[row])
             free = int(np.count_nonzero(signs == 0))
             self._known[row] = signs if free + 1 < signs.size else None
         return self._known[row]
@@ -71,7 +70,7 @@ class FixedSigns:
             low += least @ up + most @ down
             high += most @ up + least @ down
         room = 3.0 * self._errors[row]  # the sums just made have as many terms, each twice
-        signs = np.where(low[:d] > room, 1.0, np.where(high[:d] < -room, -1.0, 0.0))
+        signs = _signs(low[:d], high[:d], room)
         if known is not None:
             signs = np.where(known != 0, known, signs)
         return signs if np.count_nonzero(signs) > 1 else None
@@ -80,6 +79,11 @@ class FixedSigns:
         """Whether the direction of a target is not that of one functional's signs."""
         row, column = int(self._targets.rows[target]), int(self._targets.columns[target])
         return self._targets.norm != "linf" or row == ALL or column != ALL
+
+
+def _signs(low: FloatArray, high: FloatArray, room: float) -> FloatArray:
+    """Signs of what lies between two ends but for some room; zero where both occur."""
+    return np.where(low > room, 1.0, np.where(high < -room, -1.0, 0.0))
 
 
 def joined(matrix: FloatArray, signs: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.curves import highest
+from lipyomo.search.spaces.boxes.curves import highest_by_corners
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 POINTS = 60
@@ -34,7 +34,7 @@ def test_no_point_of_a_cube_is_above(count: int, again: bool) -> None:
     pairs = rng.normal(size=(200, count * (count - 1) // 2))
     square[:60] = np.abs(square[:60])
     square[60:70], pairs[60:65], linear[65:80] = 0.0, 0.0, 0.0
-    bounds = highest(linear, square, pairs, again)
+    bounds = highest_by_corners(linear, square, pairs, again)
     axes = np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * count, indexing="ij")
     e = np.stack(axes, axis=-1).reshape(-1, count)
     i, j = np.triu_indices(count, 1)

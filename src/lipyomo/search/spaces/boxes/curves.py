@@ -122,8 +122,8 @@ class Curves:
             bends = bends + rows * curve.bend[:, None]
         linear, square, pairs = self._form(np.asarray(slopes), np.asarray(bends))
         radius = radius + 8.0 * self.unit * (size + np.abs(constant) + radius)
-        below = constant - highest(-linear, -square, -pairs) - radius
-        above = constant + highest(linear, square, pairs) + radius
+        below = constant - highest_by_corners(-linear, -square, -pairs) - radius
+        above = constant + highest_by_corners(linear, square, pairs) + radius
         return np.asarray(below), np.asarray(above)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -139,7 +139,7 @@ class Curves:
             layer.tangent_radius + unit * np.abs(layer.tangent)
         )
         form = self._form(curve.slope[:, None], curve.bend[:, None])
-        found = curve.constant.sum(axis=1) + highest(*form, again=True)[:, 0]
+        found = curve.constant.sum(axis=1) + highest_by_corners(*form, again=True)[:, 0]
         return np.asarray(found + (1.0 + 4.0 * unit) * error.sum(axis=1))
 
     def _form(
@@ -168,7 +168,7 @@ def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None
     return Curves(stage, layer, middle, reach, x.radius, unit)
 
 
-def highest(
+def highest_by_corners(
     linear: FloatArray, square: FloatArray, pairs: FloatArray, again: bool = False
 ) -> FloatArray:
     """Bounds of ``l . e + q . e**2 + p . (e_i e_j)_{i < j}`` over [-1, 1]^d.

@@ -65,7 +65,8 @@ class Boxes(Bundle):
         """
         above, now = before.bounds, self.bounds
         known = np.isfinite(above) & (now > 0.0) & (above > 0.0)
-        ratio = np.where(known, above, 1.0) / np.where(known, now, 1.0)
+        with np.errstate(over="ignore"):  # a bound near nothing: as much as is not known
+            ratio = np.where(known, above, 1.0) / np.where(known, now, 1.0)
         fall = np.where(known, np.log(np.maximum(ratio, 1.0)) / times, np.inf)
         old = np.where(np.isfinite(before.fall), before.fall, fall)
         return replace(self, fall=0.5 * (old + fall))
