@@ -32,7 +32,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import at
 from lipyomo.search.spaces.boxes.curves import curves_of
 from lipyomo.search.spaces.boxes.factors import factored
-from lipyomo.search.spaces.boxes.over_roots import Plane, above_quotients
+from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotients
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -148,7 +148,7 @@ def _collapsed(
     gaps: list[tuple[FloatArray, FloatArray]] = []
     last = layers[-1]
     worst = _worst(known, rows, weights)
-    other: Plane | None = None
+    other: PlaneAbove | None = None
     curved: FloatArray | None = None  # not of networks with products, which `other` is of
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         products = None

@@ -36,7 +36,7 @@ from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
-class Curve(NamedTuple):
+class Parabolas(NamedTuple):
     """Outputs ``constant + slope p + bend p**2 +- error`` of units, shapes (N, n)."""
 
     constant: FloatArray
@@ -70,33 +70,33 @@ class Curves:
     unit: float
 
     @cached_property
-    def values(self) -> Curve:
+    def values(self) -> Parabolas:
         """Of sigma."""
         return self._curve(np.ones_like(self.middle), np.zeros_like(self.middle))
 
     @cached_property
-    def tangents(self) -> Curve:
+    def tangents(self) -> Parabolas:
         """Of ``u sigma'``."""
         layer, one = self.layer, np.ones_like(self.middle)
         constant, slope, bend, error = self._curve(np.zeros_like(one), one)
         u, size = layer.tangent, np.abs(layer.tangent)
         steep = np.abs(layer.rate) + layer.rate_radius
         error = size * error + (1.0 + 4.0 * self.unit) * layer.tangent_radius * steep
-        return Curve(u * constant, u * slope, u * bend, error)
+        return Parabolas(u * constant, u * slope, u * bend, error)
 
-    def _curve(self, A: FloatArray, c: FloatArray) -> Curve:
+    def _curve(self, A: FloatArray, c: FloatArray) -> Parabolas:
         """Of ``A sigma + c sigma'``."""
         low = np.minimum(self.layer.low, self.layer.high)
         s, k, under, over = self.stage.each("parabolas", A, c, low, self.layer.high, self.middle)
         middle, error = centred(under, over, self.unit)
-        return self._paid(Curve(middle, s, k, error))
+        return self._paid(Parabolas(middle, s, k, error))
 
-    def _paid(self, found: Curve) -> Curve:
+    def _paid(self, found: Parabolas) -> Parabolas:
         """From offsets, slopes in z, and second derivatives; with what all sums are off by."""
         offset, s, k, error = found
         lost = np.abs(offset) + (np.abs(s) + np.abs(k) * self.reach) * self.layer.reach
         error = error + 16.0 * self.unit * (lost + np.abs(error))
-        return Curve(offset + s * self.middle, s, 0.5 * k, error)
+        return Parabolas(offset + s * self.middle, s, 0.5 * k, error)
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
     def ends(
@@ -115,7 +115,7 @@ class Curves:
         for rows, name in ((X, "values"), (Y, "tangents")):
             if rows is None:
                 continue
-            curve: Curve = getattr(self, name)
+            curve: Parabolas = getattr(self, name)
             constant = constant + times(rows, curve.constant)
             radius = radius + times(np.abs(rows), curve.error)
             slopes = slopes + rows * curve.slope[:, None]
@@ -133,7 +133,7 @@ class Curves:
         low = np.minimum(layer.low, layer.high)
         c = b * layer.tangent
         s, k, _, over = self.stage.each("parabolas", a, c, low, layer.high, self.middle)
-        curve = self._paid(Curve(over, s, k, np.zeros_like(over)))
+        curve = self._paid(Parabolas(over, s, k, np.zeros_like(over)))
         steep = np.abs(layer.rate) + layer.rate_radius
         error = curve.error + np.abs(b) * steep * (
             layer.tangent_radius + unit * np.abs(layer.tangent)

@@ -40,7 +40,7 @@ class Divided(NamedTuple):
     ends: Ends
 
 
-class Plane(NamedTuple):
+class PlaneAbove(NamedTuple):
     """Functions ``x . X + v . V + constant``, and what the constant pays for rounding."""
 
     x: FloatArray
@@ -48,7 +48,7 @@ class Plane(NamedTuple):
     constant: FloatArray
     fuzz: FloatArray
 
-    def above(self, constant: FloatArray, fuzz: FloatArray) -> Plane:
+    def above(self, constant: FloatArray, fuzz: FloatArray) -> PlaneAbove:
         """The functions, and numbers (N,), of which some pay for rounding."""
         return self._replace(constant=self.constant + constant, fuzz=self.fuzz + fuzz)
 
@@ -60,7 +60,7 @@ def above_quotients(
     factors: tuple[FloatArray, FloatArray],
     inputs: Inputs,
     unit: float,
-) -> Plane | None:
+) -> PlaneAbove | None:
     """Affine functions above ``a . h + b . t`` of a layer's outputs, if all are quotients.
 
     Parameters
@@ -114,5 +114,5 @@ def above_quotients(
     constant = np.where(np.isnan(constant + fuzz), np.inf, constant + fuzz)
     slopes = np.where(np.isfinite(slopes), slopes, 0.0)
     if len(linear) > d:
-        return Plane(slopes[:, :d], slopes[:, d:], constant, fuzz)
-    return Plane(slopes, np.zeros_like(moves.middle), constant, fuzz)
+        return PlaneAbove(slopes[:, :d], slopes[:, d:], constant, fuzz)
+    return PlaneAbove(slopes, np.zeros_like(moves.middle), constant, fuzz)
