@@ -145,6 +145,8 @@ def test_what_is_wrong_is_said(cli: Cli, wave: Path, tmp_path: Path) -> None:
     for text, message in (
         ("x = 1", "no function 'residual'"),
         ("1 / 0", "division by zero"),
+        ("raise SystemExit(0)", "ends the program"),
+        ("def residual(u, x):\n    return u * float('nan')", "NaN"),
         ("def residual(u, x):\n    return u.dt", "'dt' is no derivative"),
         ("def residual(u, x):\n    return u.d(0) + missing", "missing"),
     ):

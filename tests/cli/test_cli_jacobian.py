@@ -58,6 +58,8 @@ def test_some_entries(cli: Cli, net: Path) -> None:
     [
         (("--box", "-1,1", "--entries", "2"), "outputs 0 to 1"),
         (("--box", "-1,1", "--functional", "1,2,3"), "3 entries"),
+        (("--box", "-1,1", "--functional", "nan,1"), "NaN"),
+        (("--box", "-1,1", "--time-limit", "-5"), "time limit -5 must be positive"),
         (("--box", "-1,1", "--wrt", "2"), "input 2"),
         ((), "no domain"),
     ],

@@ -84,12 +84,16 @@ def test_no_time_leaves_an_interval_and_says_so(cli: Cli, net: Path) -> None:
         (("--box", "0,1", "--cells", "2x2", "--until", "1%", "--gap", "1%"), "give one"),
         (("--box", "0,1", "--cells", "2x2", "--rows", "m.txt"), "should end in"),
         (("--box", "0,1", "--cells", "2x2", "--plot", "m.onnx"), "no known format"),
+        (("--box", "0,1", "--cells", "2", "--at", "1,2,3,4"), "--at has 4 entries"),
+        (("--box", "0,inf", "--cells", "2x2"), "bounded boxes"),
+        (("--boxes", "none.csv"), "holds no boxes"),
     ],
 )
 def test_wrong_words_are_told(
     words: tuple[str, ...], said: str, cli: Cli, net: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "none.csv").touch()
     ran = cli("map", net, *words)
     assert ran.code == 1
     assert said in ran.err

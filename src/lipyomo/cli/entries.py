@@ -21,6 +21,7 @@ from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.norms import read_functional
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import ProgressCallback, Status
 from lipyomo.problems.settings import Settings
@@ -125,14 +126,11 @@ def read_rows(arguments: Namespace, outputs: int) -> tuple[list[str], FloatArray
 
     Raises
     ------
-    UsageError
-        If there is no such output, or the functional has another length.
+    UsageError, ProblemError
+        If there is no such output, or the functional has another length or is not finite.
     """
     if arguments.functional is not None:
-        count = arguments.functional.size
-        if count != outputs:
-            raise UsageError(f"--functional: {count} entries, the network has {outputs} outputs")
-        return ["c.f"], arguments.functional[None]
+        return ["c.f"], read_functional(arguments.functional, outputs)[None]
     chosen = np.arange(outputs)
     if arguments.entries is not None:
         try:

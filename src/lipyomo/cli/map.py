@@ -39,6 +39,7 @@ from lipyomo.networks.derivatives import gradient
 from lipyomo.networks.naming import by_name
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
+from lipyomo.problems.domains.base import read_vector
 from lipyomo.problems.norms import DUAL
 from lipyomo.problems.problem import LipschitzProblem
 
@@ -181,7 +182,7 @@ def _cells(arguments: Namespace, network: Network) -> Cells:
     low, high = box.lower.copy(), box.upper.copy()
     if arguments.at is not None:
         others = np.setdiff1d(np.arange(d), axes)
-        place = np.broadcast_to(np.asarray(arguments.at, float), d)
+        place = read_vector(arguments.at, d, "--at")
         low[others] = high[others] = place[others]
     return grid(low, high, arguments.cells, axes)
 

@@ -30,6 +30,8 @@ def residual_of(network: Network, path: Path) -> Network:
         names = runpy.run_path(str(path))
     except WRONG as problem:
         raise UsageError(f"--pde: {path} fails: {problem}") from problem
+    except SystemExit:
+        raise UsageError(f"--pde: {path} ends the program") from None
     expression: Callable[..., Any] | None = names.get("residual")
     if not callable(expression):
         raise UsageError(f"--pde: {path} has no function 'residual'")

@@ -113,11 +113,14 @@ def number(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """Read a time such as ``60``, ``90s`` or ``5m``."""
+    """Read a time above zero such as ``60``, ``90s`` or ``5m``."""
     try:
-        return read_seconds(text)
+        found = read_seconds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if not found > 0.0:
+        raise argparse.ArgumentTypeError(f"the time limit {text} must be positive")
+    return found
 
 
 def ratio(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -158,6 +159,8 @@ def grid(
         raise DomainError(f"{len(numbers)} numbers of cells for the axes {which}")
     if any(not 0 <= axis < size for axis in which):
         raise DomainError(f"the axes {which} are not all inputs 0 to {size - 1}")
+    if not np.isfinite([low, high]).all():
+        raise DomainError("a box with infinite ends has no cells.  Remedy: bounded boxes")
     edges = []
     for axis, count in zip(which, numbers, strict=True):
         ends = np.linspace(low[axis], high[axis], count + 1)
@@ -231,10 +234,12 @@ def _read(path: Path) -> Cells:
         if path.suffix == ".npy":
             rows = read_arrays(path)
         else:
-            rows = np.loadtxt(path, delimiter=",", ndmin=2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # of a file without rows
+                rows = np.loadtxt(path, delimiter=",", ndmin=2)
     except OSError as error:
         raise DomainError(f"cannot read {shown(path)}: {why(error)}") from None
-    except ValueError:
+    except (ValueError, UserWarning):
         raise DomainError(
             f"{shown(path)} holds no boxes.  Remedy: a .npy file, or CSV rows of numbers without "
             "names: all lower ends, then all upper ends"

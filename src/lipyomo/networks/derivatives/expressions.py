@@ -61,6 +61,8 @@ class Expression:
         """Both tensors, of one size."""
         if not isinstance(other, Expression):
             numbers: FloatArray = real_numbers(other, "a number in an expression", NetworkError)
+            if not np.isfinite(numbers).all():
+                raise NetworkError("an expression has a number that is NaN or infinite")
             own = Affine.constant(numbers.reshape(-1))
             other = Expression(self._trace, own)
         if other._trace is not self._trace:
