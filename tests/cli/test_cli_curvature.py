@@ -45,6 +45,17 @@ def test_smoothness_of_a_wave(cli: Cli, wave: Path) -> None:
     assert "smoothness constant" in shown.out
 
 
+def test_smoothness_goes_on_from_its_checkpoint(cli: Cli, wave: Path, tmp_path: Path) -> None:
+    words = ("smoothness", wave, "--box", "-0.5,0.5", "--checkpoint", tmp_path / "c", "--json")
+    first = cli(*words, "--eigenvalues", "--quiet")
+    rest = cli(*words, "--eigenvalues", "--quiet", "--resume")
+    kinds = "smoothness", "eigenvalues"
+    counts = [[ran.json["rows"][0][kind]["nodes"] for kind in kinds] for ran in (first, rest)]
+    assert (first.code, rest.code) == (0, 0)
+    assert counts[0] == counts[1]  # no box is split again
+    assert "another question" in cli(*words, "--norm", "l2", "--resume").err
+
+
 def test_residual_of_a_wave(cli: Cli, wave: Path, tmp_path: Path) -> None:
     """u_t + u_x = cos(x - t / 2) / 2, u_tt + u = 3/4 sin(x - t / 2)."""
     pde = tmp_path / "pde.py"

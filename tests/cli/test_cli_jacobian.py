@@ -44,6 +44,16 @@ def test_the_table_is_that_of_python(cli: Cli, net: Path, tmp_path: Path) -> Non
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_table_goes_on_from_its_checkpoint(cli: Cli, net: Path, tmp_path: Path) -> None:
+    words = ("jacobian", net, "--box", "-1,1", "--checkpoint", tmp_path / "c", "--json", "--quiet")
+    first = cli(*words)
+    rest = cli(*words, "--resume")
+    assert (first.code, rest.code) == (0, 0)
+    assert rest.json["entries"][0][0]["high"] == first.json["entries"][0][0]["high"]
+    assert "already" in cli(*words).err
+    assert "another functional" in cli(*words, "--entries", "0", "--resume").err
+
+
 def test_some_entries(cli: Cli, net: Path) -> None:
     ran = cli("jacobian", net, "--box", "-1,1", "--wrt", "1", "--functional", "1,-1", "--quiet")
     assert ran.code == 0

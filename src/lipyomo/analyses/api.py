@@ -141,7 +141,7 @@ def question_settings(
     if chosen.checkpoint is not None and not keeps:
         raise MethodError(
             "this question takes searches of which there are no checkpoints.  Remedy: leave "
-            "checkpoint out; solve, value_range and lie_derivative write one"
+            "checkpoint out; solve and the ranges of values and derivatives write one"
         )
     usual = Settings()
     idle = [name for name in _OF_METHODS if getattr(chosen, name) != getattr(usual, name)]

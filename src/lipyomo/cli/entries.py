@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.digest import array_digest
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
@@ -19,12 +23,15 @@ from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, NamedNetwork, read_network
 from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError, reader
+from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.norms import read_functional
-from lipyomo.problems.ranges import Range
-from lipyomo.problems.result import ProgressCallback, Status
+from lipyomo.problems.result import ProgressCallback
 from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.checkpoint import SearchStates
+from lipyomo.search.start import checkpoint_of
 
 KEPT = ("checkpoint", "resume", "overwrite")
 """Options of a search that keeps its state."""
@@ -108,16 +115,49 @@ def search_settings(
         should_stop=should_stop,
         progress=progress,
         started=started,
-        **{name: vars(arguments)[name] for name in KEPT if name in arguments},
+        **_kept(arguments),
     )
 
 
-def code_of(found: Sequence[Range]) -> Exit:
-    """The exit code that ranges make, after a word on a checkpoint that could not be written."""
-    unwritten = [one.unwritten for one in found if one.unwritten]
-    for text in unwritten:
-        warn(text)
-    done = all(one.status is Status.EXACT for one in found)
+@contextmanager
+def kept_states(
+    arguments: Namespace, network: Network, domain: Domain, rows: FloatArray, *further: str
+) -> Iterator[SearchStates]:
+    """The checkpoint of several questions, about functionals (p, m) of a network over a domain.
+
+    `further` are other words on which they depend.
+
+    Raises
+    ------
+    CheckpointError, OutputError
+        If the file cannot be used.
+    """
+
+    def owner() -> dict[str, str]:
+        return {
+            "network": network_digest(network),
+            "domain": domain_digest(domain),
+            "row": array_digest(rows),
+            "question": " ".join(further),
+        }
+
+    with checkpoint_of(Settings(**_kept(arguments)), owner) as file:
+        yield file
+
+
+def part_of(settings: Settings, file: SearchStates, name: str) -> Settings:
+    """The settings of a question that keeps its state by this name."""
+    return replace(settings, checkpoint=file.part(name), resume=False, overwrite=False)
+
+
+def _kept(arguments: Namespace) -> dict[str, Any]:
+    return {name: vars(arguments)[name] for name in KEPT if name in arguments}
+
+
+def code_of(done: bool, unwritten: str) -> Exit:
+    """The exit code of an answer, after a word on a checkpoint that could not be written."""
+    if unwritten:
+        warn(unwritten)
     return Exit.FAILED if unwritten else Exit.DONE if done else Exit.OPEN
 
 

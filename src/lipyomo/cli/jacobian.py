@@ -18,11 +18,12 @@ from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.pictures import entitle, new_figure, plain, save_figure
 from lipyomo.base.system.outputs import DERIVATIVES, written
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, read_case, read_rows, search_settings
+from lipyomo.cli.entries import add_entries, code_of, read_case, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import answer_only, wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, new_file, reader
@@ -51,6 +52,7 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo jacobian`` with the words after it; returns the exit code."""
     began = time.monotonic()
     arguments = _parser().parse_args(words)
+    check_kept(arguments)
     network, domain = read_case(arguments, began)
     if arguments.contraction:
         return _contraction(arguments, network, domain, began)
@@ -71,13 +73,14 @@ def run(words: Sequence[str]) -> int:
     good = table is None or wrote(lambda: _write(found, names, table))
     if not ((picture is None or wrote(lambda: plot_jacobian(found, names, picture))) and good):
         return Exit.FAILED
-    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+    return code_of(found.status is Status.EXACT, found.unwritten)
 
 
 def _parser() -> Parser:
     about = "The least and the largest value of each partial derivative over a domain."
     parser = Parser("lipyomo jacobian", about, EPILOG)
     add_entries(parser, everywhere=True)
+    add(parser, "--checkpoint", "--resume", "--overwrite")
     add(parser, "--wrt", help="inputs, such as 0,3 or 5:9, or names (all that can move)")
     add(
         parser,
@@ -114,7 +117,7 @@ def _contraction(arguments: Namespace, network: Network, domain: Domain, began: 
             ("least eigenvalue", "largest eigenvalue", "", "status", "nodes", "time"),
             [(*ends, says, str(found.status), str(found.nodes), seconds(found.seconds))],
         )
-    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+    return code_of(found.status is Status.EXACT, found.unwritten)
 
 
 def _lines(found: JacobianRanges, names: Sequence[str]) -> list[Line]:

@@ -22,6 +22,7 @@ from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.problems.ranges import Range
+from lipyomo.problems.result import Status
 
 ABOUT = """\
 How V changes along the solutions of x' = g(x): the least and the largest value of
@@ -81,7 +82,7 @@ def run(words: Sequence[str]) -> int:
             ("least derivative", "largest derivative", "V", "status", "nodes", "time"),
             [(*row, str(found.nodes), seconds(found.seconds))],
         )
-    code = code_of([found])
+    code = code_of(found.status is Status.EXACT, found.unwritten)
     if along is None:
         return code
     shell = None if arguments.shell is None else (network, arguments.shell)

@@ -14,7 +14,15 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.system.processes import PAUSE
-from lipyomo.cli.entries import add_entries, code_of, read_given, read_rows, search_settings
+from lipyomo.cli.entries import (
+    add_entries,
+    code_of,
+    kept_states,
+    part_of,
+    read_given,
+    read_rows,
+    search_settings,
+)
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
@@ -27,7 +35,8 @@ from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
-from lipyomo.problems.result import Progress
+from lipyomo.problems.result import Progress, Status
+from lipyomo.search.engine.checkpoint import SearchStates
 
 EPILOG = """\
 exit codes:
@@ -57,18 +66,16 @@ def run(words: Sequence[str]) -> int:
     network = given.network
     names, functionals = read_rows(arguments, network.output_dim)
     rows = dict(zip(names, functionals, strict=True))
-    if arguments.checkpoint is not None and (len(rows) > 1 or given.quantised is not None):
-        raise UsageError(
-            "--checkpoint is about the range of one output of a network that does not round its "
-            "signals.  Remedy: choose an output, for example --entries 0"
-        )
+    if arguments.checkpoint is not None and given.quantised is not None:
+        raise UsageError("--checkpoint is about networks that do not round their signals")
     if given.quantised is not None:
         tell_rounded(given.quantised.rounded, arguments.quiet)
     if arguments.proof is not None:
         if given.quantised is not None:
             raise UsageError("--proof: there are no proofs of networks that round their signals")
         check_provable([network])
-    found = _ranges(given, domain, rows, arguments, began)
+    with kept_states(arguments, network, domain, functionals) as file:
+        found = _ranges(given, domain, rows, arguments, began, file)
     if arguments.json:
         inputs = network.input_names
         named = {"input_names": None if inputs is None else list(inputs)}
@@ -80,7 +87,7 @@ def run(words: Sequence[str]) -> int:
         )
     else:
         _show(found)
-    code = code_of(list(found.values()))
+    code = code_of(all(one.status is Status.EXACT for one in found.values()), file.trouble)
     if arguments.proof is None:
         return code
     case = network, domain, list(found.values()), list(functionals), arguments
@@ -93,6 +100,7 @@ def _ranges(
     functionals: dict[str, FloatArray],
     arguments: Namespace,
     began: float,
+    file: SearchStates,
 ) -> dict[str, Range]:
     """The ranges, one after another; each may take its share of the time that is left."""
     found: dict[str, Range] = {}
@@ -105,7 +113,8 @@ def _ranges(
                 arguments, interruption.requested, progress, max(share, 1e-3)
             )
             if given.quantised is None:
-                found[name] = value_range(given.network, domain, row, settings)
+                own = part_of(settings, file, name)
+                found[name] = value_range(given.network, domain, row, own)
             else:
                 found[name] = quantised_range(given.quantised, domain, row, settings)
     return found

@@ -15,13 +15,21 @@ from lipyomo.analyses.questions.curvature import (
 )
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
-from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, read_case, read_rows, search_settings
+from lipyomo.cli.entries import (
+    add_entries,
+    code_of,
+    kept_states,
+    part_of,
+    read_case,
+    read_rows,
+    search_settings,
+)
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import beside, check_provable, prove_constant
+from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
@@ -55,8 +63,10 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--norm")
     text = "also the least and the largest eigenvalue of Hessians: convex or not"
     parser.add_argument("--eigenvalues", action="store_true", help=text)
+    add(parser, "--checkpoint", "--resume", "--overwrite")
     add(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
+    check_kept(arguments)
     network, domain = read_case(arguments, began)
     names, functionals = read_rows(arguments, network.output_dim)
     problem = None
@@ -70,14 +80,20 @@ def run(words: Sequence[str]) -> int:
         check_provable([problem.network])
     constants: dict[str, Result] = {}
     bends: dict[str, Curvature] = {}
-    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+    with (
+        answer_only(),
+        Interruption() as interruption,
+        live_line(arguments.quiet) as tracker,
+        kept_states(arguments, network, domain, functionals, arguments.norm) as file,
+    ):
         clock = Clock(arguments.time_limit, interruption.requested, began)
         left = len(names) * (2 if arguments.eigenvalues else 1)
         for name, row in zip(names, functionals, strict=True):
 
             def settings(left: int, question: str) -> Settings:
                 heard = interruption.requested, tracker.about(question)
-                return search_settings(arguments, *heard, max(clock.left / left, 1e-3))
+                own = search_settings(arguments, *heard, max(clock.left / left, 1e-3))
+                return part_of(own, file, question)
 
             own = settings(left, name)
             constants[name] = smoothness(network, domain, arguments.norm, row, own)
@@ -97,7 +113,7 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps({**head, "rows": records}, allow_nan=False))
     else:
         _show(constants, bends)
-    code = Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
+    code = code_of(all(one.status is Status.EXACT for one in found), file.trouble)
     if problem is None:
         return code
     case = problem, constants[names[0]], arguments

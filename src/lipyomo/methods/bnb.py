@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, dense
 from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import MethodError
+from lipyomo.base.kept import Kept
 from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.base.tolerances import close_enough
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
@@ -27,7 +29,6 @@ from lipyomo.search.engine import protocol
 from lipyomo.search.engine.protocol import NODES, N, T
 
 if TYPE_CHECKING:
-    from lipyomo.search.engine.checkpoint import Checkpoint
     from lipyomo.search.engine.engine import Found
 
 
@@ -67,8 +68,8 @@ def run(run: Run) -> Result:
         point = None if witness is None else reduced.reduce_point(witness.point)
         return Known(point, run.upper)
 
-    if settings.checkpoint is None:
-        return search(run)
+    if not isinstance(settings.checkpoint, Path):
+        return search(run, checkpoint=settings.checkpoint)
     file, resume, overwrite = settings.checkpoint, settings.resume, settings.overwrite
     owner = owner_of(run.problem)
     checkpoint = Checkpoint(file, owner, resume, overwrite, known)
@@ -109,7 +110,7 @@ def owner_of(problem: LipschitzProblem) -> dict[str, str]:
 def search(
     run: Run,
     cutoff: float = 0.0,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Kept | None = None,
     slack: float | None = None,
 ) -> Result:
     """Search until the interval closes, or the constant is proved to be at most `cutoff`.
@@ -120,7 +121,7 @@ def search(
     cutoff : float, optional
         Nodes with bounds up to it are closed, whatever is attained.  If the search ends with all
         nodes closed, `run.upper` is at most this, or what is attained exceeds it.
-    checkpoint : Checkpoint, optional
+    checkpoint : Kept, optional
         Where to keep the state.
     slack : float, optional
         Relative distance from the incumbent at which a bound counts as met, if it is to be another
@@ -180,7 +181,7 @@ def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
 
 
 def search_smooth(
-    run: Run, cutoff: float, checkpoint: Checkpoint | None, slack: float | None = None
+    run: Run, cutoff: float, checkpoint: Kept | None, slack: float | None = None
 ) -> Result:
     """`search` of a network with smooth units: boxes instead of activation patterns."""
     from lipyomo.search.spaces.boxes.context import Question, box_bytes
@@ -212,7 +213,7 @@ def search_smooth(
     return run.result(done, precise=not stuck)
 
 
-def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Checkpoint | None) -> Found[N]:
+def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Kept | None) -> Found[N]:
     """Have the engine search; the run hears of all that is found on the way and in the end."""
     from lipyomo.search.start import searched
 

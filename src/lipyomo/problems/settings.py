@@ -21,6 +21,7 @@ from lipyomo.base.arguments import (
     whole_number,
 )
 from lipyomo.base.errors import MethodError
+from lipyomo.base.kept import Kept
 from lipyomo.problems.result import ProgressCallback
 
 Formulation = Literal["auto", "adjoint", "tangent"]
@@ -46,7 +47,8 @@ class Settings:
         Address of a dask scheduler that does so.
     checkpoint : Path, optional
         Where branch and bound writes its state, after a few seconds, every few minutes and when it
-        ends.  A checkpoint that is there is an error without `resume` or `overwrite`.
+        ends.  A checkpoint that is there is an error without `resume` or `overwrite`.  For one
+        search of several, the part of a file where it keeps its state.
     resume : bool
         Go on from the checkpoint, if the file exists.
     overwrite : bool
@@ -91,7 +93,7 @@ class Settings:
     workers: int | None = None
     executor: Executor | None = None
     dask: str | None = None
-    checkpoint: Path | None = None
+    checkpoint: Path | Kept | None = None
     resume: bool = False
     overwrite: bool = False
     seed: int = 0
@@ -124,7 +126,7 @@ class Settings:
         instance(self.options, Mapping, "options", MethodError, "a dict such as {'samples': 5000}")
         for name in ("solvers_file", "checkpoint"):
             path = getattr(self, name)
-            if path is not None:
+            if not isinstance(path, (NoneType, Kept)):
                 instance(path, (str, PathLike), name, MethodError, "the path of a file")
                 object.__setattr__(self, name, Path(path))
         if self.resume and self.checkpoint is None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from lipyomo.base.clock import Clock
+from lipyomo.base.kept import Kept
 from lipyomo.base.system.parallel import Workers
 from lipyomo.problems.settings import Settings
-from lipyomo.search.engine.checkpoint import Checkpoint, Kept, SearchStates
+from lipyomo.search.engine.checkpoint import Checkpoint, SearchStates
 from lipyomo.search.engine.engine import Engine, Found, OnProgress
 from lipyomo.search.engine.protocol import N, Pipeline, T
 
@@ -52,8 +54,8 @@ def searched(
 @contextmanager
 def checkpoint_of(
     settings: Settings, owner: Callable[[], Mapping[str, str]]
-) -> Iterator[SearchStates | None]:
-    """The checkpoint of several searches that settings ask for; None if they ask for none.
+) -> Iterator[SearchStates]:
+    """The checkpoint of several searches that settings ask for, or their part of one.
 
     Parameters
     ----------
@@ -66,10 +68,11 @@ def checkpoint_of(
     CheckpointError, OutputError
         If the file cannot be used.
     """
-    if settings.checkpoint is None:
-        yield None
+    place = settings.checkpoint
+    if not isinstance(place, Path):
+        yield SearchStates(place)
         return
-    with Checkpoint(settings.checkpoint, owner(), settings.resume, settings.overwrite) as file:
+    with Checkpoint(place, owner(), settings.resume, settings.overwrite) as file:
         yield SearchStates(file)
 
 

@@ -7,7 +7,7 @@ import pytest
 import lipyomo
 from lipyomo import Box, LipschitzProblem
 from lipyomo.analyses.questions.several import solve_largest
-from lipyomo.base.errors import MethodError, ProblemError
+from lipyomo.base.errors import ProblemError
 from lipyomo.problems.result import Progress, Result, Status
 from networks import random_network
 
@@ -65,5 +65,3 @@ def test_bounds_stay_bounds() -> None:
 def test_what_makes_no_sense() -> None:
     with pytest.raises(ProblemError, match="no problem"):
         solve_largest([])
-    with pytest.raises(MethodError, match="checkpoint"):
-        solve_largest(PARTS, checkpoint="state")

@@ -24,17 +24,22 @@ from lipyomo.analyses.questions.several import shared
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.combined import affine_after, compose, parallel
 from lipyomo.networks.derivatives import jacobian, product
+from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain
+from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, check_parts
 from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.checkpoint import SearchStates
+from lipyomo.search.start import checkpoint_of
 
 SKEWED = 1e-3
 """Largest size of E: a metric whose factor is known no better than that is refused."""
@@ -86,7 +91,7 @@ def contraction(
     >>> [round(end, 4) for end in (found.low[0], found.high[1])]
     [-3.0, -1.0]
     """
-    settings = question_settings(settings, changes, solves=True)
+    settings = question_settings(settings, changes, keeps=True, solves=True)
     check_parts(f, domain)
     d = f.input_dim
     if f.output_dim != d:
@@ -94,12 +99,35 @@ def contraction(
     if not domain.is_box:
         raise ProblemError("the domain must be a box.  Remedy: give a Box")
     P = np.eye(d) if metric is None else _metric(metric, d)
+
+    def owner() -> dict[str, str]:
+        return {
+            "network": network_digest(f),
+            "domain": domain_digest(domain),
+            "metric": array_digest(P),
+        }
+
+    with checkpoint_of(settings, owner) as file:
+        found = _in_metric(f, domain, P, metric is None, settings, file)
+    return replace(found, unwritten=file.trouble)
+
+
+def _in_metric(
+    f: Network,
+    domain: Domain,
+    P: FloatArray,
+    euclidean: bool,
+    settings: Settings,
+    file: SearchStates,
+) -> Range:
+    """`contraction`, with the states of the searches of the Jacobian's size and of the ends."""
+    d = f.input_dim
     W, skew = _factor(P)
     A = W.T @ P
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     off = 0.0
-    if metric is not None:
-        first = replace(settings, **shared(clock, 4), progress=None)
+    if not euclidean:
+        first = replace(settings, **shared(clock, 4, file.part("size")), progress=None)
         most = solve(LipschitzProblem(f, domain, "l1", "linf"), "auto", first).upper
         sizes = (np.abs(W.T) @ np.abs(P)).sum() * np.abs(W).sum()
         off = float(gamma(4 * d + 16) * sizes * most)
@@ -112,7 +140,7 @@ def contraction(
             affine_after(form, np.hstack([np.eye(d), tilt * np.eye(d)])), box, "l2", "l2", wrt=along
         ),
         along,
-        settings,
+        replace(settings, checkpoint=file.part("ends"), resume=False, overwrite=False),
         clock,
     )
     ends = np.array([*found.low, *found.high])

@@ -40,6 +40,9 @@ class Curvature:
         ``exact`` if both searches are, else why they are not.
     seconds : float
     nodes : int
+    unwritten : str
+        Why the checkpoint could not be written the last time; empty where it could, or none was
+        asked for.
     """
 
     least: tuple[float, float]
@@ -48,6 +51,7 @@ class Curvature:
     status: Status
     seconds: float
     nodes: int
+    unwritten: str = ""
 
     @property
     def is_exact(self) -> bool:
@@ -231,7 +235,7 @@ def curvature(
     >>> lipyomo.curvature(f, lipyomo.Box(-1, 1, 1)).convex
     True
     """
-    settings = question_settings(settings, changes, solves=True)
+    settings = question_settings(settings, changes, keeps=True, solves=True)
     check_fit(network, domain)
     row = chosen_functional(network, functional)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
@@ -240,5 +244,11 @@ def curvature(
         lambda tilt: _problem(network, domain, "l2", row, tilt), moving, settings, clock
     )
     return Curvature(
-        found.low, found.high, found.witnesses, found.status, found.seconds, found.nodes
+        found.low,
+        found.high,
+        found.witnesses,
+        found.status,
+        found.seconds,
+        found.nodes,
+        found.unwritten,
     )

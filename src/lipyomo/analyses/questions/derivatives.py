@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.analyses.api import question_settings
+from lipyomo.analyses.api import question_settings, without_methods
 from lipyomo.analyses.questions.entries import EntrySearch
 from lipyomo.base.arguments import instance, real_numbers
-from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.arrays import FloatArray, Matrix, dense
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import seconds
+from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.digest import network_digest
 from lipyomo.networks.naming import Names, some
+from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, chosen_functional, why_open
 from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings
+from lipyomo.search.start import checkpoint_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,9 @@ class JacobianRanges:
         Of branch and bound: boxes, or parts of the domain and of patterns.
     names : tuple of str, or None
         Of the inputs of the columns, where they have names.
+    unwritten : str
+        Why the checkpoint could not be written the last time; empty where it could, or none was
+        asked for.
     """
 
     entries: tuple[tuple[Range, ...], ...]
@@ -50,6 +57,7 @@ class JacobianRanges:
     seconds: float
     nodes: int
     names: Names | None = None
+    unwritten: str = ""
 
     def __repr__(self) -> str:
         rows = len(self.entries)
@@ -90,8 +98,8 @@ def derivative_range(
     direction : array_like, shape (d,), optional
         v, in inputs; by default the one direction of the problem, or its one input.
     settings : Settings, optional
-        Uses time_limit (for both ends together), workers, executor, dask, seed,
-        progress and should_stop.
+        Uses time_limit (for both ends together), workers, executor, dask, checkpoint, resume,
+        overwrite, seed, progress and should_stop.
     **changes
         Fields of `Settings` to set, such as ``time_limit=60``.
 
@@ -115,7 +123,7 @@ def derivative_range(
     >>> found.low[1], found.high[0], found.status.value
     (-1.0, 2.0, 'exact')
     """
-    settings = question_settings(settings, changes)
+    settings = question_settings(settings, changes, keeps=True)
     network, d = _checked(problem).network, problem.network.input_dim
     row = problem.functional
     if functional is not None or row is None:
@@ -131,7 +139,8 @@ def derivative_range(
         if not v.any():
             raise ProblemError("the direction is zero.  Remedy: give one that moves an input")
         along = LipschitzProblem(network, problem.domain, "l1", "linf", directions=v)
-    return ranges_along(along, row[None], settings).entries[0][0]
+    found = ranges_along(along, row[None], settings)
+    return replace(found.entries[0][0], unwritten=found.unwritten)
 
 
 @with_one_blas_thread
@@ -155,7 +164,7 @@ def jacobian_ranges(
     rows = np.eye(_checked(problem).network.output_dim)
     if problem.functional is not None:
         rows = problem.functional[None]
-    return ranges_along(problem, rows, question_settings(settings, changes))
+    return ranges_along(problem, rows, question_settings(settings, changes, keeps=True))
 
 
 def _checked(problem: LipschitzProblem) -> LipschitzProblem:
@@ -173,21 +182,33 @@ def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings
     size, count = max(1, ONE_BY_ONE // (2 * steps.shape[1])), len(rows)
     entries: list[tuple[Range, ...]] = []
     nodes = 0
-    for start in range(0, count, size):
-        part = rows[start : start + size]
-        within = clock.within(clock.left * len(part) / (count - start))
-        found = EntrySearch(problem, steps, part, settings, within)
-        found.run()
-        if within.interrupted:
-            clock.stop()
-        nodes += found.nodes
-        entries += found.ranges()
+
+    def owner() -> dict[str, str]:
+        return {
+            "network": network_digest(problem.network),
+            "domain": domain_digest(problem.domain),
+            "directions": array_digest(dense(steps)),
+            "functional": array_digest(rows),
+        }
+
+    with checkpoint_of(settings, owner) as file:
+        for start in range(0, count, size):
+            part = rows[start : start + size]
+            within = clock.within(clock.left * len(part) / (count - start))
+            kept, own = file.part(str(start)), without_methods(settings)
+            found = EntrySearch(problem, steps, part, own, within, kept)
+            found.run()
+            if within.interrupted:
+                clock.stop()
+            nodes += found.nodes
+            entries += found.ranges()
     ended = {entry.status for row in entries for entry in row}
     status = Status.EXACT if ended == {Status.EXACT} else why_open(clock)
     status = Status.CONTRADICTION if Status.CONTRADICTION in ended else status
     named = problem.network.input_names if inputs else None
     names = some(named, list(columns))
-    return JacobianRanges(tuple(entries), columns, status, clock.seconds, nodes, names)
+    taken, unwritten = clock.seconds, file.trouble
+    return JacobianRanges(tuple(entries), columns, status, taken, nodes, names, unwritten)
 
 
 def _steps(problem: LipschitzProblem) -> tuple[Matrix, tuple[int, ...], bool]:

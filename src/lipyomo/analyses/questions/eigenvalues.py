@@ -17,11 +17,14 @@ from lipyomo.analyses.questions.several import shared
 from lipyomo.base.arrays import IntArray, lengths
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
+from lipyomo.methods.bnb import owner_of
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Point, Result, Status
 from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.checkpoint import SearchStates
+from lipyomo.search.start import checkpoint_of
 
 ALIKE = 1e-4
 """Largest distance of unit vectors u and v for ``u . H v`` to be as good as an eigenvalue."""
@@ -112,9 +115,22 @@ def eigenvalues(
     ProblemError
         If not even one bound is finite.
     """
+    with checkpoint_of(settings, lambda: owner_of(tilted(0.0))) as file:
+        found = _ends(tilted, along, settings, clock, file)
+    return replace(found, unwritten=file.trouble)
+
+
+def _ends(
+    tilted: Callable[[float], LipschitzProblem],
+    along: IntArray,
+    settings: Settings,
+    clock: Clock,
+    file: SearchStates,
+) -> Range:
+    """`eigenvalues`, with the states of the searches by their tilts."""
 
     def search(tilt: float, left: int) -> _Search:
-        own = replace(settings, **shared(clock, left))
+        own = replace(settings, **shared(clock, left, file.part(f"tilted by {tilt!r}")))
         if tilt:  # what is known of a tilted matrix says nothing to users
             own = replace(own, progress=None)
         found = solve(tilted(tilt), "auto", own)

@@ -12,7 +12,8 @@ Where one does, its M_ij becomes less, and the search begins anew; what was prov
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ from lipyomo.analyses.maps.relu import divided
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
+from lipyomo.base.kept import Arrays, Kept
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.base.system.memory import ARRAYS, LARGE
@@ -44,6 +46,7 @@ from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.search.engine.checkpoint import SearchStates
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.spaces.boxes.context import box_bytes
@@ -51,6 +54,9 @@ from lipyomo.search.spaces.boxes.entries import Entries, EntriesQuestion
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 from lipyomo.search.start import searched
+
+KNOWN, SEARCH = "known", "search"
+"""What is known of all entries, and the search that goes on, in a checkpoint."""
 
 End: TypeAlias = tuple[int, ...]
 """A negative (0) or an entry (1), its row, and its column."""
@@ -110,6 +116,8 @@ class EntrySearch:
         Functionals.
     settings : Settings
     clock : Clock
+    kept : Kept, optional
+        Where to keep the state, and from where to go on.
 
     Attributes
     ----------
@@ -125,8 +133,10 @@ class EntrySearch:
         rows: FloatArray,
         settings: Settings,
         clock: Clock,
+        kept: Kept | None = None,
     ) -> None:
-        self.nodes = 0
+        self.nodes, self._states = 0, SearchStates(kept)
+        self._unfinished: Arrays | None = None
         self._problem, self._rows, self._clock, self._settings = problem, rows, clock, settings
         self._skip, self._reach = _single_inputs(steps)
         self.proved, self._lost = self._crude()
@@ -138,18 +148,21 @@ class EntrySearch:
     def run(self) -> None:
         """Search until all ends are known, or time is over, or Ctrl-C stops the clock."""
         rng = np.random.default_rng(self._settings.seed)
+        before = self._before()
         domain, boxed = self._problem.domain, self._boxed
         for x in [domain.center, *domain.sample(rng, PARAMS.starts)]:
             if self._clock.expired or (boxed and np.isfinite(self.attained).all()):
                 break
             self._look(x)
+        boxed &= bool(np.isfinite(self.attained).all())
         self._tell(float((self.proved - self.attained).max()))
         try:
-            if boxed and np.isfinite(self.attained).all():
-                self._search_boxes()
+            if boxed if before is None else "tolerance" in before:
+                self._search_boxes(self._tolerance if before is None else before["tolerance"])
                 return
-            self._bound_in_boxes()
-            self._search(rng)
+            if before is None:
+                self._bound_in_boxes()
+            self._search(rng, None if before is None else _Tilt.decode(before))
         except ProblemError:  # terms as large as the slopes leave the range of float64 numbers
             return
         except KeyboardInterrupt:
@@ -184,10 +197,9 @@ class EntrySearch:
         few = small.network.input_dim < Params().wide
         return small.network.smooth and small.domain.is_bounded and few and fits
 
-    def _search_boxes(self) -> None:
-        """One search of all entries."""
-        small = self._problem.reduced
-        tolerance, enough = self._tolerance, CLOSED / EXACT_TOLERANCE
+    def _search_boxes(self, tolerance: FloatArray) -> None:
+        """One search of all entries, with tolerances (p, k)."""
+        small, enough = self._problem.reduced, CLOSED / EXACT_TOLERANCE
         question = EntriesQuestion(small.problem, self._rows, tolerance, enough)
 
         def look(x: FloatArray) -> FloatArray | None:
@@ -198,7 +210,8 @@ class EntrySearch:
 
         entries = Entries(question, self.attained, look)
         pipeline = BoxPipeline(entries, self._settings.seed)
-        found = searched(pipeline, self._settings, self._clock, hear)
+        kept = self._kept({"tolerance": tolerance})
+        found = searched(pipeline, self._settings, self._clock, hear, kept)
         self.nodes += found.counters.get(NODES, 0)
         self._take(found.upper, tolerance)
 
@@ -213,22 +226,25 @@ class EntrySearch:
     def _known(self) -> KnownEntries:
         return KnownEntries(self.attained, self._tolerance)
 
-    def _search(self, rng: np.random.Generator) -> None:
+    def _search(self, rng: np.random.Generator, before: _Tilt | None) -> None:
         """Local searches of all entries together, and branch and bound.
 
-        An end that branch and bound has bettered gets a local search of its own next.
+        An end that branch and bound has bettered gets a local search of its own next.  A search
+        that has been begun before comes first.
         """
         missed: list[End] = []
+        if before is not None and not self._round(before):
+            return
         while not (self._done or self._clock.expired):
             found = self._local(rng)
             while missed and not (found or self._clock.expired):
                 end = missed.pop()
                 found = bool(self._open[end]) and self._local(rng, end)
             if not found:
-                before = self.attained
-                if not self._round():
+                attained = self.attained
+                if not self._round(self._tilt()):
                     return
-                missed = list(zip(*np.nonzero(self.attained > before), strict=True))
+                missed = list(zip(*np.nonzero(self.attained > attained), strict=True))
 
     def ranges(self) -> list[tuple[Range, ...]]:
         """What is known of all entries."""
@@ -338,14 +354,18 @@ class EntrySearch:
             found = search_incumbent(joint, rng, evaluations, self._clock)
         return found is not None and bool(self._look(found.point))
 
-    def _round(self) -> bool:
+    def _tilt(self) -> _Tilt:
+        """What the next search asks."""
+        C, M = self._offsets()
+        tolerance = float(self._tolerance[self._open.any(axis=0)].min())
+        return _Tilt(M, C, float(np.clip(0.5 * tolerance / C, EQUAL, CLOSED)))
+
+    def _round(self, tilt: _Tilt) -> bool:
         """One search; True if another one is to follow."""
         from lipyomo.methods.bnb import search
 
-        C, M = self._offsets()
+        C, M, slack = tilt.cutoff, tilt.offsets, tilt.slack
         joint = self._joint(M)
-        tolerance = float(self._tolerance[self._open.any(axis=0)].min())
-        slack = float(np.clip(0.5 * tolerance / C, EQUAL, CLOSED))
         best, found_at, nodes = C * (1.0 + slack), 0, 0
 
         def hear(progress: Progress) -> None:
@@ -369,10 +389,9 @@ class EntrySearch:
             should_stop=enough,
             progress=hear,
             started=None,
-            checkpoint=None,
         )
         run = Run(joint, settings)
-        found = search(run, C * (1.0 + slack), slack=slack)
+        found = search(run, C * (1.0 + slack), self._kept(tilt.encode()), slack)
         if was_interrupted(found) and (found.stopped or not enough()):
             clock.stop()
         self.nodes += found.nodes or 0
@@ -380,6 +399,41 @@ class EntrySearch:
         if found.witness is None:
             return False
         return bool(self._look(found.witness.point)) or best > C * (1.0 + slack)
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def _before(self) -> Arrays | None:
+        """What was known when a search was stopped, once it is known again; None for nothing.
+
+        Bounds are above what was attained then: if less is now, they are not taken.
+        """
+        state = self._states.state(KNOWN)
+        if state is None:
+            return None
+        for parts in state["points"]:
+            self._look(parts)
+        if (self.attained < state["attained"]).any():
+            return None
+        self._unfinished = self._states.state(SEARCH)
+        self.proved, self.nodes = np.minimum(self.proved, state["proved"]), int(state["nodes"])
+        return state
+
+    def _kept(self, asked: Arrays) -> Kept | None:
+        """Where a search keeps its state: beside what it asks, and what is known of all entries."""
+        part, state = self._states.part(SEARCH), self._unfinished
+        self._unfinished = None  # further searches ask something else
+        return None if part is None else _Beside(part, state, lambda new: self._keep(asked, new))
+
+    def _keep(self, asked: Arrays, state: Arrays) -> None:
+        places = [at for side in self._points for row in side for at in row if at is not None]
+        points = [at.point if at.rest is not None else [at.x, 0.0 * at.x] for at in places]
+        known: Arrays = {
+            "attained": self.attained,
+            "proved": self.proved,
+            "points": np.array(points).reshape(-1, 2, self._problem.network.input_dim),
+            "nodes": np.array(self.nodes),
+        }
+        self._states.save({KNOWN: known | asked, SEARCH: state})
 
     def _tell(self, gap: float, nodes: int = 0, message: str = "") -> None:
         """Tell the caller the largest size that is attained, and what the widest gap adds to it."""
@@ -397,3 +451,44 @@ class EntrySearch:
             offset = exact(float(M[s, i, j])) * exact(float(self._reach[j]))
             _, above = around(exact(upper) - offset)
             self.proved[s, i, j] = min(float(self.proved[s, i, j]), above)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tilt:
+    """What a search of a tilted network asks.
+
+    Attributes
+    ----------
+    offsets : ndarray, shape (2, p, k)
+        M, of the negatives and of the entries.
+    cutoff : float
+        C.
+    slack : float
+        Relative distance at which a bound counts as met.
+    """
+
+    offsets: FloatArray
+    cutoff: float
+    slack: float
+
+    def encode(self) -> Arrays:
+        """As plain arrays."""
+        return {"offsets": self.offsets, "numbers": np.array([self.cutoff, self.slack])}
+
+    @classmethod
+    def decode(cls, arrays: Arrays) -> _Tilt:
+        """From these."""
+        return cls(arrays["offsets"], *arrays["numbers"].tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """Where a search keeps its state, if more is to be written with it."""
+
+    part: Kept
+    state: Arrays | None
+    save: Callable[[Arrays], None]
+
+    @property
+    def trouble(self) -> str | None:
+        return self.part.trouble

@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lipyomo.analyses.api import chosen_settings, solve
 from lipyomo.base.clock import Clock
-from lipyomo.base.errors import MethodError, ProblemError
+from lipyomo.base.errors import ProblemError
+from lipyomo.base.kept import Kept
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.base.tolerances import close_enough
+from lipyomo.methods.bnb import owner_of
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Result, Status
 from lipyomo.problems.run import PROVED
 from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.checkpoint import SearchStates
+from lipyomo.search.start import checkpoint_of
 
 LEAST = time.get_clock_info("monotonic").resolution
 """Seconds that a part gets when time is over: there is a bound even so."""
 
 
-def shared(clock: Clock, left: int) -> dict[str, Any]:
-    """Settings of a part where so many are left: they share the time, and end with the clock."""
+def shared(clock: Clock, left: int, kept: Kept | None = None) -> dict[str, Any]:
+    """Settings of a part where so many are left: they share the time, and end with the clock.
+
+    Parameters
+    ----------
+    clock : Clock
+    left : int
+    kept : Kept, optional
+        Where the part keeps its state.
+    """
     share = max(clock.left / left, LEAST)
-    return {"time_limit": share, "started": None, "should_stop": lambda: clock.interrupted}
+    return {
+        "time_limit": share,
+        "started": None,
+        "should_stop": lambda: clock.interrupted,
+        "checkpoint": kept,
+        "resume": False,
+        "overwrite": False,
+    }
 
 
 @with_one_blas_thread
@@ -61,8 +80,26 @@ def solve_largest(
     clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
     if len(problems) == 1:
         return solve(problems[0], method, chosen)
-    if chosen.checkpoint is not None:
-        raise MethodError("a checkpoint is one of a single search, and there are several problems")
+    with checkpoint_of(chosen, lambda: _owner(problems)) as file:
+        result = _solved(problems, method, chosen, clock, file)
+    trouble = file.trouble
+    return result.noting(trouble, unwritten=trouble) if trouble else result
+
+
+def _owner(problems: Sequence[LipschitzProblem]) -> Mapping[str, str]:
+    """Digests of what is searched."""
+    each = [owner_of(problem) for problem in problems]
+    return {name: " ".join(owner.get(name, "") for owner in each) for name in each[0]}
+
+
+def _solved(
+    problems: Sequence[LipschitzProblem],
+    method: str,
+    chosen: Settings,
+    clock: Clock,
+    file: SearchStates,
+) -> Result:
+    """The result of all problems, one after the other."""
     found: list[Result] = []
     history: list[tuple[float, float, float]] = []
     for k, problem in enumerate(problems):
@@ -76,7 +113,7 @@ def solve_largest(
                 ends = max(lower, now.lower), max(upper, now.upper)
                 chosen.progress(Progress(clock.seconds, *ends, now.nodes, message))
 
-        own = replace(chosen, **shared(clock, left), progress=told)
+        own = replace(chosen, **shared(clock, left, file.part(str(k))), progress=told)
         found.append(solve(problem, method, own))
         if was_interrupted(found[-1]):
             clock.stop()

@@ -230,8 +230,7 @@ def ends_of(
         for name, sign in (("low", -1.0), ("high", 1.0)):
             part = clock.within((1.0 if ends else 0.5) * clock.left)
             heard = _heard(settings, clock, sign)
-            kept = None if file is None else file.part(name)
-            ends.append(searched(pipeline(sign), settings, part, heard, kept))
+            ends.append(searched(pipeline(sign), settings, part, heard, file.part(name)))
             if part.interrupted:
                 clock.stop()
             if part.expired:
@@ -244,7 +243,7 @@ def ends_of(
         Status.EXACT,
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
-        "" if file is None else file.trouble,
+        file.trouble,
     ).ended(scarce)
 
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.digest import rest_digest
 from lipyomo.base.errors import LipyomoError
+from lipyomo.base.kept import Arrays, Kept
 from lipyomo.base.system.outputs import (
     CHECKPOINT,
     CHECKPOINT_START,
@@ -31,7 +32,6 @@ from lipyomo.base.system.outputs import (
     written,
 )
 from lipyomo.search.engine.params import Params
-from lipyomo.search.engine.protocol import Arrays
 
 VERSION = b"11"
 
@@ -171,50 +171,41 @@ class Checkpoint:
         return Known(best if best.size else None, float(upper)), data or None
 
 
-class Kept(Protocol):
-    """Where one search keeps its state."""
-
-    @property
-    def state(self) -> Arrays | None:
-        """From where to go on; None for a search that begins."""
-        ...
-
-    def save(self, state: Arrays) -> None:
-        """Keep the state in place of the last one."""
-        ...
-
-
 class SearchStates:
-    """The states of several searches, one after another, in one checkpoint.
+    """The states of several searches, one after another, in one checkpoint or a part of it.
 
     Parameters
     ----------
-    file : Checkpoint
+    file : Kept or None
+        None where nothing is to be kept.
     """
 
-    def __init__(self, file: Checkpoint) -> None:
+    def __init__(self, file: Kept | None) -> None:
         self._file = file
         self._states: dict[str, Arrays] = {}
-        for key, array in (file.state or {}).items():
+        state = None if file is None else file.state
+        for key, array in (state or {}).items():
             name, _, own = key.partition(_PART)
             self._states.setdefault(name, {})[own] = array
 
     @property
     def trouble(self) -> str:
         """Why the state could not be written the last time; empty if it could."""
-        return self._file.trouble or ""
+        return "" if self._file is None else self._file.trouble or ""
 
-    def part(self, name: str) -> Kept:
-        """Where the search of this name keeps its state."""
-        return _Part(self, name)
+    def part(self, name: str) -> Kept | None:
+        """Where the search of this name keeps its state, which may be several in their turn."""
+        return None if self._file is None else _Part(self, name)
 
     def state(self, name: str) -> Arrays | None:
         """The last state of the search of this name."""
         return self._states.get(name)
 
-    def save(self, name: str, state: Arrays) -> None:
-        """Write the state of one search beside those of the others."""
-        self._states[name] = state
+    def save(self, states: Mapping[str, Arrays]) -> None:
+        """Write the states of some searches, at once, beside those of the others."""
+        if self._file is None:
+            return
+        self._states.update(states)
         self._file.save(
             {
                 f"{name}{_PART}{own}": array
@@ -235,8 +226,12 @@ class _Part:
     def state(self) -> Arrays | None:
         return self.parts.state(self.name)
 
+    @property
+    def trouble(self) -> str | None:
+        return self.parts.trouble
+
     def save(self, state: Arrays) -> None:
-        self.parts.save(self.name, state)
+        self.parts.save({self.name: state})
 
 
 def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:

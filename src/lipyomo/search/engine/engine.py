@@ -14,10 +14,10 @@ from typing import Any, Generic
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.kept import Kept
 from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.processes import MOMENT
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.search.engine.checkpoint import Kept
 from lipyomo.search.engine.params import Params
 from lipyomo.search.engine.protocol import Incumbent, N, Outcome, Pipeline, T
 from lipyomo.search.engine.queue import Batch, Queue

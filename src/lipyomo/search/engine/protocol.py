@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.kept import Arrays as Arrays
 
-Arrays = dict[str, npt.NDArray[Any]]
 """Plain arrays by name, none of them of objects: what a checkpoint holds."""
 
 NODES = "nodes"

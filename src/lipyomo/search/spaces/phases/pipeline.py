@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.kept import Kept
 from lipyomo.base.numerics.pace import fits
 from lipyomo.networks.phases import flat
 from lipyomo.primal.heuristics.local_search import quick_budget
@@ -22,7 +23,6 @@ from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.cost import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS as SEMIDEFINITE
-from lipyomo.search.engine.checkpoint import Checkpoint
 from lipyomo.search.engine.protocol import (
     Arrays,
     Incumbent,
@@ -333,7 +333,7 @@ class Pipeline(Searching[Node, Task]):
 def pipeline_for(
     problem: LipschitzProblem,
     settings: Settings,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Kept | None = None,
     cascade: Cascade | None = None,
     cutoff: float = 0.0,
     params: Params | None = None,
@@ -346,7 +346,7 @@ def pipeline_for(
         Without frozen inputs.
     settings : Settings
         Uses gap and seed.
-    checkpoint : Checkpoint, optional
+    checkpoint : Kept, optional
         From where the search goes on.
     cascade : Cascade, optional
         Bounds that the root starts from.
