@@ -35,7 +35,7 @@ from lipyomo.search.spaces.joint.reach import (
     SPLIT,
     Reach,
 )
-from lipyomo.search.spaces.joint.trial import Trial, tried
+from lipyomo.search.spaces.joint.trial import Trial, by_boxes, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
 from oracle import exact_constant
@@ -210,6 +210,27 @@ def test_what_halving_lowers_bounds_by_is_a_mean_of_the_last_times() -> None:
     assert np.ptp(np.hstack([quarters.low, quarters.high]), axis=0).tolist() == [0, 0.75, 0, 0.75]
     above = [second.are_far(np.exp(0.6 - gap), 3.0).item() for gap in (1.1, 1.3)]
     assert above == [False, True]  # three times 0.4 is between
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("norms", [("linf", "linf"), ("l1", "l1")])
+def test_boxes_alone_prove_no_more_than_what_is_true(seed: int, norms: tuple[str, str]) -> None:
+    make = (random_network, mixed_network, integer_network)[seed % 3]
+    network = make(seed, (1 + seed % 2, 5, 4, 2))
+    problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), *norms).reduced.problem
+    truth = exact_constant(problem)
+    context = Context.of(problem)
+    assert context is not None
+    for share in (1.01, 0.9):
+        space = pipeline_for(problem, Settings(), None, None, share * truth).context
+        found = by_boxes(context, space, Clock())
+        if found is None:
+            assert share < 1.0 or make is not random_network  # kinks may meet in a point
+            continue
+        assert not found.children
+        assert found.best is not None
+        assert truth * (1 - 1e-9) <= found.closed <= max(1.01 * truth, found.best.value * 1.01)
+        assert (found.best.value > share * truth) == (share < 1.0)
 
 
 def test_boxes_stay_as_they_are_once_time_is_up() -> None:

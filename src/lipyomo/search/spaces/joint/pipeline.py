@@ -43,7 +43,7 @@ from lipyomo.search.spaces.joint.parts import (
 )
 from lipyomo.search.spaces.joint.race import Race
 from lipyomo.search.spaces.joint.reach import Reach
-from lipyomo.search.spaces.joint.trial import Trial, looked, tried
+from lipyomo.search.spaces.joint.trial import Trial, by_boxes, looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
 from lipyomo.search.spaces.phases.node import Node
@@ -136,13 +136,17 @@ class Pipeline(Searching[Part, Task]):
         above the incumbent is for the search of phases, beside which boxes are looked at now and
         then.  Balls and polytopes are for it unless bounds by substitution say nothing: boxes gain
         less there, which also cover what is outside.  So are Euclidean norms, of which semidefinite
-        bounds say more.
+        bounds say more.  Where a bound is to be proved, boxes alone are tried first.
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
+        euclidean, on_box = self._context.euclidean, self._context.problem.domain.is_box
+        if beside.context.question.enough and on_box and not euclidean:
+            ended = by_boxes(self._context, beside.context, clock.part())
+            if ended is not None:
+                return Root(ended)
         proved = whole
         found: Root[Any] | None = None
-        euclidean, on_box = self._context.euclidean, self._context.problem.domain.is_box
         seen = looked(self._context, beside.context, params.samples if euclidean else params.few)
         hopeless = params.hopeless * self.cutoff(seen)
         if params.compared and whole <= hopeless and (euclidean or not on_box):

@@ -84,10 +84,39 @@ def tried(
         now, most = Trial(context.whole(), (), -math.inf, points.best), params.trial
     spent = 0
     while len(now.boxes) and spent < most and not clock.expired:
-        order = np.argsort(-now.boxes.bounds, kind="stable")
-        count = max(1, int(min(len(order) // 2, params.bundle, most - spent)))
-        found = halved(context, space, points, now.boxes.take(order[:count]))
+        count = max(1, int(min(len(now.boxes) // 2, params.bundle, most - spent)))
+        now = _after_round(context, space, points, now, count)
         spent += count
-        boxes = joined([found.boxes, now.boxes.take(order[count:])])
-        now = Trial(boxes, (*now.nodes, *found.nodes), max(now.closed, found.closed), points.best)
     return now if now.best.value > best.value else Trial(now.boxes, now.nodes, now.closed, best)
+
+
+def by_boxes(context: Context, space: phases.Context, clock: Clock) -> Outcome[Boxes | Node] | None:
+    """The outcome if boxes alone prove what is good enough; None once they become too many.
+
+    Parameters
+    ----------
+    context : Context
+    space : lipyomo.search.spaces.phases.context.Context
+        Of the same problem.
+    clock : Clock
+    """
+    few, spent = context.params.bundle, 0
+    points = Points(context.problem, space.presolved, np.random.default_rng(0), space.params)
+    now = Trial(context.whole(), (), -math.inf, points.best)
+    while len(now.boxes):
+        if len(now.boxes) > max(spent, 2 * few) or now.nodes or clock.expired:
+            return None
+        count = min(len(now.boxes), few)
+        now = _after_round(context, space, points, now, count)
+        spent += count
+    return None if now.nodes else now.outcome(few)
+
+
+def _after_round(
+    context: Context, space: phases.Context, points: Points, now: Trial, count: int
+) -> Trial:
+    """The same once so many boxes with the largest bounds are halved."""
+    order = np.argsort(-now.boxes.bounds, kind="stable")
+    found = halved(context, space, points, now.boxes.take(order[:count]))
+    boxes = joined([found.boxes, now.boxes.take(order[count:])])
+    return Trial(boxes, (*now.nodes, *found.nodes), max(now.closed, found.closed), points.best)
