@@ -12,7 +12,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.curves import highest_by_corners
+from lipyomo.search.spaces.boxes.corners import Form
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 POINTS = 60
@@ -34,12 +34,16 @@ def test_no_point_of_a_cube_is_above(count: int, again: bool) -> None:
     pairs = rng.normal(size=(200, count * (count - 1) // 2))
     square[:60] = np.abs(square[:60])
     square[60:70], pairs[60:65], linear[65:80] = 0.0, 0.0, 0.0
-    bounds = highest_by_corners(linear, square, pairs, again)
+    form = Form(rng.normal(size=200), linear.T, square.T, pairs.T)
+    low, high = form.ends()
+    bounds = form.highest() if again else high
     axes = np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * count, indexing="ij")
     e = np.stack(axes, axis=-1).reshape(-1, count)
     i, j = np.triu_indices(count, 1)
     true = linear @ e.T + square @ (e * e).T + pairs @ (e[:, i] * e[:, j]).T
+    true += form.constant[:, None]
     most = true.max(axis=1)
+    assert (low <= true.min(axis=1) + 1e-13).all()
     assert (bounds >= most - 1e-13).all()
     np.testing.assert_allclose(bounds[:70], most[:70], atol=1e-13)  # at corners
 

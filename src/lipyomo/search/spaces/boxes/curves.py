@@ -9,12 +9,6 @@ so that rows of later layers, which have been taken back to this one, are ``l . 
 the sum of ``k P P'``: what units of a layer bend cancels out before anything is bounded, where
 lines around each unit add up.
 
-Such a function is largest at a corner, but for the negative entries of the diagonal of Q.  There
-
-    -q e**2 <= -q (2 t e - t**2)    for any t,
-
-which is affine in e: t is where the entry would be best alone, or beside the best corner.
-
 Rounding.  z is off from f + P . e by at most ``2 unit reach``; all terms of a unit are paid for by
 multiples of `unit` times their sizes, which are added to r, and so are all sums of them.
 """
@@ -22,7 +16,7 @@ multiples of `unit` times their sizes, which are added to r, and so are all sums
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +25,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.corners import Form
 from lipyomo.search.spaces.boxes.inputs import Inputs, times
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -42,6 +37,19 @@ class Parabolas(NamedTuple):
     constant: FloatArray
     slope: FloatArray
     bend: FloatArray
+    error: FloatArray
+
+
+class Parts(NamedTuple):
+    """Shares of units in coefficients of a `Form`.
+
+    Attributes
+    ----------
+    terms : ndarray, shape (c, N, n)
+    error : ndarray, shape (N, n)
+    """
+
+    terms: FloatArray
     error: FloatArray
 
 
@@ -70,19 +78,19 @@ class Curves:
     unit: float
 
     @cached_property
-    def values(self) -> Parabolas:
+    def values(self) -> Parts:
         """Of sigma."""
-        return self._curve(np.ones_like(self.middle), np.zeros_like(self.middle))
+        return self._parts(self._curve(np.ones_like(self.middle), np.zeros_like(self.middle)))
 
     @cached_property
-    def tangents(self) -> Parabolas:
+    def tangents(self) -> Parts:
         """Of ``u sigma'``."""
         layer, one = self.layer, np.ones_like(self.middle)
         constant, slope, bend, error = self._curve(np.zeros_like(one), one)
         u, size = layer.tangent, np.abs(layer.tangent)
         steep = np.abs(layer.rate) + layer.rate_radius
         error = size * error + (1.0 + 4.0 * self.unit) * layer.tangent_radius * steep
-        return Parabolas(u * constant, u * slope, u * bend, error)
+        return self._parts(Parabolas(u * constant, u * slope, u * bend, error))
 
     def _curve(self, A: FloatArray, c: FloatArray) -> Parabolas:
         """Of ``A sigma + c sigma'``."""
@@ -110,21 +118,16 @@ class Curves:
         constant, radius : ndarray, shape (N, k) or (k,)
         """
         size = np.abs(constant) + radius
-        slopes: FloatArray | float = 0.0
-        bends: FloatArray | float = 0.0
+        terms: FloatArray | float = 0.0
         for rows, name in ((X, "values"), (Y, "tangents")):
-            if rows is None:
-                continue
-            curve: Parabolas = getattr(self, name)
-            constant = constant + times(rows, curve.constant)
-            radius = radius + times(np.abs(rows), curve.error)
-            slopes = slopes + rows * curve.slope[:, None]
-            bends = bends + rows * curve.bend[:, None]
-        linear, square, pairs = self._form(np.asarray(slopes), np.asarray(bends))
-        radius = radius + 8.0 * self.unit * (size + np.abs(constant) + radius)
-        below = constant - highest_by_corners(-linear, -square, -pairs) - radius
-        above = constant + highest_by_corners(linear, square, pairs) + radius
-        return np.asarray(below), np.asarray(above)
+            if rows is not None:
+                parts: Parts = getattr(self, name)
+                terms = terms + _sums(rows, parts.terms)
+                radius = radius + times(np.abs(rows), parts.error)
+        form = self._form(np.asarray(terms))
+        radius = radius + 8.0 * self.unit * (size + np.abs(form.constant) + radius)
+        low, high = form.ends()
+        return low + constant - radius, high + constant + radius
 
     @np.errstate(over="ignore", invalid="ignore")
     def above(self, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -138,20 +141,24 @@ class Curves:
         error = curve.error + np.abs(b) * steep * (
             layer.tangent_radius + unit * np.abs(layer.tangent)
         )
-        form = self._form(curve.slope[:, None], curve.bend[:, None])
-        found = curve.constant.sum(axis=1) + highest_by_corners(*form, again=True)[:, 0]
-        return np.asarray(found + (1.0 + 4.0 * unit) * error.sum(axis=1))
+        form = self._form(self._parts(curve).terms.sum(axis=2))
+        return np.asarray(form.highest() + (1.0 + 4.0 * unit) * error.sum(axis=1))
 
-    def _form(
-        self, slopes: FloatArray, bends: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """``l``, the diagonal of Q, and twice what is above it; (N, k, ...)."""
-        weight, radius = self.stage.weight, self.radius[:, None]
-        first, second = np.triu_indices(weight.shape[1], 1)
-        linear = (slopes @ weight) * radius
-        square = (bends @ (weight * weight)) * (radius * radius)
-        pairs = 2.0 * (bends @ (weight[:, first] * weight[:, second]))
-        return linear, square, pairs * (radius[..., first] * radius[..., second])
+    @cached_property
+    def _scaled(self) -> FloatArray:
+        """P, shape (d, N, n)."""
+        return np.asarray(self.stage.weight.T[:, None] * self.radius.T[:, :, None])
+
+    def _parts(self, curve: Parabolas) -> Parts:
+        """What each unit adds to each coefficient."""
+        scaled, bent = self._scaled, curve.bend * self._scaled
+        first, second = np.triu_indices(len(scaled), 1)
+        pairs = 2.0 * bent[first] * scaled[second]
+        parts = curve.constant[None], curve.slope * scaled, bent * scaled, pairs
+        return Parts(np.concatenate(parts), curve.error)
+
+    def _form(self, terms: FloatArray) -> Form:
+        return Form.of(terms, self.radius.shape[1])
 
 
 def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None:
@@ -168,50 +175,10 @@ def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None
     return Curves(stage, layer, middle, reach, x.radius, unit)
 
 
-def highest_by_corners(
-    linear: FloatArray, square: FloatArray, pairs: FloatArray, again: bool = False
-) -> FloatArray:
-    """Bounds of ``l . e + q . e**2 + p . (e_i e_j)_{i < j}`` over [-1, 1]^d.
-
-    Parameters
-    ----------
-    linear, square : ndarray, shape (..., d)
-    pairs : ndarray, shape (..., d (d - 1) / 2)
-    again : bool, optional
-        Whether tangents are also taken beside the best corner.
-    """
-    corners, products = _corners(linear.shape[-1])
-    less = np.minimum(square, 0.0)
-    base, joint = np.maximum(square, 0.0).sum(axis=-1), pairs @ products.T
-    t = _best(linear, less)
-    values = (linear + 2.0 * less * t) @ corners.T + joint
-    found = base + values.max(axis=-1) - (less * t * t).sum(axis=-1)
-    if not again:
-        return np.asarray(found)
-    first, second = np.triu_indices(linear.shape[-1], 1)
-    for _ in range(2):
-        place = corners[values.argmax(axis=-1)]
-        slope = linear.copy()
-        for n, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-            slope[..., i] += pairs[..., n] * place[..., j]
-            slope[..., j] += pairs[..., n] * place[..., i]
-        t = _best(slope, less)
-        values = (linear + 2.0 * less * t) @ corners.T + joint
-        found = np.minimum(found, base + values.max(axis=-1) - (less * t * t).sum(axis=-1))
-    return np.asarray(found)
-
-
-def _best(linear: FloatArray, less: FloatArray) -> FloatArray:
-    """Where ``l e + q e**2`` is largest in [-1, 1], for q <= 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.clip(linear / (-2.0 * less), -1.0, 1.0)
-    return np.where(np.isnan(found), 0.0, found)
-
-
-@cache
-def _corners(count: int) -> tuple[FloatArray, FloatArray]:
-    """The corners of a cube, and the products of two of their coordinates."""
-    bits = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
-    corners: FloatArray = 1.0 - 2.0 * bits.astype(np.float64)
-    first, second = np.triu_indices(count, 1)
-    return corners, np.asarray(corners[:, first] * corners[:, second])
+def _sums(rows: FloatArray, terms: FloatArray) -> FloatArray:
+    """Rows (N, k, n), or (1, k, n), times terms (c, N, n): shape (c, N, k)."""
+    if len(rows) == 1:
+        return np.asarray(terms @ rows[0].T)
+    found = np.empty((*terms.shape[:2], rows.shape[1]))
+    np.matmul(terms.swapaxes(0, 1), rows.swapaxes(1, 2), out=found.swapaxes(0, 1))
+    return found

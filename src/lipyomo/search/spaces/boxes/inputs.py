@@ -10,6 +10,7 @@ sorting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -138,6 +139,13 @@ def times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
     if rows.shape[0] == 1:
         return np.asarray(vectors @ rows[0].T)
     return np.asarray(np.matmul(rows, vectors[:, :, None])[:, :, 0])
+
+
+def turned(parts: Sequence[tuple[FloatArray, FloatArray]], weight: FloatArray) -> FloatArray:
+    """Sums of ``rows diag(scale) weight``, for rows (N, n, k), or (1, n, k), and scales (N, k)."""
+    if weight.shape[1] < parts[0][0].shape[1]:  # weights are less to scale than rows
+        return np.asarray(sum(rows @ (scale[:, :, None] * weight) for rows, scale in parts))
+    return np.asarray(sum(rows * scale[:, None] for rows, scale in parts) @ weight)
 
 
 def best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> FloatArray:

@@ -24,7 +24,8 @@ class Params:
     bundle_bytes : int
         Boxes of wide networks are fewer a node: the rows of their largest layer fill so much.
     chunk_bytes : int
-        Boxes are bounded so many at a time that these rows fit into the cache.
+        Boxes are bounded so many at a time that these rows fill as much: with what a cache holds,
+        calls take longer than what leaves it.
     chunk_bytes_of_products : int
         The same in networks with products, which have many small arrays a box: calls cost more than
         what leaves the cache.
@@ -78,7 +79,7 @@ class Params:
     slack: float = CLOSED
     bundle: int = BUNDLE
     bundle_bytes: int = BATCH
-    chunk_bytes: int = CACHED
+    chunk_bytes: int = 4 * CACHED
     chunk_bytes_of_products: int = 8 * CACHED
     samples: int = 2000
     starts: int = 64

@@ -35,7 +35,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.curves import Curves, curves_of
 from lipyomo.search.spaces.boxes.forwards import carried, unmoved
-from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times
+from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times, turned
 from lipyomo.search.spaces.boxes.means import means
 from lipyomo.search.spaces.boxes.normalised import Normalised, functions_of, normalised
 from lipyomo.search.spaces.boxes.outputs import output_signals, with_ranges
@@ -297,20 +297,18 @@ def _substituted(
         (slope, middle, away), (rate, tilt, drift, spread) = value, change
         if place == 0 and before.curves is not None:
             curved = before.curves.ends(X, Y, constant, radius)
-        Z = None
+        parts: list[tuple[FloatArray, FloatArray]] = []
         if X is not None:
             constant = constant + times(X, middle)
             radius = radius + times(np.abs(X), away)
-            Z = own.spread(X) * slope[:, None, :]
+            parts.append((own.spread(X), slope))
         if Y is not None:
             constant = constant + times(Y, drift)
             radius = radius + times(np.abs(Y), spread)
             Y = own.spread(Y)
-            bent = Y * tilt[:, None, :]
-            Z = bent if Z is None else Z + bent
-            Y = (Y * rate[:, None, :]) @ own.branch_along
-        assert Z is not None
-        X = Z @ own.branch_weight
+            parts.append((Y, tilt))
+            Y = turned([(Y, rate)], own.branch_along)
+        X = turned(parts, own.branch_weight)
     assert X is not None
     size = unit * (times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
     if Y is not None:

@@ -1,0 +1,102 @@
+"""Quadratic functions of few inputs on cubes, bounded by what they are at corners.
+
+``l . e + e' Q e`` over [-1, 1]^d is largest at a corner, but for the negative entries of the
+diagonal of Q.  There
+
+    -q e**2 <= -q (2 t e - t**2)    for any t,
+
+which is affine in e: t is where the entry would be best alone, or beside the best corner.
+
+A corner and the opposite one differ by the sign of what is linear: they are compared at once.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+
+
+class Form(NamedTuple):
+    """Functions ``constant + l . e + q . e**2 + p . (e_i e_j)_{i < j}``.
+
+    Attributes
+    ----------
+    constant : ndarray, shape (...)
+    linear, square : ndarray, shape (d, ...)
+    pairs : ndarray, shape (d (d - 1) / 2, ...)
+    """
+
+    constant: FloatArray
+    linear: FloatArray
+    square: FloatArray
+    pairs: FloatArray
+
+    @classmethod
+    def of(cls, terms: FloatArray, count: int) -> Form:
+        """From all coefficients in one array, in this order."""
+        ends = 1, 1 + count, 1 + 2 * count
+        return cls(terms[0], *np.split(terms, ends)[1:])
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds from below and above."""
+        joint = _sums(_corners(len(self.linear))[1], self.pairs)
+        down = _highest(-self.linear, -self.square, -joint)
+        return self.constant - down, self.constant + _highest(self.linear, self.square, joint)
+
+    def highest(self) -> FloatArray:
+        """Bounds from above, of tangents beside the best corners as well."""
+        count, less = len(self.linear), np.minimum(self.square, 0.0)
+        corners, products = _corners(count)
+        joint = _sums(products, self.pairs)
+        first, second = np.triu_indices(count, 1)
+        t, found = _best(self.linear, less), None
+        for _ in range(3):
+            along = _sums(corners, self.linear + 2.0 * less * t)
+            values = np.abs(along) + joint
+            top = values.max(axis=0) - (less * t * t).sum(axis=0)
+            found = top if found is None else np.minimum(found, top)
+            best = values.argmax(axis=0)
+            side = np.sign(np.take_along_axis(along, best[None], axis=0))
+            place = np.moveaxis(corners[best], -1, 0) * side
+            slope = self.linear.copy()
+            for n, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+                slope[i] += self.pairs[n] * place[j]
+                slope[j] += self.pairs[n] * place[i]
+            t = _best(slope, less)
+        return np.asarray(self.constant + np.maximum(self.square, 0.0).sum(axis=0) + found)
+
+
+def _highest(linear: FloatArray, square: FloatArray, joint: FloatArray) -> FloatArray:
+    """How far functions go above their constants, where `joint` is of the pairs at corners."""
+    less = np.minimum(square, 0.0)
+    t = _best(linear, less)
+    values = _sums(_corners(len(linear))[0], linear + 2.0 * less * t)
+    np.abs(values, out=values)
+    values += joint
+    more = np.maximum(square, 0.0) - less * t * t
+    return np.asarray(values.max(axis=0) + more.sum(axis=0))
+
+
+def _best(linear: FloatArray, less: FloatArray) -> FloatArray:
+    """Where ``l e + q e**2`` is largest in [-1, 1], for q <= 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.clip(linear / (-2.0 * less), -1.0, 1.0)
+    return np.where(np.isnan(found), 0.0, found)
+
+
+def _sums(rows: FloatArray, parts: FloatArray) -> FloatArray:
+    """Rows (c, d) times parts (d, ...)."""
+    return np.asarray(np.tensordot(rows, parts, 1))
+
+
+@cache
+def _corners(count: int) -> tuple[FloatArray, FloatArray]:
+    """One corner of a cube of each two opposite ones, and products of two of its coordinates."""
+    bits = (np.arange(2 ** (count - 1))[:, None] >> np.arange(count)) & 1
+    corners: FloatArray = 1.0 - 2.0 * bits.astype(np.float64)
+    first, second = np.triu_indices(count, 1)
+    return corners, np.asarray(corners[:, first] * corners[:, second])
