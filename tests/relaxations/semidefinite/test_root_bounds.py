@@ -278,6 +278,7 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
     rows, c = form.rows[:, few], objective[0][few]
     for kernel in (
         DenseKernel(rows, c, 8, False),
+        DenseKernel(form.rows, objective[0], d, False),
         WideKernel(rows, c, 8, direct=True),
         WideKernel(rows, c, 8, direct=False),
         WideKernel(rows, c, 8, True, PAIRS),

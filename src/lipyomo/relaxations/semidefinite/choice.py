@@ -48,7 +48,8 @@ def step_costs(
     """
     d, F = float(inputs), float(units)
     n = d + F + outputs
-    costs = {"dense": 6.0 * n**3 + _CALLS["dense"]}
+    cubes = 4.0 if not outputs and d > F else 6.0  # the inputs' block of an inverse is cheap
+    costs = {"dense": cubes * n**3 + _CALLS["dense"]}
     if not outputs and not euclidean:
         shared = 10.0 * d * F**2 + 6.0 * F**3
         costs["direct"] = shared + 2.0 * d**2 * F + n**3 / 3.0 + _CALLS["direct"]

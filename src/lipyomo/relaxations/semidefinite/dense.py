@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtrs
 
 from lipyomo.base.arrays import FloatArray
@@ -34,6 +35,11 @@ def inverse_of(factor: FloatArray) -> FloatArray:
     diagonal = np.einsum("ii->i", inverse)
     diagonal *= 0.5
     return np.asarray(inverse + inverse.T)
+
+
+def add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
+    """Add an outer product to a matrix whose rows are contiguous, in one pass."""
+    dger(1.0, right, left, a=matrix.T, overwrite_a=1)
 
 
 def solved_system(
@@ -66,10 +72,17 @@ class Pencil:
         B, upper triangular.
     constant : ndarray, shape (n, n), optional
         The part of K on and above the diagonal.
+    plain : int, optional
+        B begins with so many columns of the identity matrix, as does K with empty ones.
     """
 
-    def __init__(self, basis: FloatArray, constant: FloatArray | None = None) -> None:
+    def __init__(
+        self, basis: FloatArray, constant: FloatArray | None = None, plain: int = 0
+    ) -> None:
         self.basis, self._constant = basis, constant
+        # few plain columns save less than their calls take
+        self._plain = plain if 2 * plain > len(basis) else 0
+        self._columns = basis[:, self._plain :]
         self._upper = 0.5 * basis
         self._upper.flat[:: len(basis) + 1] *= 2.0
 
@@ -81,14 +94,45 @@ class Pencil:
         factor, info = dpotrf(upper.T, lower=1, clean=0, overwrite_a=1)
         return factor if info == 0 else None
 
+    def inverse(self, factor: FloatArray) -> FloatArray:
+        """Inverse of a matrix whose Cholesky factor is given; see `inverse_of`.
+
+        The block of the plain columns is diagonal and eliminated, so that only what is left of the
+        others is inverted.
+        """
+        plain = self._plain
+        if not plain:
+            return inverse_of(factor)
+        found = np.empty(factor.shape)
+        roots = factor.diagonal()[:plain]
+        half = (factor[plain:, :plain] / -roots).T
+        last = found[plain:, plain:] = inverse_of(factor[plain:, plain:])
+        beside = found[:plain, plain:] = half @ last
+        found[plain:, :plain] = beside.T
+        np.matmul(beside, half.T, out=found[:plain, :plain])
+        found.flat[: plain * (len(factor) + 1) : len(factor) + 1] += roots**-2.0
+        return found
+
     def curvature(self, inverse: FloatArray, mu: float) -> tuple[FloatArray, FloatArray]:
-        """Second derivatives of ``-mu logdet`` by y, and the diagonal of ``P B``, at inverse P."""
-        product = inverse @ self.basis
-        hessian = self.basis.T @ product
-        hessian *= inverse
-        hessian += product * product.T
-        hessian *= 0.5 * mu
-        return hessian, product.diagonal()
+        """Second derivatives of ``-mu logdet`` by y, and the diagonal of ``P B``, at inverse P.
+
+        Of the former, what is below the diagonal may be left out.
+        """
+        plain, columns = self._plain, self._columns
+        product = inverse @ columns
+        top, below = product[:plain], product[plain:]
+        last = columns.T @ product
+        last *= inverse[plain:, plain:]
+        last += below * below.T
+        last *= 0.5 * mu
+        if not plain:
+            return last, product.diagonal()
+        hessian = np.zeros(inverse.shape)
+        first, beside = inverse[:plain, :plain], inverse[:plain, plain:]
+        np.multiply(mu * first, first, out=hessian[:plain, :plain])
+        np.multiply(mu * beside, top, out=hessian[:plain, plain:])
+        hessian[plain:, plain:] = last
+        return hessian, np.concatenate([first.diagonal(), below.diagonal()])
 
     def slopes(self, inverse: FloatArray) -> FloatArray:
         """Derivatives of logdet by y, at the inverse P."""
@@ -146,7 +190,7 @@ class DenseKernel:
         self.rows, self.inputs, self.euclidean = rows, inputs, euclidean
         self.order = rows.shape[1]
         self.objective, self._half = objective, 0.5 * objective
-        self._pencil = pencil or Pencil(tangent_basis(rows, inputs))
+        self._pencil = pencil or Pencil(tangent_basis(rows, inputs), plain=inputs)
 
     def of(self, objective: FloatArray) -> DenseKernel:
         """The kernel of another functional over the same form."""
@@ -180,11 +224,11 @@ class DenseKernel:
         d, pencil = self.inputs, self._pencil
         # P + x x^T / mu in place of P adds the second derivatives of `quarter`, and more that has
         # rank one
-        spread = inverse_of(factor)
-        spread += x[:, None] * (x / mu)
+        spread = pencil.inverse(factor)
+        add_outer(spread, x, x / mu)
         plain = -x * (x @ pencil.basis)
         hessian, diagonal = pencil.curvature(spread, mu)
-        hessian -= plain[:, None] * (plain / mu)
+        add_outer(hessian, plain, plain / -mu)
         barrier = -plain / mu - diagonal
         if self.euclidean:
             plain = np.concatenate([[plain[:d].sum() + 1.0], plain[d:]])
@@ -200,7 +244,7 @@ class DenseKernel:
         d, pencil = self.inputs, self._pencil
         x = x.reshape(len(x), -1)
         moments = (x * (pencil.basis.T @ x)).sum(axis=1)
-        found = -y * (moments + mu * pencil.slopes(inverse_of(factor)))
+        found = -y * (moments + mu * pencil.slopes(pencil.inverse(factor)))
         if self.euclidean:
             return np.concatenate([[found[:d].sum() + y[0]], found[d:]])
         found[:d] += y[:d]
@@ -230,7 +274,7 @@ class DenseKernel:
         ``(b_k . x)^2 / b_k^T P b_k``, because it restricts w to a hyperplane.
         """
         d = self.inputs
-        inverse = inverse_of(state.factor)
+        inverse = self._pencil.inverse(state.factor)
         x, basis = state.primal, self._pencil.basis[:, d:]
         off = np.square(x[d:]) / inverse.diagonal()[d:]
         on = np.square(x @ basis) / np.einsum("ij,ij->j", basis, inverse @ basis)

@@ -35,12 +35,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.linear.pairs import Pairs
-from lipyomo.relaxations.semidefinite.dense import inverse_of, solved_system
+from lipyomo.relaxations.semidefinite.dense import add_outer, inverse_of, solved_system
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.kernel import (
     Factor,
@@ -54,11 +53,6 @@ from lipyomo.relaxations.semidefinite.kernel import (
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.products import pair_matrices
 from lipyomo.relaxations.semidefinite.single import SingleTerms, fits_single, solved_in_single
-
-
-def _add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
-    """Add an outer product to a matrix whose rows are contiguous, in one pass."""
-    dger(1.0, right, left, a=matrix.T, overwrite_a=1)
 
 
 @dataclass(frozen=True)
@@ -325,22 +319,22 @@ class WideKernel:
             (parts.A, x_inputs, states),
             (parts.B_inputs, x_inputs, slack),
         ):
-            _add_outer(matrix, left, right / mu)
+            add_outer(matrix, left, right / mu)
         terms = self._terms(parts)
         H_units = terms.AB * terms.AB.T
         H_units += np.multiply(terms.AA, terms.BB, out=terms.BB)
         H_units *= 0.5 * mu
-        _add_outer(H_units, -both, both / mu)
+        add_outer(H_units, -both, both / mu)
         H_mixed = np.multiply(terms.A_inputs, terms.B_inputs, out=terms.B_inputs)
         H_mixed *= mu
-        _add_outer(H_mixed, -squares, both / mu)
+        add_outer(H_mixed, -squares, both / mu)
         if not self._direct:
             equations = _Conjugate(factor, parts.half, y[:d], x_inputs, mu, H_units, H_mixed)
             return equations.system(plain, np.concatenate([-equations.variance, units]))
-        _add_outer(inner, x_inputs, x_inputs / mu)
+        add_outer(inner, x_inputs, x_inputs / mu)
         corner = np.square(inner, out=inner)
         corner *= mu
-        _add_outer(corner, -squares, squares / mu)
+        add_outer(corner, -squares, squares / mu)
         hessian = np.empty((d + a.size, d + a.size))  # of which the upper triangle is read
         hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
         return solved_system(plain, np.concatenate([inputs, units]), hessian)
