@@ -50,6 +50,13 @@ def test_rounding_passes(scale: float) -> None:
     assert check_against_runtime(network, to_onnx(network), samples=40) >= 0.0
 
 
+def test_numbers_below_the_least_normal_one_are_rounded_by_more() -> None:
+    rng = np.random.default_rng(3)
+    faint = (1e-42 * rng.normal(size=(5, 3))).astype(np.float32)
+    network = Network.from_arrays([faint, rng.normal(size=(2, 5)).astype(np.float32)])
+    assert check_against_runtime(network, to_onnx(network), samples=40) > 0.0
+
+
 @pytest.mark.parametrize("position", [0, 1, 2, 3])
 def test_a_changed_weight_stops_the_import(position: int) -> None:
     network = deep()

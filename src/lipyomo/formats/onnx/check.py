@@ -46,6 +46,9 @@ COMPLETE = 4.0
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""
 
+FAINTEST = float(np.finfo(np.float32).tiny)
+"""Sizes below this are rounded like this one."""
+
 
 class Samples(Protocol):
     """Anything that draws points, as domains do."""
@@ -120,7 +123,7 @@ def rounding_tolerance(
 
 def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
     """The sum of the absolute values of the terms that a layer adds up, shape (n, units)."""
-    return np.asarray((layer.sizes @ np.abs(h).T).T + np.abs(layer.bias))
+    return np.asarray((layer.sizes @ np.abs(h).T).T + np.abs(layer.bias) + FAINTEST)
 
 
 def _steepest(layer: Layer, z: FloatArray, error: FloatArray) -> FloatArray:
