@@ -221,6 +221,15 @@ def test_ball_arithmetic_confirms_euclidean_norms(norm: str, output: str, tmp_pa
         check_proof(path, strict=True)
 
 
+@pytest.mark.filterwarnings("error")
+def test_large_numbers_beside_breaks_do_not_overflow(tmp_path: Path) -> None:
+    layers = random_network([2, 3, 2], ["elu"], 0).layers
+    network = Network([layers[0], Layer(1e12 * layers[1].dense_weight, layers[1].bias)])
+    problem = LipschitzProblem(network, Box(-3, 3, 2), "l2", "l2")
+    write_proof(tmp_path / "p", problem, lipyomo.solve(problem, gap=1e-3))
+    assert check_proof(tmp_path / "p").upper_proved
+
+
 def test_affine_networks_with_euclidean_norms(tmp_path: Path) -> None:
     rows = [[3.0, 0.0], [4.0, 5.0]]
     network = Network([Layer([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]), Layer(rows, [0.0, 0.0])])

@@ -162,7 +162,7 @@ def _of_breaks(question: Question, taken: Taken) -> FloatArray:
         jumps[:, place] = np.where(inside, layer.d_reach[:, units].sum(axis=1), 0.0)
     whole = np.maximum(jumps.sum(axis=1), 1e-300)
     across = goals.left * (goals.left + goals.shares.sum(axis=1)) / (2.0 * _size(question))
-    return np.asarray(found + jumps * (across / whole)[:, None])
+    return np.asarray(found + jumps / whole[:, None] * across[:, None])
 
 
 def _size(question: Question) -> float:

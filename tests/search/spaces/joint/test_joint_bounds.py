@@ -214,3 +214,13 @@ def test_small_boxes_are_bounded_by_their_gradient() -> None:
     assert near.bound == pytest.approx(value, rel=1e-3)
     bound = bounded(context, near, value * (1.0 - 1e-12)).boxes.bound
     assert bound == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_units_with_ranges_near_nothing_do_not_overflow() -> None:
+    network = random_network(3, (2, 4, 3, 1))
+    faint = scaled(network, 2.0**-1030, *[1.0] * (len(network.layers) - 1))
+    context = Context.of(LipschitzProblem(faint, Box(-1, 1, 2)))
+    assert context is not None
+    found = bounded(context, some_boxes(context, np.random.default_rng(1)), 0.0).boxes
+    assert np.isfinite(found.scores).all()

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.networks.layer import Layer
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
@@ -212,7 +212,8 @@ def shares_in_open(layers: Sequence[Layer], domain: Domain, stack: Stack) -> Flo
     for layer, low, high in zip(layers, *ends, strict=True):
         rows = np.asarray(layer.dense_weight @ rows)
         open_ = (low < 0) & (high > 0) & layer.kinked
-        share = np.where(open_, 1.0 / np.where(open_, high - low, 1.0), 0.0)
+        width = np.where(open_, np.maximum(high - low, UNDERFLOW), 1.0)
+        share = np.where(open_, 1.0 / width, 0.0)
         score += np.matmul(share[:, None, :], np.abs(rows))[:, 0]
         slope = np.where(low >= 0, layer.right, layer.left)
         rows = np.where(open_, 0.5 * (layer.left + layer.right), slope)[:, :, None] * rows
