@@ -97,6 +97,20 @@ def test_what_does_not_fit_is_remembered() -> None:
     assert Clock().fits(1e9)
 
 
+def test_work_ends_with_the_clock_and_not_by_waiting() -> None:
+    """What methods are compared by does not grow while others have the processor."""
+    hand = Hand()
+    clock = Clock(1e6, now=hand)
+    work = clock.working()
+    part = work.within(1e7)
+    hand.now += 9e5
+    assert not part.expired
+    assert work.seconds < 9e5
+    hand.now += 2e5
+    assert part.expired
+    assert not part.left
+
+
 def test_a_method_that_left_something_out_was_ended_by_the_limit(problem: LipschitzProblem) -> None:
     hand = Hand()
     run = Run(problem, guarantee=Guarantee.UPPER, clock=Clock(5.0, now=hand))

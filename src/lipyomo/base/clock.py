@@ -124,6 +124,13 @@ class Clock:
         """Whether the caller asked to stop, in the words of a stop event."""
         return self.interrupted
 
+    def working(self) -> Clock:
+        """A clock of what this thread works from now on, in CPU seconds, that ends with this one.
+
+        What methods are compared by: on a busy machine either has its share of the time by chance.
+        """
+        return Clock(should_stop=lambda: self.expired, now=time.thread_time, around=self)
+
     def within(self, seconds: float) -> Clock:
         """A clock that begins now and ends with this one, or after `seconds` if that is sooner."""
         limit = min(max(seconds, 0.0), self.left)

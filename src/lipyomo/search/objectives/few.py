@@ -107,18 +107,18 @@ class FewPipeline(phases.Pipeline):
         Where the root of the search of phases is not hopeless, that search has a moment, and boxes
         have to be ahead of it after a fraction of that: what a wrong choice costs.
         """
-        began = clock.seconds
+        work = clock.working()
         found: Outcome[Any] = super().root(clock, on_progress).outcome
         if not any(self._is_wide(node) for node in found.children):
             return Root(found)
         start = Outcome((bounded_values(self._at(self._best.value), self._whole())[0],))
         if not self._params.compared or self._is_hopeless(found.children):
             return Root(replace(found, children=start.children, closed=start.closed))
-        found = self._on(found, clock.within(self._params.pause))
+        found = self._on(found, work.within(self._params.pause))
         if not found.children or clock.expired:
             return Root(found)
         share = self._params.share / (1.0 - self._params.share)
-        boxes = self._on(start, clock.within(share * (clock.seconds - began)))
+        boxes = self._on(start, work.within(share * work.seconds))
         if _top(boxes) < _top(found):
             found = together_of([replace(found, children=(), closed=-math.inf), boxes])
         return Root(replace(found, best=self._best))

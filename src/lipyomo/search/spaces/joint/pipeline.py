@@ -160,15 +160,15 @@ class Pipeline(Searching[Part, Task]):
             proved = min(proved, max(found.outcome.closed, *(n.proved_bound for n in waiting)))
         if self._is_near(whole, beside.best.value) or clock.expired:
             return self._root(found, None, clock, on_progress)
-        began = clock.seconds
+        work = clock.working()
         trial = tried(self._context, beside.context, beside.best, clock.part())
-        took = clock.seconds - began
+        took = work.seconds
         goal = whole
         if found is None:
             goal = math.sqrt(whole * self.cutoff(trial.best.value))
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
         if found is not None and params.compared and not lost:
-            on = gone_on(beside, found.outcome, lambda: beside.best.value, clock.within(took))
+            on = gone_on(beside, found.outcome, lambda: beside.best.value, work.within(took))
             found = replace(found, outcome=on)
             top = max((node.bound for node in on.children), default=-math.inf)
             lost = top <= max(trial.bound, self.cutoff(beside.best.value))
@@ -188,15 +188,14 @@ class Pipeline(Searching[Part, Task]):
         on_progress: OnRootProgress,
     ) -> Root[Part]:
         """The root of the search of phases, which may be known, and the boxes beside it."""
-        context, space, began = self._context, self._beside.context, clock.seconds
+        context, space, work = self._context, self._beside.context, clock.working()
         root = found or cast("Root[Part]", self._beside.root(clock, on_progress))
         # boxes are told from nodes by their splits, of all inputs to begin with
         told_apart = context.problem.network.input_dim > space.params.box_inputs
         waiting = [*root.outcome.children, *root.outcome.returned]
         if context.params.compared and told_apart and waiting:
             whole = max(node.bound for node in waiting)
-            seconds = clock.seconds - began
-            self._race = Race(context, self._beside.context, whole, trial, clock, seconds)
+            self._race = Race(context, self._beside.context, whole, trial, clock, work)
         return root
 
     def _is_near(self, whole: float, value: float) -> bool:

@@ -3,7 +3,8 @@
 How fast either closes the gap is seen once it is under way.  Halving all edges of boxes takes 2^d
 times as many, and lowers what bounds exceed the truth by about as much each time: so the gaps, in
 logarithms, are taken to fall by the same amount whenever the time is multiplied by the same factor,
-as they did between the last two looks.  Boxes have a fifth of the time, so that no more is lost on
+as they did between the last two looks.  Time is CPU time here: wall-clock seconds of a busy machine
+have made the wrong one win.  Boxes have a fifth of the time, so that no more is lost on
 the way; while their gap is the wider one and falls more slowly, they have ever less of it.
 """
 
@@ -26,7 +27,7 @@ class Course:
     Attributes
     ----------
     first, last : (float, float)
-        Seconds that it had had, and the logarithm of its bound over the cutoff.
+        CPU seconds that it had had, and the logarithm of its bound over the cutoff.
     """
 
     first: tuple[float, float]
@@ -65,8 +66,8 @@ class Race:
     trial : Trial or None
         Where boxes begin.
     clock : Clock
-    seconds : float
-        What the root took.
+    work : Clock
+        Of CPU seconds, since the root began (`Clock.working`).
     """
 
     def __init__(
@@ -76,12 +77,12 @@ class Race:
         whole: float,
         trial: Trial | None,
         clock: Clock,
-        seconds: float,
+        work: Clock,
     ) -> None:
         self.context, self.space = context, space
-        self._trial, self.clock = trial, clock
-        self._began, self._due = clock.seconds - seconds, context.params.pause
-        self._spent, self._first = 0.0, (max(seconds, context.params.pause), whole)
+        self._trial, self.clock, self._work = trial, clock, work
+        self._due = context.params.pause
+        self._spent, self._first = 0.0, (max(work.seconds, context.params.pause), whole)
         self._share = context.params.share
         self._looks: tuple[tuple[float, float], tuple[float, float]] | None = None
 
@@ -94,15 +95,15 @@ class Race:
             The largest bound of what the search of phases has left.
         best : Incumbent
         """
-        clock, cutoff = self.clock, self.space.cutoff(best.value)
-        had = clock.seconds - self._began - self._spent
+        work, cutoff = self._work, self.space.cutoff(best.value)
+        had = work.seconds - self._spent
         if had < self._due or not top > cutoff > 0.0:
             return None
         self._due = 2.0 * had
-        began = clock.seconds
-        part = clock.within(self._share / (1.0 - self._share) * had - self._spent)
+        began = work.seconds
+        part = work.within(self._share / (1.0 - self._share) * had - self._spent)
         self._trial = trial = tried(self.context, self.space, best, part, self._trial)
-        self._spent += clock.seconds - began
+        self._spent += work.seconds - began
         cutoff = self.space.cutoff(trial.best.value)
         if not (math.isfinite(trial.bound) and top > cutoff):
             return None
@@ -114,5 +115,5 @@ class Race:
         self._share = 0.5 * self._share if behind else self.context.params.share
         self._due = (4.0 if behind else 2.0) * had
         self._looks = own, other
-        left = min(clock.left, self.context.params.ahead * had)
+        left = min(self.clock.left, self.context.params.ahead * had)
         return trial if mine.after(left) < others.after(left) else None
