@@ -281,5 +281,10 @@ def test_handles_live_in_the_model():
     with pytest.raises(LipyomoError):
         lipyomo.add_network(m, NETWORK, m.x, bounds="guess")
     assert m.component("net_3") is None
-    with pytest.raises(KeyError, match="no entry"):
-        net.jacobian[7, "vel"]
+    for key in ((7, "vel"), 0, "vel"):
+        with pytest.raises(KeyError, match="no entry"):
+            net.jacobian[key]
+    with pytest.raises(TypeError, match="bounds"):
+        lipyomo.add_network(m, NETWORK, m.x, bunds="linear")
+    with pytest.raises(ProblemError, match="'x' was given as a network"):
+        m.wrong = ReluNetworkBlock(m.x, NETWORK)

@@ -188,7 +188,9 @@ class FormulationBlockData(BlockData):
     @staticmethod
     def _is_subject(given: Any) -> bool:
         """Whether the first argument of a constructor is what a block is about, and no index."""
-        return isinstance(given, Network | BlockData | str | os.PathLike)
+        # A variable is no index either: it is refused as what it was given for.
+        is_variable = getattr(given, "ctype", None) is pyo.Var
+        return is_variable or isinstance(given, Network | BlockData | str | os.PathLike)
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a rebuild, from those of the first time."""
@@ -355,7 +357,11 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
             if "input_norm" in options and "norm" in signature.parameters:
                 deprecated("input_norm=", "norm=")
                 options["norm"] = options.pop("input_norm")
-            given = signature.bind(self, *arguments, **options).arguments
+            try:
+                given = signature.bind(self, *arguments, **options).arguments
+            except TypeError as error:
+                _, *known = signature.parameters
+                raise TypeError(f"{name}: {error}.  It takes {', '.join(known)}") from None
             self._build({key: value for key, value in given.items() if key != "self"})
 
         data.build_formulation = build
@@ -437,8 +443,9 @@ def network_given(given: Any) -> Any:
 
         return load(given)
     if not isinstance(given, Network | BlockData):
+        shown = f"'{given}'" if hasattr(given, "ctype") else brief(given)
         raise ProblemError(
-            f"{brief(given)} was given as a network.  Remedy: a Network, the path of an ONNX file, "
+            f"{shown} was given as a network.  Remedy: a Network, the path of an ONNX file, "
             "or a ReluNetworkBlock whose build_formulation was called"
         )
     return given

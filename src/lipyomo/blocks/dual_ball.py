@@ -1,10 +1,9 @@
 r"""The dual ball of a linear norm as a Pyomo block: the functionals y with ``y . f <= |f|``.
 
 - l1: the cube ``-1 <= y <= 1``.
-- linf: conv{+-e_i}, lifted: y = p - q with p, q >= 0 and ``sum p + sum q <= 1``.
 - cross: conv{+-e_i, e_i - e_j}, lifted: y = p - q with p, q >= 0, ``sum p <= 1, sum q <= 1``.
 - cross(i): conv{e_i - e_j, e_i}: y_i = 1 and the others ``-q_j`` with q >= 0, ``sum q <= 1``.
-- user-given: y = V^T w with w in the unit simplex, or ``A y <= b``.
+- linf, user-given: y = V^T w with w in the unit simplex, or ``A y <= b``.
 
 Sources: LipMIP, sections 5 and E.2.
 """
@@ -86,10 +85,8 @@ class DualBallBlockData(FormulationBlockData):
             low = np.full(size, -1.0)
             low[-1] = 1.0 if half else -1.0
             add_variables(self, "functional", range(size), low, np.ones(size))
-        elif chosen.kind == "linf":
-            self._add_difference(size, half=half, joint=True)
         elif chosen.kind == "cross":
-            self._add_difference(size, half=False, joint=False)
+            self._add_cross(size)
         elif chosen.label is not None and half:
             self._add_margin(size, chosen.label)
         else:
@@ -98,22 +95,13 @@ class DualBallBlockData(FormulationBlockData):
     def _add_functional(self, reach_low: FloatArray, reach_high: FloatArray) -> list[Any]:
         return add_variables(self, "functional", range(reach_low.size), reach_low, reach_high)
 
-    def _add_difference(self, size: int, half: bool, joint: bool) -> None:
-        """``y = p - q`` with p and q in simplices, separate or joint; without q if `half`."""
+    def _add_cross(self, size: int) -> None:
+        """``y = p - q`` with p and q in simplices."""
         keys, one = range(size), np.ones(size)
         p = add_variables(self, "plus", keys, 0.0 * one, one)
-        y = self._add_functional(0.0 * one if half else -one, one)
-        eye = np.eye(size)
-        if half:
-            add_equalities(self, "difference", keys, y, Forms.of(p))
-            Rows(self, "simplex", [0]).equal(0, [1.0] * size, p, 1.0)
-            return
         q = add_variables(self, "minus", keys, 0.0 * one, one)
-        forms = Forms.of(p + q).map(np.hstack([eye, -eye]))
-        add_equalities(self, "difference", keys, y, forms)
-        if joint:
-            Rows(self, "simplex", [0]).at_most(0, [1.0] * (2 * size), p + q, 1.0)
-            return
+        forms = Forms.of(p + q).map(np.hstack([np.eye(size), -np.eye(size)]))
+        add_equalities(self, "difference", keys, self._add_functional(-one, one), forms)
         rows = Rows(self, "simplex", [0, 1])
         rows.at_most(0, [1.0] * size, p, 1.0)
         rows.at_most(1, [1.0] * size, q, 1.0)

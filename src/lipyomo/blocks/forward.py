@@ -20,7 +20,6 @@ from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import scaling_of
-from lipyomo.blocks.switch import Triplets
 from lipyomo.blocks.units import (
     WITHOUT_SWITCH,
     OpenUnits,
@@ -234,7 +233,7 @@ class ForwardBlockData(FormulationBlockData):
         z, y : dict
             Variables of pre-activations, and of outputs of the other units.
         """
-        found = Triplets()
+        terms = []
         expressions = declared(block, "activation", pyo.Expression, range(layer.units))
         for k, factor in enumerate(slope.tolist()):
             variable = y.get(k)
@@ -246,8 +245,8 @@ class ForwardBlockData(FormulationBlockData):
                 expressions[k] = 0.0
                 continue
             expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
-            found.add(k, factor, variable)
-        return Forms(found.matrix(layer.units), np.zeros(layer.units), found.columns)
+            terms.append((k, factor, variable))
+        return Forms.of_terms(terms, np.zeros(layer.units))
 
     def _add_outputs(self, network: Network, before: Forms, given: Any) -> None:
         """Declare ``outputs``, new or given ones, and tie them to the last hidden layer."""

@@ -142,10 +142,10 @@ class Jacobian:
 
     block: NetworkBlockData
 
-    def __getitem__(self, key: tuple[Any, ...]) -> Any:
+    def __getitem__(self, key: Any) -> Any:
         """The derivative of an output in an input; both keys in one, as Pyomo writes them."""
         inputs, outputs = self.block.net.labels
-        for cut in range(1, len(key)):
+        for cut in range(1, len(key) if isinstance(key, tuple) else 0):
             k, j = outputs.place(unpacked(key[:cut])), inputs.place(unpacked(key[cut:]))
             if k is not None and j is not None:
                 return self.block._row(outputs.keys[k]).gradient[inputs.keys[j]]

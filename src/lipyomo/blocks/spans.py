@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
-from lipyomo.blocks.switch import Triplets
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, decide
 from lipyomo.relaxations.linear.interval import Switches, activated
@@ -75,7 +74,8 @@ class Span:
             unstable units only the numbers are known.
         """
         n = self.least.size
-        found, constant = Triplets(), np.zeros(2 * n)
+        terms: list[tuple[int, float, Any]] = []
+        constant = np.zeros(2 * n)
         for k in low:
             factor, ends = slopes.get(k, 1.0), (low[k], high[k])
             if k not in slopes:
@@ -83,12 +83,12 @@ class Span:
                     constant[k], constant[n + k] = self.least[k], self.most[k]
                     continue
                 ends = own[k]
-            found.add(k, factor, ends[0] if factor > 0 else ends[1])
-            found.add(n + k, factor, ends[1] if factor > 0 else ends[0])
+            first, last = ends if factor > 0 else ends[::-1]
+            terms += [(k, factor, first), (n + k, factor, last)]
         dead = np.ones(n, dtype=bool)
         dead[list(low)] = False
         least, most = np.where(dead, 0.0, self.least), np.where(dead, 0.0, self.most)
-        return Span(Forms(found.matrix(2 * n), constant, found.columns), least, most)
+        return Span(Forms.of_terms(terms, constant), least, most)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ Stable units multiply by their slope and need neither variable nor row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN
@@ -54,33 +53,6 @@ class ArrivingBounds:
     def upper(self) -> FloatArray:
         """Upper bounds, whatever the switch is."""
         return np.maximum(self.on_upper, self.off_upper)
-
-
-@dataclass
-class Triplets:
-    """A sparse matrix and its columns, growing entry by entry."""
-
-    rows: list[int] = field(default_factory=list)
-    data: list[float] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    columns: list[Any] = field(default_factory=list)
-    known: dict[int, int] = field(default_factory=dict)
-
-    def add(self, row: int, factor: float, variable: Any) -> None:
-        """Enter a coefficient; zeros are left out."""
-        if factor == 0.0:
-            return
-        place = self.known.setdefault(id(variable), len(self.columns))
-        if place == len(self.columns):
-            self.columns.append(variable)
-        self.rows.append(row)
-        self.data.append(factor)
-        self.places.append(place)
-
-    def matrix(self, size: int) -> Matrix:
-        """The entries, shape (size, columns)."""
-        shape = (size, len(self.columns))
-        return sp.csr_array((self.data, (self.rows, self.places)), shape=shape, dtype=np.float64)
 
 
 def add_switched(
@@ -130,21 +102,20 @@ def add_switched(
     s = add_variables(block, "switched", product.tolist(), low, high)
     _tie_products(block, product.tolist(), s, place, switches, bounds)
     made = dict(zip(product.tolist(), s, strict=True))
-    found = Triplets()
+    terms: list[tuple[int, float, Any]] = []
     constant = np.zeros(arriving.size)
     values, slopes = arriving.constant.tolist(), fixed_slope.tolist()
     for k, is_open in enumerate(open_.tolist()):
         if number[k] and is_open:
             constant[k] = left[k] * values[k]
-            found.add(k, (right[k] - left[k]) * values[k], switches[k])
+            terms.append((k, (right[k] - left[k]) * values[k], switches[k]))
         elif number[k]:
             constant[k] = slopes[k] * values[k]
         elif is_open:
-            found.add(k, left[k], place[k])
-            found.add(k, right[k] - left[k], made[k])
+            terms += [(k, left[k], place[k]), (k, right[k] - left[k], made[k])]
         elif slopes[k] != 0.0:
-            found.add(k, slopes[k], place[k])
-    return Forms(found.matrix(arriving.size), constant, found.columns)
+            terms.append((k, slopes[k], place[k]))
+    return Forms.of_terms(terms, constant)
 
 
 def _tie_products(

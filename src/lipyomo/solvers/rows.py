@@ -57,6 +57,17 @@ class Forms:
         """Constants."""
         return cls(sp.csr_array((values.size, 0)), np.asarray(values, dtype=np.float64), [])
 
+    @classmethod
+    def of_terms(cls, terms: Iterable[tuple[int, float, Any]], constant: FloatArray) -> Forms:
+        """Sums of terms, each a form's number, a coefficient and a variable; zeros are left out."""
+        kept = [term for term in terms if term[1] != 0.0]
+        columns = list({id(variable): variable for _, _, variable in kept}.values())
+        place = {id(variable): j for j, variable in enumerate(columns)}
+        data = [factor for _, factor, _ in kept]
+        where = [k for k, _, _ in kept], [place[id(variable)] for _, _, variable in kept]
+        shape = constant.size, len(columns)
+        return cls(sp.csr_array((data, where), shape=shape, dtype=np.float64), constant, columns)
+
     @property
     def size(self) -> int:
         """Number of forms n."""
