@@ -305,6 +305,17 @@ def test_children_and_what_is_fathomed_cover_their_boxes(norm):
             break
 
 
+def test_a_direction_and_its_negative_are_searched_once() -> None:
+    """Beyond what float64 numbers resolve, no sign of a direction is left to be decided."""
+    curve = Curve(activation("silu"), [0, 1])
+    layers = [Layer([[1.0], [0.5]], [-90.0, -80.0], curves=(curve,)), Layer(np.eye(2), [0.0, 0.0])]
+    problem = LipschitzProblem(Network(layers), Box(-1, 1, 1), "linf", "l2")
+    found = lipyomo.solve(problem, time_limit=2.0)
+    assert found.status is Status.PRECISION
+    assert found.nodes is not None
+    assert found.nodes < 100
+
+
 def test_a_functional_that_sees_no_input_has_the_constant_zero():
     weight = [[1.0, 0.5], [0.0, 0.0]]
     layers = [tanh_layer(np.eye(2), np.zeros(2)), Layer(weight, [0.0, 1.0])]

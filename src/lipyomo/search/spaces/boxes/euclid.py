@@ -105,7 +105,8 @@ def framed(context: Context, boxes: Boxes) -> Frame:
     v_low, v_high = v, v
     if context.targets.norm != "l2":
         v_low, v_high = boxes.v_low, boxes.v_high
-        v = np.where(v_low < v_high, v, v_low)
+        along = np.where(v[:, :1] * v_low[:, :1] < 0, -v, v)  # as the first entry that is known
+        v = np.where(v_low < v_high, along, v_low)
         outputs = np.matmul(jacobian, v[:, :, None])[:, :, 0]
         size = lengths(outputs)[:, None]
         y = np.divide(outputs, size, out=y.copy(), where=size > 0)
