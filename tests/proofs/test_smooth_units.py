@@ -298,6 +298,7 @@ def test_what_is_no_number_stays_none() -> None:
     with np.errstate(invalid="ignore"):
         for found in (*normal(np.array([np.nan])), exp_minus(np.array([np.nan]))):
             assert np.isnan(found).all()
+    assert not any(one.is_finite() for one in derivatives_at("silu", arb(-1e308), (), 2))
 
 
 @pytest.mark.parametrize("name", [*NAMES, "relu"])

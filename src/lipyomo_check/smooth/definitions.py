@@ -20,7 +20,7 @@ Sides = tuple[bool, ...]
 
 
 def derivatives_at(name: str, z: arb, right: Sides, count: int) -> list[arb]:
-    """Sigma and its first derivatives at z, `count` in all.
+    """Sigma and its first derivatives at z, `count` in all; no numbers where Arb has none.
 
     Parameters
     ----------
@@ -35,7 +35,10 @@ def derivatives_at(name: str, z: arb, right: Sides, count: int) -> list[arb]:
     word, order = parted(word)
     x = arb_series([z, 1], prec=count + order)
     parameters = numbers if word == "pow" else map(arb, numbers)
-    series = _FUNCTIONS[word](x, right, *parameters)
+    try:
+        series = _FUNCTIONS[word](x, right, *parameters)
+    except ValueError:  # a denominator that cannot be told from zero
+        return [arb("nan")] * count
     found, factorial = [], arb(1)
     for n in range(count + order):
         factorial = factorial * max(n, 1)
