@@ -61,7 +61,7 @@ class Settings:
         Another ``solvers.toml``.
     check_claims : bool
         Whatever a solver claims to be the optimum is checked by branch and bound, for at most a
-        fifth of the solver's time and half a second, or for all that is left where tolerances put
+        fifth of the solver's time and 0.3 seconds, or for all that is left where tolerances put
         the claim in doubt; False takes it at its word.
     formulation : {'auto', 'adjoint', 'tangent'}
         MIP encoding of the gradient.
