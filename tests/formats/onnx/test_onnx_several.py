@@ -71,6 +71,8 @@ def test_an_input_that_has_a_value_is_a_constant() -> None:
     expected = [runtime(proto, np.array([1.0, 2, 3]), x[3:], "next") for x in POINTS]
     np.testing.assert_allclose(network(POINTS[:, 3:]), expected, atol=1e-5)
     assert check_against_runtime(network, proto, fixed={"s": [1, 2, 3]}) < 1e-4
+    with pytest.raises(ImportRefused, match="all inputs of the model are fixed"):
+        from_model(proto, fixed={"s": 0.0, "u": 0.0})
 
 
 @pytest.mark.parametrize("output", ["next,h,s", ["next", "h", "s"], ("next", "h", "s")])

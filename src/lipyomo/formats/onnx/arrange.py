@@ -131,6 +131,8 @@ def _with_fixed(model: onnx.ModelProto, fixed: Fixed) -> onnx.ModelProto:
                 f"the model has no input '{name}' to fix", remedy=f"its inputs are {listed}"
             )
         found.graph.initializer.append(_tensor(inputs[name], numbers))
+    if inputs.keys() <= fixed.keys():
+        raise ImportRefused("all inputs of the model are fixed", remedy="leave one that can move")
     kept = [value for value in found.graph.input if value.name not in fixed]
     del found.graph.input[:]
     found.graph.input.extend(kept)
