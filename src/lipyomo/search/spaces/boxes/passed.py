@@ -53,6 +53,13 @@ class Passed(TwoSlope):
         room = 4.0 * UNIT * (np.maximum(np.abs(ends[0]), np.abs(ends[1])) + np.abs(c))
         return slope, np.minimum(*ends) + c - room, np.maximum(*ends) + c + room
 
+    def parabolas(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        """``A z + c``, which is not bent."""
+        A, c = np.broadcast_arrays(A, c)
+        return A, np.zeros_like(A), c, c
+
 
 def with_passed(kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
     """Kinds of units, with this one in the place of two slopes that are one."""

@@ -17,6 +17,7 @@ from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.relaxations.linear.kinds import kinds_of
 from lipyomo.search.spaces.boxes.passed import Passed, with_passed
 from lipyomo.search.spaces.boxes.products import Products
+from lipyomo.search.spaces.boxes.squared import with_squared
 from lipyomo.search.spaces.boxes.stage import Copies, Stage
 
 
@@ -93,7 +94,7 @@ def stages_of(
                 products, chosen, found = made
                 units = layer.selected(chosen.columns[: products.units])
         kinds = kinds_of(units) if units.units else ()
-        kinds = with_passed(kinds) if any(pairs_of) else kinds
+        kinds = with_squared(with_passed(kinds)) if any(pairs_of) else kinds
         has = np.zeros(units.units, dtype=bool)
         for activation, which in kinds:
             has[which] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
