@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
@@ -35,32 +37,20 @@ class Assumption:
     def broken(self) -> str | None:
         """What has become wider since, or None."""
         source = self.source
-        if not is_variable(source):
-            found = self._compare(source, *range_of_expression(source), 0.0)
-            if found is not None:
-                return found
-            # A variable in it may be fixed outside its own bounds.
-            low, high = compute_bounds_on_expr(source)
-            slack = EQUAL * max(1.0, abs(low or 0.0), abs(high or 0.0))
-            return self._compare(source, low, high, slack)
-        low, high = source.bounds
-        found = self._compare(source, low, high, 0.0)
-        if found is None and source.fixed and source.value is not None:
-            value = float(source.value)
-            slack = EQUAL * max(1.0, abs(value))
-            found = self._compare(source, value, value, slack, "fixed at")
-        return found
-
-    def _compare(
-        self, source: Any, low: float | None, high: float | None, slack: float, what: str = "now in"
-    ) -> str | None:
-        lower, upper = ends_of(low, high)
-        if lower >= self.lower - slack and upper <= self.upper + slack:
-            return None
-        now = f"{lower:g}" if what == "fixed at" else f"[{lower:g}, {upper:g}]"
-        return (
-            f"'{source}' is {what} {now}, the block was built for [{self.lower:g}, {self.upper:g}]"
-        )
+        if is_variable(source):
+            found = [source.bounds]
+            if source.fixed and source.value is not None:
+                found.append((source.value, source.value))
+        else:  # a variable in it may be fixed outside its own bounds
+            found = [range_of_expression(source), compute_bounds_on_expr(source)]
+        for k, (low, high) in enumerate(starmap(ends_of, found)):
+            sizes = [abs(end) for end in (low, high) if math.isfinite(end)]
+            room = k * EQUAL * max([1.0, *sizes])  # bounds are to hold as they are
+            if not (low >= self.lower - room and high <= self.upper + room):
+                now = f"fixed at {low:g}" if low == high else f"now in [{low:g}, {high:g}]"
+                built = f"the block was built for [{self.lower:g}, {self.upper:g}]"
+                return f"'{source}' is {now}, {built}"
+        return None
 
 
 def can_move(source: Any) -> bool:

@@ -19,6 +19,7 @@ from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables
 from lipyomo.blocks.assumptions import FixedInputWarning, Unmoving, can_move
 from lipyomo.blocks.forward import NetworkOptions, built_block
+from lipyomo.blocks.inputs import is_number
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.relu import ReluNetworkBlock, ReluNetworkBlockData
 from lipyomo.blocks.smooth import SmoothNetworkBlock, SmoothNetworkBlockData
@@ -193,26 +194,20 @@ def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, i
         If there is no such output, the length is wrong, or a number is not finite.
     """
     m = len(labels)
-    one = isinstance(functional, int | np.integer | str) or (
-        isinstance(functional, tuple) and len(functional) != m
-    )
-    if one and not isinstance(functional, bool):
-        place = labels.place(functional)
+    is_truth = isinstance(functional, bool | np.bool_)
+    if (
+        is_truth
+        or isinstance(functional, int | np.integer | str)
+        or (isinstance(functional, tuple) and len(functional) != m)
+    ):
+        place = None if is_truth else labels.place(functional)
         if place is None:
             raise ProblemError(
                 f"functional={functional!r} is out of range: there is no such output.  Remedy: "
                 f"{brief(labels.keys)}, {m} numbers, or {m} variables"
             )
         return np.asarray(np.eye(m)[place]), place
-    if isinstance(functional, bool | np.bool_):
-        raise ProblemError(
-            f"functional={functional!r} is none.  Remedy: the key of an output, {m} numbers, or "
-            f"{m} variables"
-        )
-    if not isinstance(functional, Sequence | np.ndarray) or not all(
-        isinstance(item, int | float | np.number) and not isinstance(item, bool)
-        for item in functional
-    ):
+    if not isinstance(functional, Sequence | np.ndarray) or not all(map(is_number, functional)):
         return None, None
     values = np.asarray(functional, dtype=np.float64)
     if values.shape != (m,):

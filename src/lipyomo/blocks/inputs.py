@@ -83,7 +83,7 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
         if hasattr(item, "is_named_expression_type") and item.is_named_expression_type():
             if is_variable(item.expr):
                 found[position] = item.expr
-        elif not (_is_number(item) or _is_pyomo(item)):
+        elif not (is_number(item) or _is_pyomo(item)):
             raise ProblemError(
                 f"{item!r} was given among the {what}.  Remedy: pass variables, expressions, "
                 "Params or numbers"
@@ -121,7 +121,8 @@ def holds_variables(given: Any) -> bool:
     return _is_pyomo(given)
 
 
-def _is_number(item: Any) -> bool:
+def is_number(item: Any) -> bool:
+    """Whether an item is a number, which True and False are not."""
     return isinstance(item, int | float | np.number) and not isinstance(item, bool)
 
 
@@ -176,9 +177,9 @@ def variables_of(
     if not places:
         return keys, found
     values = [found[j] for j in places]
-    if any(_is_number(v) and not np.isfinite(v) for v in values):
+    if any(is_number(v) and not np.isfinite(v) for v in values):
         raise ProblemError(f"a number among the {what} is NaN or infinite")
-    ends = [(float(v), float(v)) if _is_number(v) else range_of_expression(v) for v in values]
+    ends = [(float(v), float(v)) if is_number(v) else range_of_expression(v) for v in values]
     lows, highs = [low for low, _ in ends], [high for _, high in ends]
     linked = add_variables(block, f"{name}_linked", places, lows, highs)
     tie = pyo.Constraint(index_of(places))
@@ -186,7 +187,7 @@ def variables_of(
     for j, variable, expression in zip(places, linked, values, strict=True):
         tie[j] = variable - expression == 0.0
         found[j] = variable
-        if not _is_number(expression):
+        if not is_number(expression):
             block._rely_on(expression, *range_of_expression(expression))
             block._rely_on_owners(list(identify_variables(expression)))
     return keys, found

@@ -74,19 +74,19 @@ class Labels:
             found = self.places.get(name)
         except TypeError:  # not hashable
             return None
-        if found is None and _is_number(name) and not any(map(_is_number, self.keys)):
+        if found is None and _is_whole(name) and not any(map(_is_whole, self.keys)):
             found = int(name) if 0 <= name < len(self.keys) else None
         return found
 
 
-def _is_number(key: Any) -> bool:
+def _is_whole(key: Any) -> bool:
     return isinstance(key, int | np.integer) and not isinstance(key, bool)
 
 
 def _are_positions(keys: list[Any]) -> bool:
     """Whether keys are those of an array, which say nothing but where an entry is."""
     rows = [key if isinstance(key, tuple) else (key,) for key in keys]
-    if len({len(row) for row in rows}) != 1 or not all(_is_number(n) for row in rows for n in row):
+    if len({len(row) for row in rows}) != 1 or not all(_is_whole(n) for row in rows for n in row):
         return False
     return rows == list(np.ndindex(*(max(column) + 1 for column in zip(*rows, strict=True))))
 

@@ -12,6 +12,7 @@ z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -180,14 +181,21 @@ class ReluNetworkBlockData(ForwardBlockData):
             return None
         return local_start(model, blocks, columns)
 
-    def pattern(self) -> Pattern:
-        """The activation pattern that the variables' values select (switches rounded)."""
+    def pattern(self, values: Mapping[Any, float] | None = None) -> Pattern:
+        """The activation pattern that the variables' values select (switches rounded).
+
+        Parameters
+        ----------
+        values : ComponentMap, optional
+            Of a solution that was not loaded; what it does not have is read from the model.
+        """
         assert self.layer_bounds is not None
         found = []
         for i, phases in enumerate(self.layer_bounds.phases):
             on = np.asarray(phases == RIGHT)
             for k, a in self.switches(i).items():
-                on[k] = a.value is not None and a.value > 0.5
+                value = a.value if values is None else values.get(a, a.value)
+                on[k] = value is not None and value > 0.5
             found.append(on)
         return tuple(found)
 

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, decide
@@ -42,17 +43,13 @@ class Span:
         """Intervals of one number each."""
         return cls(Forms.numbers(np.tile(values, 2)), values, values)
 
-    def map(self, weight: Matrix, bias: FloatArray | None = None) -> Span:
+    def map(self, weight: Matrix, bias: FloatArray | float = 0.0) -> Span:
         """Interval arithmetic for ``weight @ h + bias``."""
-        bias = np.zeros(weight.shape[0]) if bias is None else bias
-        matrix = sp.csr_array(weight)
-        plus, minus = matrix.maximum(0.0), matrix.minimum(0.0)
-        both = sp.csr_array(sp.block_array([[plus, minus], [minus, plus]]))
-        least = plus @ self.least + minus @ self.most + bias
-        most = plus @ self.most + minus @ self.least + bias
-        size = abs(matrix) @ np.maximum(np.abs(self.least), np.abs(self.most)) + np.abs(bias)
-        slack = 2.0**-50 * (weight.shape[1] + 2) * size
-        return Span(self.ends.map(both, np.tile(bias, 2)), least - slack, most + slack)
+        split = SplitMatrix.of(sp.csr_array(weight))
+        signed = [[split.positive, split.negative], [split.negative, split.positive]]
+        least, most = split.range(self.least, self.most, bias)
+        both = np.tile(np.broadcast_to(bias, least.shape), 2)
+        return Span(self.ends.map(sp.block_array(signed), both), least, most)
 
     def passed(
         self,
@@ -185,12 +182,6 @@ def above_sizes(block: Any, name: str, variables: list[Any], forms: Span) -> Non
         (low, others), (high, columns) = rows[j], rows[n + j]
         above.at_least(j, [1.0, *(-c for c in high)], [item, *columns], constants[n + j])
         below.at_least(j, [1.0, *low], [item, *others], -constants[j])
-
-
-def signs(count: int) -> FloatArray:
-    """All rows of `count` signs whose first is 1; the others are their negatives."""
-    grid = np.stack(np.meshgrid([1.0], *([[-1.0, 1.0]] * (count - 1)), indexing="ij"), axis=-1)
-    return np.asarray(grid.reshape(-1, count))
 
 
 def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:

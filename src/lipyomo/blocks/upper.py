@@ -43,7 +43,7 @@ from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import ReluNetworkBlockData
-from lipyomo.blocks.spans import Certain, Span, above_sizes, signs, through_slopes, through_units
+from lipyomo.blocks.spans import Certain, Span, above_sizes, through_slopes, through_units
 from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
@@ -237,9 +237,10 @@ class UpperLipschitzBlockData(FormulationBlockData):
             now = now.map(network.layers[i + 1].weight.T)
             now = through_slopes(block.layer[i], network.hidden[i], now, certain[i])
         first = sp.csr_array(network.layers[0].weight.T)[np.flatnonzero(counted)]
-        if input_norm == "linf" and 2.0 ** (first.shape[0] - 1) <= ONE_BY_ONE:
+        signs = output_norm_of("l1").vertices(first.shape[0])
+        if input_norm == "linf" and signs is not None and len(signs) <= ONE_BY_ONE:
             # Each sum of entries with signs, so that all entries share the units' slopes.
-            return self._keep_above(block, now.map(sp.csr_array(signs(first.shape[0]) @ first)))
+            return self._keep_above(block, now.map(signs @ first))
         entries = now.map(first)
         if input_norm == "l1":
             return self._keep_above(block, entries)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
@@ -17,7 +16,6 @@ from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
 from lipyomo.mip.params import CUTOFF_SLACK
 from lipyomo.mip.scaling import with_input_unit
-from lipyomo.networks.phases import RIGHT
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Formulation
@@ -96,11 +94,8 @@ class CellModel:
 
     def pattern(self, values: Mapping[Any, float]) -> Pattern:
         """The activation pattern of a solution; switches are rounded."""
-        found = [np.asarray(phases == RIGHT) for phases in self.cell.bounds.phases]
-        for i, k, switch in self._switches:
-            value = values.get(switch, switch.value)
-            found[i][k] = value is not None and value > 0.5
-        return tuple(found)
+        found: Pattern = self.block.net.pattern(values)
+        return found
 
     def start(self, x: FloatArray, pattern: Pattern) -> ComponentMap:
         """Inputs and switches as a (partial) start for a solver."""
