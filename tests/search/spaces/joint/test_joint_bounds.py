@@ -6,18 +6,22 @@ import numpy as np
 import pytest
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.layer import Layer
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import by_layer
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.corners import Corners
 from lipyomo.search.spaces.joint.euclid import stretched, turned
 from lipyomo.search.spaces.joint.ranges import tighten_boxes
+from lipyomo.search.spaces.joint.substitute import unit_of
 from lipyomo.search.spaces.joint.tangents import Tangents
 from networks import integer_network, mixed_network, random_network
 
@@ -224,3 +228,58 @@ def test_units_with_ranges_near_nothing_do_not_overflow() -> None:
     assert context is not None
     found = bounded(context, some_boxes(context, np.random.default_rng(1)), 0.0).boxes
     assert np.isfinite(found.scores).all()
+
+
+def kinks(rng: np.random.Generator, inputs: int, units: int) -> Layer:
+    """Units of all kinds, some of which have their kink in the middle of the cube."""
+    weight = rng.integers(-3, 4, (units, inputs)).astype(float)
+    bias = rng.integers(-2, 3, units) * (rng.random(units) < 0.7)
+    sides = rng.integers(-2, 3, (2, units)) / 2
+    return Layer(weight, bias.astype(float), *sides)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("inputs", [1, 2, 3])
+def test_rows_are_below_their_bounds_by_corners(inputs: int, kind: type) -> None:
+    rng = np.random.default_rng(inputs)
+    layer = kinks(rng, inputs, 9)
+    radius = np.concatenate([2.0 ** -np.arange(6.0), [0.0]])[:, None] * np.ones(inputs)
+    middle = rng.integers(-1, 2, radius.shape) * radius
+    value = middle @ layer.dense_weight.T + layer.bias
+    pace = radius @ np.abs(layer.dense_weight.T)
+    phases = np.full(value.shape, OPEN, dtype=np.int8)
+    part = Stack.unknown(phases, middle - radius, middle + radius)
+    part.meet(value - pace, value + pace)
+    unit = unit_of([(9, inputs)], kind)
+    corners = Corners.of(layer, part, value, 0.0 * value, pace, radius.astype(kind), unit)
+    rows = rng.integers(-2, 3, (len(radius), 12, 9)).astype(kind)
+    found = corners.highest(rows)
+    steps = np.stack(np.meshgrid(*[np.linspace(-1, 1, 9)] * inputs), axis=-1).reshape(-1, inputs)
+    points = middle[:, None] + radius[:, None] * steps
+    passed = layer.activate(points @ layer.dense_weight.T + layer.bias)
+    apart = passed - layer.activate(value)[:, None]
+    attained = (rows.astype(float) @ np.swapaxes(apart, 1, 2)).max(axis=2)
+    assert (found >= attained).all()
+    assert (found[-1] == 0.0).all()
+    convex = np.where(layer.right >= layer.left, 1, -1).astype(kind) * np.abs(rows)
+    close = 1e-3 if kind is np.float32 else 1e-12
+    highest = (convex.astype(float) @ np.swapaxes(apart, 1, 2)).max(axis=2)
+    np.testing.assert_allclose(corners.highest(convex), highest, rtol=close, atol=close)
+
+
+def test_corners_decide_what_lines_around_each_unit_leave_open() -> None:
+    rng = np.random.default_rng(8)
+    network = random_network(9, (3, 12, 12, 1))
+    low, high = np.full((1, 3), -0.5), np.full((1, 3), 0.5)
+    stack = Stack.unknown(np.full((1, 24), OPEN, dtype=np.int8), low, high)
+    tighten_boxes(network.hidden, stack, np.float64)
+    bounds = preactivation_bounds(network, Box(-0.5, 0.5, 3))
+    widths = (stack.upper - stack.lower)[0, 12:]
+    is_open = (stack.phases == OPEN)[0, 12:]
+    usual = bounds.upper[1] - bounds.lower[1]
+    assert widths[is_open].sum() < 0.95 * usual[is_open].sum()
+    points = rng.uniform(-0.5, 0.5, (2000, 3))
+    first, second = network.hidden
+    z = second.preactivation(first.activate(first.preactivation(points)))
+    assert (z >= stack.lower[0, 12:] - 1e-12).all()
+    assert (z <= stack.upper[0, 12:] + 1e-12).all()

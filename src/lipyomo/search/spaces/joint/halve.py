@@ -119,6 +119,7 @@ def _parted(
         multiples = boxes.bounds / cutoff
         short = ~flat & reach.are_bounded(multiples, boxes.fall)
         hands = reach.are_handed(multiples, boxes.fall)
+        hands &= boxes.scores.sum(axis=1) <= context.params.handed_units
     candidates = np.flatnonzero(~flat & ~short & hands)
     order = np.argsort(-boxes.bounds[candidates], kind="stable")
     first, waits = np.split(candidates[order], [most])

@@ -29,6 +29,9 @@ class Params:
         The same for boxes that are handed over to the search of phases.
     handed_together : int
         So many at a time at most, and to begin with, as nothing is learnt meanwhile.
+    handed_units : float
+        And they have no more unstable units than twice that, about, as boxes' scores count them:
+        others become large trees.
     node : float
         So many boxes are halved in the time of a node of phases (by three networks 3 to 30): those
         that become fewer boxes than that are halved.
@@ -73,6 +76,7 @@ class Params:
     near: float = 1.2
     handed: float = 4.0
     handed_together: int = 8
+    handed_units: float = 24.0
     node: float = 16.0
     patience: int = 6
     rough: float = 1.02

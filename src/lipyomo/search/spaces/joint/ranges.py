@@ -4,7 +4,8 @@ Only differences from the middle of a box are substituted (`substitute.py`), so 
 are off by shares of the ranges' widths, which fall with the boxes'.  What stands in the middle is
 float64.  Lines are CROWN's (Zhang et al., 2018): a unit's chord, and the slope of its larger side
 through the kink.  For any slope s, ``phi(z) - s z`` is largest and least at an end or at the kink:
-its differences from the middle are the offsets, whatever s is rounded to.
+its differences from the middle are the offsets, whatever s is rounded to.  Units that stay open are
+bounded once more by corners of boxes (`corners.py`), where there are few inputs.
 """
 
 from __future__ import annotations
@@ -16,10 +17,19 @@ import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT, gamma
+from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.layer import Layer
 from lipyomo.relaxations.linear.interval import activated, interval_range
 from lipyomo.relaxations.linear.stack import Stack
-from lipyomo.search.spaces.joint.substitute import TwoLines, faint, substituted, unit_of
+from lipyomo.search.spaces.joint.corners import INPUTS, Corners
+from lipyomo.search.spaces.joint.substitute import (
+    Rough,
+    TwoLines,
+    faint,
+    substituted,
+    taken_back,
+    unit_of,
+)
 
 _MORE = 1.0 + 8.0 * UNIT
 """A factor that pays for a few operations."""
@@ -46,6 +56,7 @@ def tighten_boxes(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) ->
     off = np.zeros((1, 1))  # of what is known in the middle
     lost = np.zeros((1, 1))
     lines: list[TwoLines] = []
+    corners: Corners | None = None
     end = 0
     for k, layer in enumerate(layers):
         heavy, long = np.abs(layer.dense_weight.T), gamma(layer.inputs)
@@ -59,14 +70,63 @@ def tighten_boxes(layers: Sequence[Layer], stack: Stack, kind: npt.DTypeLike) ->
         part = stack.layer(slice(start, end))
         part.meet(*interval_range(layer, low, high))
         part.meet(value - (apart[:, layer.units :] + off), value + (apart[:, : layer.units] + off))
+        if corners is not None:
+            room = np.broadcast_to(off + 4.0 * lost, value.shape)
+            _meet_corners(corners, weights[1 : k + 1], lines[1:], part, value, room, unit)
         part.settle(layer.kinked)
         if k + 1 < len(layers):
+            if not k and stack.low.shape[1] <= INPUTS:
+                corners = Corners.of(layer, part, value, off, pace, reach, unit)
             low, high = activated(layer, part.phases, part.lower, part.upper)
             lines.append(_lines(layer, part, value, off, pace, unit, kind))
             far = np.maximum(part.upper - value, value - part.lower) + off
             size = layer.steepest * far * _MORE
             value = layer.activate(value)
             off = layer.steepest * off + UNIT * np.abs(value)
+
+
+def _meet_corners(
+    corners: Corners,
+    weights: Sequence[Rough],
+    lines: Sequence[TwoLines],
+    part: Stack,
+    value: FloatArray,
+    room: FloatArray,
+    unit: float,
+) -> None:
+    """Narrow the ranges of a layer's open units in place, by corners of the first one.
+
+    Boxes with about as many open units belong together.
+
+    Parameters
+    ----------
+    corners : Corners
+    weights : sequence of ndarray
+        From the second layer to this one.
+    lines : sequence of TwoLines
+        Of the layers between.
+    part : Stack
+        This layer.
+    value, room : ndarray
+        Pre-activations in the middles of boxes, and what is to be added to differences.
+    unit : float
+    """
+    is_open = (part.lower < 0.0) & (part.upper > 0.0) & corners.pay[:, None]
+    order, counts = np.argsort(~is_open, axis=1, kind="stable"), is_open.sum(axis=1)
+    boxes = np.argsort(counts, kind="stable")[np.count_nonzero(counts == 0) :]
+    count = max(1, CACHED // (128 * corners.weight.size))
+    for at in range(0, len(boxes), count):
+        some = boxes[at : at + count]
+        units = order[some, : counts[some[-1]]]
+        where = some[:, None], units
+        own = [each.part(some) for each in lines]
+        rows, bounds = taken_back(weights[-1][units], weights[:-1], own)
+        apart = (bounds + corners.take(some).highest(rows)).astype(np.float64)
+        apart = np.where(np.isfinite(apart), apart, np.inf) * (1.0 + unit)
+        above, below = np.split(apart, 2, axis=1)
+        least, most = value[where] - (below + room[where]), value[where] + (above + room[where])
+        part.lower[where] = np.maximum(part.lower[where], least)
+        part.upper[where] = np.minimum(part.upper[where], most)
 
 
 def _lines(

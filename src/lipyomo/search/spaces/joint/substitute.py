@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.system.memory import CACHED
 
 Rough = npt.NDArray[Any]
@@ -47,6 +47,12 @@ class TwoLines(NamedTuple):
         error = np.maximum(offsets[1] - shift, shift - offsets[0])
         lost = (np.abs(middle) + np.abs(half)) * pace + np.abs(shift) + error
         return cls(middle, half, shift, (error + unit * lost).astype(middle.dtype))
+
+    def part(self, some: slice | IntArray) -> TwoLines:
+        """Those of some boxes."""
+        middle, half, shift, error = self
+        shift = shift if shift is None else shift[some]
+        return TwoLines(middle[some], half[some], shift, error[some])
 
 
 def unit_of(shapes: Iterable[tuple[int, ...]], kind: npt.DTypeLike) -> float:
@@ -100,37 +106,35 @@ def substituted(
     for at in range(0, len(reach), count):
         some = slice(at, at + count)
         own = weight if weight.ndim == 2 else weight[some]
-        rows, bounds = _taken_back(own, weights, [_part(each, some) for each in lines])
-        found[some] = bounds + _times(np.abs(rows), reach[some])
+        rows, bounds = taken_back(own, weights, [each.part(some) for each in lines])
+        found[some] = bounds + times(np.abs(rows), reach[some])
         if middle is not None:
-            found[some] += _times(rows, middle[some])
+            found[some] += times(rows, middle[some])
     return found
 
 
-def _part(lines: TwoLines, some: slice) -> TwoLines:
-    middle, half, shift, error = lines
-    return TwoLines(middle[some], half[some], shift if shift is None else shift[some], error[some])
-
-
-def _taken_back(
+def taken_back(
     weight: Rough, weights: Sequence[Rough], lines: Sequence[TwoLines]
 ) -> tuple[Rough, Rough]:
-    """Rows (n, 2 r, inputs) and constants (n, 2 r); n is 1 without layers."""
+    """Rows of both signs (n, 2 r, inputs), and constants (n, 2 r).
+
+    Without layers n is 1 where rows are the same for all boxes.
+    """
     every = weight if weight.ndim == 3 else weight[None]
     if not lines:
         rows = np.concatenate([every, -every], axis=1)
         return rows, np.zeros(rows.shape[:2], dtype=rows.dtype)
     last, size = lines[-1], np.abs(every)
-    aside = _times(size, last.error)
-    along = 0.0 if last.shift is None else _times(every, last.shift)
+    aside = times(size, last.error)
+    along = 0.0 if last.shift is None else times(every, last.shift)
     constant = np.concatenate([aside + along, aside - along], axis=1)
     along, aside = every * last.middle[:, None], size * last.half[:, None]
     rows = through(np.concatenate([aside + along, aside - along], axis=1), weights[-1])
     for matrix, own in zip(weights[-2::-1], lines[-2::-1], strict=True):
         size = np.abs(rows)
-        constant += _times(size, own.error)
+        constant += times(size, own.error)
         if own.shift is not None:
-            constant += _times(rows, own.shift)
+            constant += times(rows, own.shift)
         size *= own.half[:, None]
         rows *= own.middle[:, None]
         rows += size
@@ -138,7 +142,7 @@ def _taken_back(
     return rows, constant
 
 
-def _times(rows: Rough, values: Rough) -> Rough:
+def times(rows: Rough, values: Rough) -> Rough:
     """Rows (n, r, k), or (1, r, k), times values (n, k)."""
     if len(rows) == 1:
         return np.asarray(values @ rows[0].T)
