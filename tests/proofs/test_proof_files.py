@@ -62,15 +62,26 @@ def proved(problem: LipschitzProblem, path: Path) -> lipyomo_check.Verdict:
     return verdict
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-@pytest.mark.parametrize("input_norm", ["linf", "l1", "l2"])
+PAIRED = "box", "frozen", "l1", "l2", "polytope", "all"
+"""Domains that `test_output_norms_on_every_domain` pairs with input and output norms."""
+
+
+@pytest.mark.parametrize(
+    ("domain", "input_norm"),
+    [
+        (domain, norm)
+        for i, domain in enumerate(DOMAINS)
+        for j, norm in enumerate(("linf", "l1", "l2"))
+        if domain not in PAIRED or i % 3 == j
+    ],
+)
 def test_every_domain_and_input_norm(domain: str, input_norm: str, tmp_path: Path) -> None:
     network = mixed_network(3, (2, 4, 3, 2))
     problem = LipschitzProblem(network, DOMAINS[domain], input_norm, functional=[1.0, -1.0])
     proved(problem, tmp_path / "p")
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("output", ["functional", "l1", "cross(1)"])  # the others: below
 @pytest.mark.parametrize("input_norm", ["linf", "l1", "l2"])
 def test_every_output_norm(output: str, input_norm: str, tmp_path: Path) -> None:
     problem = LipschitzProblem(
@@ -83,7 +94,7 @@ def test_every_output_norm(output: str, input_norm: str, tmp_path: Path) -> None
     ("domain", "output", "seed"),  # all pairs with input norms as well, not all triples
     [
         (domain, output, (i + j) % 3)
-        for i, domain in enumerate(("box", "frozen", "l1", "l2", "polytope", "all"))
+        for i, domain in enumerate(PAIRED)
         for j, output in enumerate(("l2", "linf", "cross"))
     ],
 )
