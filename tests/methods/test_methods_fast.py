@@ -30,7 +30,7 @@ def test_never_below_the_truth(norm: str, output_norm: str, domain: Domain) -> N
     for network in drifting((3, 4, 4, 2), 2, seed=3):
         problem = LipschitzProblem(network, domain, norm, output_norm)
         truth = lipyomo.solve(problem).lower
-        assert lipyomo.solve(problem, "fast").upper >= truth * (1 - 1e-12)
+        assert lipyomo.solve(problem, "fast", attain=False).upper >= truth * (1 - 1e-12)
 
 
 def test_multipliers_of_other_networks_prove_nothing_wrong() -> None:
@@ -38,7 +38,9 @@ def test_multipliers_of_other_networks_prove_nothing_wrong() -> None:
     for seed in range(6):
         (network,) = drifting((3, 8, 8, 1), 1, seed)
         problem = LipschitzProblem(network, Box(-1, 1, 3))
-        assert lipyomo.solve(problem, "fast").upper >= lipyomo.solve(problem).lower * (1 - 1e-12)
+        assert lipyomo.solve(problem, "fast", attain=False).upper >= lipyomo.solve(
+            problem
+        ).lower * (1 - 1e-12)
 
 
 def test_later_calls_begin_where_the_last_one_ended() -> None:

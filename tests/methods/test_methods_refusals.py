@@ -50,7 +50,7 @@ def test_relaxations_too_large_to_write_down_leave_a_cheaper_bound(
     problem = cube(200, 500, 80, 1)
     result = solve(problem, method, options=options)
     assert any(words in warning and "fastlip" in warning for warning in result.warnings)
-    assert result.upper == pytest.approx(solve(problem, "fastlip").upper, rel=0.5)
+    assert result.upper == pytest.approx(solve(problem, "fastlip", attain=False).upper, rel=0.5)
     assert result.upper >= solve(problem, "local_search", time_limit=1.0).lower
 
 

@@ -180,4 +180,4 @@ def test_balls_that_are_polyhedra(domain, formulation):
     other = lipyomo.solve(problem, "bnb")
     assert found.status is other.status is Status.EXACT
     assert found.lower == pytest.approx(other.lower, rel=1e-6)
-    assert lipyomo.solve(problem, "lp").upper >= other.lower
+    assert lipyomo.solve(problem, "lp", attain=False).upper >= other.lower
