@@ -48,6 +48,26 @@ def test_no_point_of_a_cube_is_above(count: int, again: bool) -> None:
     np.testing.assert_allclose(bounds[:70], most[:70], atol=1e-13)  # at corners
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_only_what_is_below_a_level_is_left_out(count: int) -> None:
+    rng = np.random.default_rng(count)
+    linear, square = rng.normal(size=(2, count, 200))
+    pairs = 0.3 * rng.normal(size=(count * (count - 1) // 2, 200))
+    square[:, :40] = 0.0
+    form = Form(rng.normal(size=200), linear, square, pairs)
+    level = form.highest() - 0.3 * rng.random(200)
+    low, high = form.within(level)
+    i, j = np.triu_indices(count, 1)
+    for _ in range(POINTS):
+        e = rng.uniform(-1.0, 1.0, (count, 200))
+        e = np.where(rng.random(e.shape) < 0.5, np.sign(e), e)
+        value = form.constant + (linear * e + square * e * e).sum(axis=0)
+        value += (pairs * e[i] * e[j]).sum(axis=0)
+        inside = ((e >= low.T) & (e <= high.T)).all(axis=0)
+        assert (inside | (value <= level + 1e-13)).all()
+    assert ((low > -1.0) | (high < 1.0)).any(axis=1).sum() > 100  # it is of use
+
+
 @pytest.mark.parametrize("hidden", [1, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_points_are_within_ranges_and_bounds(name: str, hidden: int) -> None:
@@ -56,8 +76,9 @@ def test_points_are_within_ranges_and_bounds(name: str, hidden: int) -> None:
     rng = np.random.default_rng(hidden)
     rows = context.rows[boxes.rows] * rng.choice([1.0, -1e-9, 1e6], (len(boxes), 1))
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
-    above = collapsed(known, rows, None).curved
-    assert above is not None
+    form = collapsed(known, rows, None).form
+    assert form is not None
+    above = form.highest()
     bounds = bounded(context, boxes, -np.inf).boxes.bounds
     for k in range(POINTS):
         shares = rng.random(boxes.low.shape)
@@ -86,10 +107,10 @@ def test_one_layer_is_close_to_third_order() -> None:
         some = replace(boxes, low=middle - width, high=middle + width, v_low=boxes.v_high)
         known = relaxed(context, some, (some.v_low, some.v_high))
         above = collapsed(known, context.rows[some.rows], None)
-        assert above.curved is not None
+        assert above.form is not None
         top = (above.x * middle).sum(axis=1) + width * np.abs(above.x).sum(axis=1)
         top = top + (above.v * some.v_low).sum(axis=1) + above.constant
-        known_excess.append(np.mean(top - above.curved))
+        known_excess.append(np.mean(top - above.form.highest()))
     wide, narrow = known_excess
     assert narrow > 0.0
     assert wide > 8.0 * narrow

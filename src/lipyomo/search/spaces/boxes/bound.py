@@ -104,7 +104,7 @@ def bounded(
 
 def _least(top: Confined, above: Above) -> FloatArray:
     """Bounds by affine functions, or by curves where these are lower."""
-    return top.top if above.curved is None else np.fmin(top.top, above.curved)
+    return top.top if above.form is None else np.fmin(top.top, above.form.highest())
 
 
 def closer(

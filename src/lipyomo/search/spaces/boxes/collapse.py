@@ -30,6 +30,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import at
+from lipyomo.search.spaces.boxes.corners import Form
 from lipyomo.search.spaces.boxes.curves import curves_of
 from lipyomo.search.spaces.boxes.factors import factored
 from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotients
@@ -50,8 +51,8 @@ class Above:
     gaps : list of (ndarray, ndarray)
         What each unit of each layer adds for want of knowledge: in all, and of its tangent alone;
         shapes (N, n).
-    curved : ndarray, shape (N,), optional
-        Bounds of the objective over the boxes, with the first layer's units as parabolas.
+    form : Form, optional
+        Not below the objective on the boxes, either, with the first layer's units as parabolas.
     """
 
     x: FloatArray
@@ -59,7 +60,7 @@ class Above:
     constant: FloatArray
     fuzz: FloatArray
     gaps: list[tuple[FloatArray, FloatArray]]
-    curved: FloatArray | None = None
+    form: Form | None = None
 
     @property
     def total(self) -> FloatArray:
@@ -69,10 +70,10 @@ class Above:
     def plus(self, shift: FloatArray | float, unit: float) -> Above:
         """Not below the objective and a number (N,) each."""
         fuzz = unit * (np.abs(self.constant) + np.abs(shift))
-        constant, curved = self.constant + shift + fuzz, self.curved
-        if curved is not None:
-            curved = curved + shift + 2.0 * unit * (np.abs(curved) + np.abs(shift))
-        return replace(self, constant=constant, fuzz=self.fuzz + fuzz, curved=curved)
+        constant, form = self.constant + shift + fuzz, self.form
+        if form is not None:
+            form = form.raised(shift + 4.0 * unit * (np.abs(form.constant) + np.abs(shift)))
+        return replace(self, constant=constant, fuzz=self.fuzz + fuzz, form=form)
 
     def least(self, other: Above, known: Relaxation) -> Above:
         """Of each box the function whose maximum is less."""
@@ -149,7 +150,7 @@ def _collapsed(
     last = layers[-1]
     worst = _worst(known, rows, weights)
     other: PlaneAbove | None = None
-    curved: FloatArray | None = None  # not of networks with products, which `other` is of
+    form: Form | None = None  # not of networks with products, which `other` is of
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         products = None
         if other is None and layer.divided is not None:
@@ -164,8 +165,9 @@ def _collapsed(
             some = layer
         curves = curves_of(context, layer, known.inputs) if layer is layers[0] else None
         if curves is not None:
-            curved = constant + curves.above(a, b)
-            curved += fuzz * (1.0 + unit) + 4.0 * unit * (np.abs(constant) + np.abs(curved))
+            form = curves.above(a, b)
+            size = np.abs(constant) + np.abs(form.constant) + fuzz
+            form = form.raised(constant + fuzz + 8.0 * unit * size)
         own_lines = layer is last and weights is None  # a = 0: its lines are known
         s, rate, above, off, gap = _of_units(stage, some, a, b, worst, own_lines, unit)
         constant += above
@@ -178,7 +180,7 @@ def _collapsed(
         gaps.append(gap)
         a, b = s @ stage.branch_weight, slopes @ stage.branch_along
     fuzz = fuzz * (1.0 + unit)
-    found = Above(a, b, constant + fuzz, fuzz, gaps[::-1], curved)
+    found = Above(a, b, constant + fuzz, fuzz, gaps[::-1], form)
     if other is None:
         return found
     return found.least(Above(*other, found.gaps), known)

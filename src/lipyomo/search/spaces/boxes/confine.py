@@ -25,6 +25,7 @@ from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.corners import Form
 from lipyomo.search.spaces.boxes.inputs import Signal, best_multiplier, times
 from lipyomo.search.spaces.boxes.multipliers import STEPS, Programs, best_multipliers
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
@@ -96,6 +97,8 @@ def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
     """
     context, boxes, (x, v, _) = known.context, known.boxes, known.inputs
     unit = context.unit
+    if above.form is not None:
+        boxes, x = _curved(above.form, boxes, x, cutoffs, unit)
     constant = above.constant + (above.v * v.middle + np.abs(above.v) * v.radius).sum(axis=1)
     rounding = np.abs(above.constant) + np.abs(constant)
     rounding += (np.abs(above.v) * v.size).sum(axis=1)
@@ -115,6 +118,19 @@ def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
             better = _within(context, some, own, rows, summed.take(which), cutoffs[which])
         found = found.lowered(which, better)
     return replace(found, fuzz=found.fuzz + above.fuzz)
+
+
+def _curved(
+    form: Form, boxes: Boxes, x: Signal, cutoffs: FloatArray, unit: float
+) -> tuple[Boxes, Signal]:
+    """The parts of boxes where functions of the scaled x may be above cutoffs."""
+    start, end = form.within(cutoffs)
+    room = 4.0 * UNIT * x.size
+    low = np.maximum(boxes.low, x.middle + x.radius * start - room)
+    high = np.minimum(boxes.high, x.middle + x.radius * end + room)
+    none = (low > high).any(axis=1)
+    low[none], high[none] = boxes.low[none], boxes.high[none]
+    return replace(boxes, low=low, high=high), Signal.between(low, high, unit)
 
 
 def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, FloatArray]:

@@ -130,8 +130,8 @@ class Curves:
         return low + constant - radius, high + constant + radius
 
     @np.errstate(over="ignore", invalid="ignore")
-    def above(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Upper bounds (N,) of ``a . h + b . t``, for a and b of shape (N, n)."""
+    def above(self, a: FloatArray, b: FloatArray) -> Form:
+        """Functions that ``a . h + b . t`` lies below, for a and b of shape (N, n)."""
         layer, unit = self.layer, self.unit
         low = np.minimum(layer.low, layer.high)
         c = b * layer.tangent
@@ -142,7 +142,7 @@ class Curves:
             layer.tangent_radius + unit * np.abs(layer.tangent)
         )
         form = self._form(self._parts(curve).terms.sum(axis=2))
-        return np.asarray(form.highest() + (1.0 + 4.0 * unit) * error.sum(axis=1))
+        return form.raised((1.0 + 4.0 * unit) * error.sum(axis=1))
 
     @cached_property
     def _scaled(self) -> FloatArray:
