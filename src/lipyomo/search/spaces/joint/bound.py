@@ -53,6 +53,7 @@ class Bounded:
         return Bounded(self.boxes.take(which), self.stack.take(which))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite says nothing
 def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     """Boxes with bounds; those of pairs at or below the cutoff stay what they are.
 
@@ -85,6 +86,7 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # some kernels of products raise flags by chance
 def within_domain(
     layers: Sequence[Layer], domain: Domain, stack: Stack, kind: npt.DTypeLike
 ) -> None:

@@ -78,12 +78,12 @@ class Corners(NamedTuple):
 
     @property
     def pay(self) -> BoolArray:
-        """On which boxes (N,) more units have kinks than there are inputs.
+        """On which boxes (N,) more units have kinks than twice the inputs.
 
-        Fewer are all as far as they can be at some corner, so that lines lose little.
+        Fewer are nearly all as far as they can be at some corner, so that lines lose little.
         """
         kinked = (self.slopes[0] != self.slopes[1]).sum(axis=1)
-        return np.asarray(kinked > self.weight.shape[1])
+        return np.asarray(kinked > 2 * self.weight.shape[1])
 
     def take(self, some: IntArray) -> Corners:
         """Those of some boxes."""
