@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy.typing as npt
 
 Arrays = dict[str, npt.NDArray[Any]]
+"""Plain arrays by name, none of them of objects: what a checkpoint holds."""
 
 
 @runtime_checkable

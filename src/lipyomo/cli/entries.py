@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -143,11 +142,6 @@ def kept_states(
 
     with checkpoint_of(Settings(**_kept(arguments)), owner) as file:
         yield file
-
-
-def part_of(settings: Settings, file: SearchStates, name: str) -> Settings:
-    """The settings of a question that keeps its state by this name."""
-    return replace(settings, checkpoint=file.part(name), resume=False, overwrite=False)
 
 
 def _kept(arguments: Namespace) -> dict[str, Any]:

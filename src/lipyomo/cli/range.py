@@ -18,7 +18,6 @@ from lipyomo.cli.entries import (
     add_entries,
     code_of,
     kept_states,
-    part_of,
     read_given,
     read_rows,
     search_settings,
@@ -37,6 +36,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Progress, Status
 from lipyomo.search.engine.checkpoint import SearchStates
+from lipyomo.search.start import keeping
 
 EPILOG = """\
 exit codes:
@@ -113,7 +113,7 @@ def _ranges(
                 arguments, interruption.requested, progress, max(share, 1e-3)
             )
             if given.quantised is None:
-                own = part_of(settings, file, name)
+                own = keeping(settings, file.part(name))
                 found[name] = value_range(given.network, domain, row, own)
             else:
                 found[name] = quantised_range(given.quantised, domain, row, settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ def checkpoint_of(
         return
     with Checkpoint(place, owner(), settings.resume, settings.overwrite) as file:
         yield SearchStates(file)
+
+
+def keeping(settings: Settings, kept: Kept | None) -> Settings:
+    """Settings of one search of several, which keeps its state there and begins where it says."""
+    return replace(settings, checkpoint=kept, resume=False, overwrite=False)
 
 
 def _asked_for(settings: Settings) -> Workers[Any, Any] | None:

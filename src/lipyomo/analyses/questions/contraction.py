@@ -39,7 +39,7 @@ from lipyomo.problems.ranges import Range, check_parts
 from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.start import checkpoint_of
+from lipyomo.search.start import checkpoint_of, keeping
 
 SKEWED = 1e-3
 """Largest size of E: a metric whose factor is known no better than that is refused."""
@@ -127,7 +127,7 @@ def _in_metric(
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     off = 0.0
     if not euclidean:
-        first = replace(settings, **shared(clock, 4, file.part("size")), progress=None)
+        first = replace(shared(settings, clock, 4, file.part("size")), progress=None)
         most = solve(LipschitzProblem(f, domain, "l1", "linf"), "auto", first).upper
         sizes = (np.abs(W.T) @ np.abs(P)).sum() * np.abs(W).sum()
         off = float(gamma(4 * d + 16) * sizes * most)
@@ -140,7 +140,7 @@ def _in_metric(
             affine_after(form, np.hstack([np.eye(d), tilt * np.eye(d)])), box, "l2", "l2", wrt=along
         ),
         along,
-        replace(settings, checkpoint=file.part("ends"), resume=False, overwrite=False),
+        keeping(settings, file.part("ends")),
         clock,
     )
     ends = np.array([*found.low, *found.high])

@@ -130,7 +130,7 @@ def _ends(
     """`eigenvalues`, with the states of the searches by their tilts."""
 
     def search(tilt: float, left: int) -> _Search:
-        own = replace(settings, **shared(clock, left, file.part(f"tilted by {tilt!r}")))
+        own = shared(settings, clock, left, file.part(f"tilted by {tilt!r}"))
         if tilt:  # what is known of a tilted matrix says nothing to users
             own = replace(own, progress=None)
         found = solve(tilted(tilt), "auto", own)

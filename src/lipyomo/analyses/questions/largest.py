@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lipyomo.analyses.api import question_settings
@@ -124,7 +124,7 @@ def largest_of(
     asked = [(one, row) for one in problems for row in _vertices(one)]
     found: list[Range] = []
     for k, (one, row) in enumerate(asked):
-        own = replace(settings, **shared(clock, len(asked) - k))
+        own = shared(settings, clock, len(asked) - k)
         found.append(ranged(one, row, own))
         if found[-1].status is Status.INTERRUPTED:
             clock.stop()

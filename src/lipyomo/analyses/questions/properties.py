@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -151,7 +151,7 @@ def check_property(
     ends: list[float] = []
     nodes = 0
     for k, search in enumerate(searches if found is None else ()):
-        end, count = search.run(replace(chosen, **shared(clock, len(searches) - k)))
+        end, count = search.run(shared(chosen, clock, len(searches) - k))
         ends.append(end)
         nodes += count
         if search.done:

@@ -20,31 +20,27 @@ from lipyomo.problems.result import Progress, Result, Status
 from lipyomo.problems.run import PROVED
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.start import checkpoint_of
+from lipyomo.search.start import checkpoint_of, keeping
 
 LEAST = time.get_clock_info("monotonic").resolution
 """Seconds that a part gets when time is over: there is a bound even so."""
 
 
-def shared(clock: Clock, left: int, kept: Kept | None = None) -> dict[str, Any]:
+def shared(settings: Settings, clock: Clock, left: int, kept: Kept | None = None) -> Settings:
     """Settings of a part where so many are left: they share the time, and end with the clock.
 
     Parameters
     ----------
+    settings : Settings
+        Of the whole.
     clock : Clock
     left : int
     kept : Kept, optional
         Where the part keeps its state.
     """
     share = max(clock.left / left, LEAST)
-    return {
-        "time_limit": share,
-        "started": None,
-        "should_stop": lambda: clock.interrupted,
-        "checkpoint": kept,
-        "resume": False,
-        "overwrite": False,
-    }
+    own = replace(settings, time_limit=share, started=None, should_stop=lambda: clock.interrupted)
+    return keeping(own, kept)
 
 
 @with_one_blas_thread
@@ -113,7 +109,7 @@ def _solved(
                 ends = max(lower, now.lower), max(upper, now.upper)
                 chosen.progress(Progress(clock.seconds, *ends, now.nodes, message))
 
-        own = replace(chosen, **shared(clock, left, file.part(str(k))), progress=told)
+        own = replace(shared(chosen, clock, left, file.part(str(k))), progress=told)
         found.append(solve(problem, method, own))
         if was_interrupted(found[-1]):
             clock.stop()

@@ -18,8 +18,6 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.kept import Arrays as Arrays
 
-"""Plain arrays by name, none of them of objects: what a checkpoint holds."""
-
 NODES = "nodes"
 """The counter of nodes that were split, which every pipeline has."""
 

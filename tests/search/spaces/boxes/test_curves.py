@@ -12,7 +12,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.corners import Form
+from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 POINTS = 60
@@ -34,7 +34,7 @@ def test_no_point_of_a_cube_is_above(count: int, again: bool) -> None:
     pairs = rng.normal(size=(200, count * (count - 1) // 2))
     square[:60] = np.abs(square[:60])
     square[60:70], pairs[60:65], linear[65:80] = 0.0, 0.0, 0.0
-    form = Form(rng.normal(size=200), linear.T, square.T, pairs.T)
+    form = QuadraticOnCube(rng.normal(size=200), linear.T, square.T, pairs.T)
     low, high = form.ends()
     bounds = form.highest() if again else high
     axes = np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * count, indexing="ij")
@@ -54,7 +54,7 @@ def test_only_what_is_below_a_level_is_left_out(count: int) -> None:
     linear, square = rng.normal(size=(2, count, 200))
     pairs = 0.3 * rng.normal(size=(count * (count - 1) // 2, 200))
     square[:, :40] = 0.0
-    form = Form(rng.normal(size=200), linear, square, pairs)
+    form = QuadraticOnCube(rng.normal(size=200), linear, square, pairs)
     level = form.highest() - 0.3 * rng.random(200)
     low, high = form.within(level)
     i, j = np.triu_indices(count, 1)

@@ -30,9 +30,9 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import at
-from lipyomo.search.spaces.boxes.corners import Form
 from lipyomo.search.spaces.boxes.curves import curves_of
 from lipyomo.search.spaces.boxes.factors import factored
+from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotients
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -51,7 +51,7 @@ class Above:
     gaps : list of (ndarray, ndarray)
         What each unit of each layer adds for want of knowledge: in all, and of its tangent alone;
         shapes (N, n).
-    form : Form, optional
+    form : QuadraticOnCube, optional
         Not below the objective on the boxes, either, with the first layer's units as parabolas.
     """
 
@@ -60,7 +60,7 @@ class Above:
     constant: FloatArray
     fuzz: FloatArray
     gaps: list[tuple[FloatArray, FloatArray]]
-    form: Form | None = None
+    form: QuadraticOnCube | None = None
 
     @property
     def total(self) -> FloatArray:
@@ -150,7 +150,7 @@ def _collapsed(
     last = layers[-1]
     worst = _worst(known, rows, weights)
     other: PlaneAbove | None = None
-    form: Form | None = None  # not of networks with products, which `other` is of
+    form: QuadraticOnCube | None = None  # not of networks with products, which `other` is of
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         products = None
         if other is None and layer.divided is not None:

@@ -25,9 +25,9 @@ from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.corners import Form
 from lipyomo.search.spaces.boxes.inputs import Signal, best_multiplier, times
 from lipyomo.search.spaces.boxes.multipliers import STEPS, Programs, best_multipliers
+from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -121,7 +121,7 @@ def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
 
 
 def _curved(
-    form: Form, boxes: Boxes, x: Signal, cutoffs: FloatArray, unit: float
+    form: QuadraticOnCube, boxes: Boxes, x: Signal, cutoffs: FloatArray, unit: float
 ) -> tuple[Boxes, Signal]:
     """The parts of boxes where functions of the scaled x may be above cutoffs."""
     start, end = form.within(cutoffs)

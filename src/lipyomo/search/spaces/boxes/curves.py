@@ -25,8 +25,8 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.corners import Form
 from lipyomo.search.spaces.boxes.inputs import Inputs, times
+from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -41,7 +41,7 @@ class Parabolas(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Shares of units in coefficients of a `Form`.
+    """Shares of units in coefficients of a `QuadraticOnCube`.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Curves:
         return low + constant - radius, high + constant + radius
 
     @np.errstate(over="ignore", invalid="ignore")
-    def above(self, a: FloatArray, b: FloatArray) -> Form:
+    def above(self, a: FloatArray, b: FloatArray) -> QuadraticOnCube:
         """Functions that ``a . h + b . t`` lies below, for a and b of shape (N, n)."""
         layer, unit = self.layer, self.unit
         low = np.minimum(layer.low, layer.high)
@@ -157,8 +157,8 @@ class Curves:
         parts = curve.constant[None], curve.slope * scaled, bent * scaled, pairs
         return Parts(np.concatenate(parts), curve.error)
 
-    def _form(self, terms: FloatArray) -> Form:
-        return Form.of(terms, self.radius.shape[1])
+    def _form(self, terms: FloatArray) -> QuadraticOnCube:
+        return QuadraticOnCube.of(terms, self.radius.shape[1])
 
 
 def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None:

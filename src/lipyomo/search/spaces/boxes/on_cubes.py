@@ -13,8 +13,8 @@ A corner and the opposite one differ by the sign of what is linear: they are com
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -25,7 +25,8 @@ TURNS = 3
 """How often tangents are chosen: the second and third time beside the best corner."""
 
 
-class Form(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class QuadraticOnCube:
     """Functions ``constant + l . e + q . e**2 + p . (e_i e_j)_{i < j}``.
 
     Attributes
@@ -41,25 +42,25 @@ class Form(NamedTuple):
     pairs: FloatArray
 
     @classmethod
-    def of(cls, terms: FloatArray, count: int) -> Form:
+    def of(cls, terms: FloatArray, count: int) -> QuadraticOnCube:
         """From all coefficients in one array, in this order."""
         ends = 1, 1 + count, 1 + 2 * count
         return cls(terms[0], *np.split(terms, ends)[1:])
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """Bounds from below and above."""
-        joint = _sums(_corners(len(self.linear))[1], self.pairs)
-        down = _highest(-self.linear, -self.square, -joint)
-        return self.constant - down, self.constant + _highest(self.linear, self.square, joint)
+        down = _highest(-self.linear, -self.square, -self._joint)
+        up = _highest(self.linear, self.square, self._joint)
+        return self.constant - down, self.constant + up
 
     def highest(self) -> FloatArray:
         """Bounds from above, of tangents beside the best corners as well."""
-        found = [top for _, _, top in self._compared()]
+        found = [top for _, _, top in self._compared]
         return np.asarray(np.minimum.reduce(found))
 
-    def raised(self, number: FloatArray) -> Form:
+    def raised(self, number: FloatArray) -> QuadraticOnCube:
         """These and numbers."""
-        return self._replace(constant=self.constant + number)
+        return replace(self, constant=self.constant + number)
 
     def within(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ends (N, d) of the part of the cube outside of which N functions are at most a level.
@@ -71,7 +72,7 @@ class Form(NamedTuple):
         corners, joint = _corners(count)[0], self._joint
         low, high = -np.ones_like(self.linear), np.ones_like(self.linear)
         size = np.abs(self.constant) + np.abs(level) + np.abs(self.square).sum(axis=0)
-        for t, along, _ in self._compared():
+        for t, along, _ in self._compared:
             own = 2.0 * less * t
             signed = corners.T[:, :, None] * along
             up, down = (joint + signed).max(axis=1) - own, (joint - signed).max(axis=1) + own
@@ -83,13 +84,17 @@ class Form(NamedTuple):
             high = np.minimum(high, -_start(less, -rise, mean, slack))
         return low.T, high.T
 
-    @property
+    @cached_property
     def _joint(self) -> FloatArray:
         """What pairs are at corners."""
         return _sums(_corners(len(self.linear))[1], self.pairs)
 
-    def _compared(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    @cached_property
+    def _compared(self) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """Where tangents touch, linear parts at corners, and the bounds: three times."""
+        return list(self._turns())
+
+    def _turns(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
         count, less = len(self.linear), np.minimum(self.square, 0.0)
         corners, joint = _corners(count)[0], self._joint
         first, second = np.triu_indices(count, 1)
