@@ -62,26 +62,26 @@ def solved(problem, **settings):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_activation_is_exact(name):
-    network = smooth_network(np.random.default_rng(NAMES.index(name)), (2, 5, 4, 1), [name])
+    network = smooth_network(np.random.default_rng(NAMES.index(name)), (2, 4, 3, 1), [name])
     problem = LipschitzProblem(network, Box(-1, 1, 2))
     result = solved(problem)
     assert result.status is Status.EXACT
-    assert result.lower <= 1.05 * sampled_norm(problem)
+    assert result.lower <= 1.1 * sampled_norm(problem)
 
 
 @pytest.mark.parametrize("norms", NORMS, ids=[f"{a}-{b}" for a, b in NORMS])
 def test_every_pair_of_norms_is_exact(norms):
-    network = smooth_network(np.random.default_rng(5), (2, 3, 3, 3), ["tanh"])
+    network = smooth_network(np.random.default_rng(5), (2, 3, 2, 2), ["tanh"])
     problem = LipschitzProblem(network, Box(-1, 1, 2), norms[0], output_norm=norms[1])
     result = solved(problem)
     assert result.status is Status.EXACT
     assert result.lower <= 1.02 * sampled_norm(problem)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_mixed_networks_are_exact(seed):
     rng = np.random.default_rng(seed)
-    network = smooth_network(rng, (2, 4, 4, 2), ["tanh", "elu", "gelu"], mixed=0.4)
+    network = smooth_network(rng, (2, 4, 3, 2), ["tanh", "elu", "gelu"], mixed=0.4)
     problem = LipschitzProblem(network, Box(-1, 1, 2), output_norm=("linf", "l1")[seed % 2])
     assert solved(problem).status is Status.EXACT
 
@@ -119,7 +119,7 @@ OBLIQUE = Polytope([[1.0, 1.0, 1.0], [1.0, -1.0, 0.5]], [0.5, 0.3], -1, 1)
 )
 def test_euclidean_inputs_take_few_boxes(names, mixed, domain, output):
     """The bound along a box's direction is that of its own phases, and points up the gradient."""
-    network = smooth_network(np.random.default_rng(6), (domain.dimension, 5, 4, 2), names, mixed)
+    network = smooth_network(np.random.default_rng(6), (domain.dimension, 4, 3, 2), names, mixed)
     result = solved(LipschitzProblem(network, domain, "l2", output))
     assert result.status is Status.EXACT
     assert result.nodes < 10_000
@@ -207,8 +207,8 @@ TANH = activation("tanh")
 
 
 def test_a_functional_and_a_gap_are_met():
-    network = smooth_network(np.random.default_rng(4), (3, 6, 5, 2), ["tanh"])
-    problem = LipschitzProblem(network, Box(-2, 2, 3), functional=[1.0, -2.0])
+    network = smooth_network(np.random.default_rng(4), (2, 6, 5, 2), ["tanh"])
+    problem = LipschitzProblem(network, Box(-2, 2, 2), functional=[1.0, -2.0])
     result = solved(problem, gap=0.05)
     assert result.gap <= 0.05
     assert result.nodes < solved(problem).nodes
@@ -258,13 +258,13 @@ def test_breaks_on_faces_of_the_domain_are_no_breaks():
 
 
 def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
-    network = smooth_network(np.random.default_rng(11), (4, 10, 10, 1), ["tanh"])
-    problem = LipschitzProblem(network, Box(-1.5, 1.5, 4))
+    network = smooth_network(np.random.default_rng(11), (3, 8, 8, 1), ["tanh"])
+    problem = LipschitzProblem(network, Box(-1.5, 1.5, 3))
     whole = solved(problem)
     file = tmp_path / "state.ckpt"
     polls = iter(range(10_000))
     part = lipyomo.solve(
-        problem, "bnb", checkpoint=file, should_stop=lambda: next(polls) > 40, time_limit=60
+        problem, "bnb", checkpoint=file, should_stop=lambda: next(polls) > 20, time_limit=60
     )
     assert part.status is Status.INTERRUPTED
     assert part.lower <= whole.upper
@@ -275,8 +275,8 @@ def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
 
 
 def test_two_processes_find_what_one_finds():
-    network = smooth_network(np.random.default_rng(12), (3, 6, 6, 2), ["tanh", "elu"])
-    problem = LipschitzProblem(network, Box(-1, 1, 3))
+    network = smooth_network(np.random.default_rng(12), (2, 6, 5, 2), ["tanh", "elu"])
+    problem = LipschitzProblem(network, Box(-1, 1, 2))
     one, two = solved(problem), solved(problem, workers=2)
     assert two.status is Status.EXACT
     assert two.upper == pytest.approx(one.upper, rel=1e-6)
@@ -286,7 +286,7 @@ def test_two_processes_find_what_one_finds():
 def test_children_and_what_is_fathomed_cover_their_boxes(norm):
     """Random points of random boxes: each is in a child, or its norm is below what was closed."""
     rng = np.random.default_rng(13)
-    network = smooth_network(rng, (2, 5, 4, 2), ["tanh", "elu", "selu"], mixed=0.2)
+    network = smooth_network(rng, (2, 4, 3, 2), ["tanh", "elu", "selu"], mixed=0.2)
     problem = LipschitzProblem(network, Box(-1, 1, 2), norm, output_norm="linf").reduced.problem
     pipeline = Pipeline(Norm(Question(problem)))
     nodes = pipeline.root(Clock(), lambda **_: None).outcome.children

@@ -77,7 +77,7 @@ def test_brute_force_agrees(seed: int, norms: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "norms"),
-    [(1, ("l2", "l2")), (2, ("l2", "l2")), (1, ("l2", "linf")), (2, ("linf", "l2"))],
+    [(2, ("l2", "l2")), (1, ("l2", "linf")), (2, ("linf", "l2"))],
 )
 def test_brute_force_agrees_in_euclidean_norms(seed: int, norms: tuple[str, str]) -> None:
     network = random_network(seed, (2, 4, 4, 2 + seed % 2))
@@ -102,7 +102,7 @@ def test_balls_and_polytopes_are_searched_in_the_boxes_around_them(
 ) -> None:
     problem = LipschitzProblem(random_network(seed, (2, 5, 4, 2), bias=1.0), domain, "linf", "linf")
     truth = exact_constant(problem)
-    for params in (HALVED, SOME, EVERY):
+    for params in (SOME, EVERY):
         check(problem, params, truth)
 
 
@@ -120,7 +120,7 @@ def test_degenerate_networks_are_solved(name: str) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_search_of_phases_agrees(seed: int) -> None:
     d = 2 + seed % 3
-    problem = LipschitzProblem(random_network(seed, (d, 12, 8, 2)), Box(-1, 1, d))
+    problem = LipschitzProblem(random_network(seed, (d, 9, 6, 2)), Box(-1, 1, d))
     truth = lipyomo.solve(problem, "bnb").lower
     for params in (SOME, EVERY) if d == 2 else (SOME,):
         check(problem, params, truth)
