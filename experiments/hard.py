@@ -43,7 +43,7 @@ from lipyomo import Box, Network
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.cli.words import UsageError
-from lipyomo.formats.onnx.write import to_onnx
+from lipyomo.formats.onnx.export import to_onnx
 
 DIFFERENCE = ("--functional", "1,-1")
 """Two classes: f_0 - f_1."""

@@ -28,7 +28,7 @@ from experiments.benchmark.instances import NETWORKS, Instance
 from experiments.training import fit
 from experiments.training.export import export
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.write import to_onnx
+from lipyomo.formats.onnx.export import to_onnx
 from lipyomo.networks import difference
 
 Data = tuple[FloatArray, np.ndarray]

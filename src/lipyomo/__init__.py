@@ -8,6 +8,7 @@ The names below are imported when they are first used, so that ``import lipyomo`
 from importlib import import_module
 
 from lipyomo.base.former import know_former_paths
+from lipyomo.base.lazily import imported_when_used
 from lipyomo.version import __version__
 
 TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ctrl-C meanwhile
@@ -58,41 +59,39 @@ if TYPE_CHECKING:
     from lipyomo.problems.settings import Settings
 
 _NAMES = {
-    "analyses.api": ("solve",),
-    "formats.onnx": ("load", "load_quantised", "to_onnx"),
-    "formats.importers": ("from_torch", "from_sklearn"),
-    "networks.network": ("Curve", "Layer", "Network"),
-    "networks.quantised": ("QuantisedNetwork",),
-    "networks.activations": ("activation",),
-    "problems.domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
-    "problems.norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
-    "analyses.maps": ("CellMap", "map_cells", "refine_cells"),
-    "problems.problem": ("LipschitzProblem",),
-    "problems.ranges": ("Range",),
-    "analyses.questions.values": ("value_range",),
-    "analyses.questions.lie": ("lie_derivative",),
-    "analyses.questions.contraction": ("contraction",),
-    "analyses.questions.curvature": ("Curvature", "curvature", "smoothness", "smoothness_problem"),
-    "analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
-    "analyses.questions.largest": ("LargestValue", "largest_value"),
-    "analyses.questions.properties": ("PropertyAnswer", "Verdict", "check_property"),
-    "analyses.questions.quantised": ("quantised_range",),
-    "analyses.questions.several": ("solve_largest",),
-    "analyses.quick": ("lipschitz",),
-    "problems.result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
-    "problems.settings": ("Settings",),
-    "base.errors": ("LipyomoError",),
-    "blocks": ("add_network",),
-    "analyses.sweeps": ("SweepRow", "sweep"),
-    "analyses.certification": (
+    ".analyses.api": ("solve",),
+    ".formats.onnx": ("load", "load_quantised", "to_onnx"),
+    ".formats.importers": ("from_torch", "from_sklearn"),
+    ".networks.network": ("Curve", "Layer", "Network"),
+    ".networks.quantised": ("QuantisedNetwork",),
+    ".networks.activations": ("activation",),
+    ".problems.domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
+    ".problems.norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
+    ".analyses.maps": ("CellMap", "map_cells", "refine_cells"),
+    ".problems.problem": ("LipschitzProblem",),
+    ".problems.ranges": ("Range",),
+    ".analyses.questions.values": ("value_range",),
+    ".analyses.questions.lie": ("lie_derivative",),
+    ".analyses.questions.contraction": ("contraction",),
+    ".analyses.questions.curvature": ("Curvature", "curvature", "smoothness", "smoothness_problem"),
+    ".analyses.questions.derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
+    ".analyses.questions.largest": ("LargestValue", "largest_value"),
+    ".analyses.questions.properties": ("PropertyAnswer", "Verdict", "check_property"),
+    ".analyses.questions.quantised": ("quantised_range",),
+    ".analyses.questions.several": ("solve_largest",),
+    ".analyses.quick": ("lipschitz",),
+    ".problems.result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
+    ".problems.settings": ("Settings",),
+    ".base.errors": ("LipyomoError",),
+    ".blocks": ("add_network",),
+    ".analyses.sweeps": ("SweepRow", "sweep"),
+    ".analyses.certification": (
         "certify_robustness",
         "check_monotone",
         "RobustnessReport",
         "MonotoneReport",
     ),
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
-
 __all__ = [
     "AllSpace",
     "Box",
@@ -159,13 +158,12 @@ __all__ = [
 know_former_paths()
 
 
+_public = imported_when_used(__name__, _NAMES)
+
+
 def __getattr__(name: str) -> "Any":
     """Import a public name from its module, or a module that is one."""
-    if name == "networks":
-        return import_module("lipyomo.networks")
-    if name in _HOMES:
-        return getattr(import_module(f"lipyomo.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'lipyomo' has no attribute '{name}'")
+    return import_module("lipyomo.networks") if name == "networks" else _public(name)
 
 
 def __dir__() -> list[str]:

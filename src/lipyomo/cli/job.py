@@ -31,7 +31,7 @@ from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
-from lipyomo.methods.registry import get_method, methods
+from lipyomo.methods.registry import get_method
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result, Status
 from lipyomo.problems.settings import Settings
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     with importing():
         from lipyomo.networks.building.budget import limits, spending
 
-        methods()
+        get_method("bnb" if arguments.method == "auto" else arguments.method)
     _check_together(arguments)
     settings = replace(read_settings(arguments), started=started)
     clock = Clock(settings.time_limit, began=started)

@@ -8,15 +8,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.quantities import read_bytes
 from lipyomo.base.system.outputs import picture, shown
 from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
 from lipyomo.cli.words import UsageError, check_new, file_path
-from lipyomo.problems.domains.vnnlib import VnnLib, read_vnnlib
 from lipyomo.problems.norms import LinearOutput
+
+if TYPE_CHECKING:
+    from lipyomo.problems.domains.vnnlib import VnnLib
 
 
 def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
@@ -54,6 +56,8 @@ class QueryFile:
 
 def read_query(text: str) -> QueryFile:
     """Read a VNN-LIB file."""
+    from lipyomo.problems.domains.vnnlib import read_vnnlib
+
     path = file_path(text)
     return QueryFile(path, read_vnnlib(path))
 

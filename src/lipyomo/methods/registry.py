@@ -183,11 +183,15 @@ def method(
     return enter
 
 
+def _modules() -> list[str]:
+    """Names of the modules of this package."""
+    return [module.name for module in iter_modules(import_module("lipyomo.methods").__path__)]
+
+
 def methods() -> dict[str, Method]:
     """All methods by name: exact ones first, then upper bounds, lower bounds and heuristics."""
-    package = import_module("lipyomo.methods")
-    for module in iter_modules(package.__path__):
-        import_module(f"lipyomo.methods.{module.name}")
+    for module in _modules():
+        import_module(f"lipyomo.methods.{module}")
     ranked = sorted(_METHODS.values(), key=lambda m: (_ORDER.index(m.guarantee), m.name))
     return {method.name: method for method in ranked}
 
@@ -200,6 +204,11 @@ def get_method(name: str) -> Method:
     MethodError
         If there is none.
     """
+    # most methods have a file of their own name: the others need not be read for them
+    if name not in _METHODS and name in _modules():
+        import_module(f"lipyomo.methods.{name}")
+    if name in _METHODS:
+        return _METHODS[name]
     table = methods()
     if name not in table:
         raise MethodError(f"unknown method '{name}'.  Remedy: use one of {', '.join(table)}")

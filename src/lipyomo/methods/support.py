@@ -39,7 +39,6 @@ from lipyomo.relaxations.semidefinite.root import (
     semidefinite_targets,
     tighten_root,
 )
-from lipyomo.relaxations.semidefinite.sparse_chain import sparse_bounds
 
 MOST_TERMS = 1e7
 """Terms of a Pyomo model; larger ones take several gigabytes."""
@@ -248,6 +247,8 @@ def operator_bound(run: Run, bounds: LayerBounds) -> None:
     if root_cost(targets, tangents.input_dim, sum(layers), layers).fits:
         return
     if targets.rows[0] != ALL or small.output_norm.dual_ball == "round":
+        from lipyomo.relaxations.semidefinite.sparse_chain import sparse_bounds
+
         sparse_bounds(tangents, bounds.phases, targets, run.clock, run.drop_upper)
 
 

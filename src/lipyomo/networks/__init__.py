@@ -7,18 +7,23 @@ are made of a network's derivatives.  `quantised_difference` is for step functio
 
 from __future__ import annotations
 
-from lipyomo.networks.combined import affine_after, compose, difference, parallel, unroll
-from lipyomo.networks.derivatives import (
-    directional,
-    gradient,
-    hessian,
-    jacobian,
-    product,
-    quotient,
-    residual,
-    square,
-)
-from lipyomo.networks.quantised import quantised_difference
+from typing import TYPE_CHECKING
+
+from lipyomo.base.lazily import imported_when_used
+
+if TYPE_CHECKING:
+    from lipyomo.networks.combined import affine_after, compose, difference, parallel, unroll
+    from lipyomo.networks.derivatives import (
+        directional,
+        gradient,
+        hessian,
+        jacobian,
+        product,
+        quotient,
+        residual,
+        square,
+    )
+    from lipyomo.networks.quantised import quantised_difference
 
 __all__ = [
     "affine_after",
@@ -36,3 +41,27 @@ __all__ = [
     "square",
     "unroll",
 ]
+
+__getattr__ = imported_when_used(
+    __name__,
+    {
+        ".combined": (
+            "affine_after",
+            "compose",
+            "difference",
+            "parallel",
+            "unroll",
+        ),
+        ".derivatives": (
+            "directional",
+            "gradient",
+            "hessian",
+            "jacobian",
+            "product",
+            "quotient",
+            "residual",
+            "square",
+        ),
+        ".quantised": ("quantised_difference",),
+    },
+)

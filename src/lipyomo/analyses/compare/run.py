@@ -49,7 +49,7 @@ def _work(
     def progress(moment: Progress) -> None:
         tell("interval", moment.lower, moment.upper)
 
-    methods()
+    get_method(name)
     tell("started")
     try:
         if memory is not None:

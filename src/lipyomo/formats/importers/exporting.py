@@ -24,8 +24,8 @@ import onnx
 
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.extras import installed
+from lipyomo.formats.onnx.export import COMPLETE_OPSET
 from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, first_line
-from lipyomo.formats.onnx.write import COMPLETE_OPSET
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from lipyomo.formats.onnx.check import check_against_runtime
-from lipyomo.formats.onnx.importing import from_model, load
-from lipyomo.formats.onnx.quantised import check_quantised, load_quantised
-from lipyomo.formats.onnx.write import to_onnx, write
+from typing import TYPE_CHECKING
+
+from lipyomo.base.lazily import imported_when_used
+
+if TYPE_CHECKING:
+    from lipyomo.formats.onnx.check import check_against_runtime
+    from lipyomo.formats.onnx.export import to_onnx, write
+    from lipyomo.formats.onnx.importing import from_model, load
+    from lipyomo.formats.onnx.quantised import check_quantised, load_quantised
 
 __all__ = [
     "check_against_runtime",
@@ -16,3 +21,22 @@ __all__ = [
     "to_onnx",
     "write",
 ]
+
+__getattr__ = imported_when_used(
+    __name__,
+    {
+        ".check": ("check_against_runtime",),
+        ".importing": (
+            "from_model",
+            "load",
+        ),
+        ".quantised": (
+            "check_quantised",
+            "load_quantised",
+        ),
+        ".export": (
+            "to_onnx",
+            "write",
+        ),
+    },
+)

@@ -3,23 +3,30 @@
 `activation` makes one by its name; `Activation` says what each of them gives.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lipyomo.base.lazily import imported_when_used
 from lipyomo.networks.activations.activation import Activation
-from lipyomo.networks.activations.derived import Derivative
-from lipyomo.networks.activations.elu import Celu, Elu, Selu
-from lipyomo.networks.activations.erf import Erf
-from lipyomo.networks.activations.gelu import Gelu
-from lipyomo.networks.activations.halves import HALVES, Half
-from lipyomo.networks.activations.hard_swish import HardSwish
-from lipyomo.networks.activations.mish import Mish
 from lipyomo.networks.activations.registry import activation, activations, known_as
-from lipyomo.networks.activations.sigmoid import Sigmoid
-from lipyomo.networks.activations.silu import QuickGelu, Silu, Swish
-from lipyomo.networks.activations.sine import Cos, Sin
-from lipyomo.networks.activations.softplus import Softplus
-from lipyomo.networks.activations.softsign import Softsign
-from lipyomo.networks.activations.tanh import Tanh
 from lipyomo.networks.activations.two_slope import TwoSlope
 from lipyomo.networks.activations.unbounded import Confined, Exp, Log, Power, Unbounded
+
+if TYPE_CHECKING:
+    from lipyomo.networks.activations.derived import Derivative
+    from lipyomo.networks.activations.elu import Celu, Elu, Selu
+    from lipyomo.networks.activations.erf import Erf
+    from lipyomo.networks.activations.gelu import Gelu
+    from lipyomo.networks.activations.halves import HALVES, Half
+    from lipyomo.networks.activations.hard_swish import HardSwish
+    from lipyomo.networks.activations.mish import Mish
+    from lipyomo.networks.activations.sigmoid import Sigmoid
+    from lipyomo.networks.activations.silu import QuickGelu, Silu, Swish
+    from lipyomo.networks.activations.sine import Cos, Sin
+    from lipyomo.networks.activations.softplus import Softplus
+    from lipyomo.networks.activations.softsign import Softsign
+    from lipyomo.networks.activations.tanh import Tanh
 
 __all__ = [
     "HALVES",
@@ -52,3 +59,36 @@ __all__ = [
     "activations",
     "known_as",
 ]
+
+__getattr__ = imported_when_used(
+    __name__,
+    {
+        ".derived": ("Derivative",),
+        ".elu": (
+            "Celu",
+            "Elu",
+            "Selu",
+        ),
+        ".erf": ("Erf",),
+        ".gelu": ("Gelu",),
+        ".halves": (
+            "HALVES",
+            "Half",
+        ),
+        ".hard_swish": ("HardSwish",),
+        ".mish": ("Mish",),
+        ".sigmoid": ("Sigmoid",),
+        ".silu": (
+            "QuickGelu",
+            "Silu",
+            "Swish",
+        ),
+        ".sine": (
+            "Cos",
+            "Sin",
+        ),
+        ".softplus": ("Softplus",),
+        ".softsign": ("Softsign",),
+        ".tanh": ("Tanh",),
+    },
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from lipyomo.base.arguments import real_number
@@ -41,7 +43,9 @@ def activation(name: str, **parameters: Any) -> Activation:
     NetworkError
         If the name is unknown, or the parameters do not fit.
     """
-    made = _TABLE.get(name)
+    if name not in _TABLE and name in _modules():  # most have a file of their own name
+        import_module(f"lipyomo.networks.activations.{name}")
+    made = _TABLE.get(name) or _whole_table().get(name)
     if made is None:
         raise NetworkError(f"unknown activation '{name}'; there are {', '.join(activations())}")
     try:
@@ -52,7 +56,20 @@ def activation(name: str, **parameters: Any) -> Activation:
 
 def activations() -> tuple[str, ...]:
     """Names of all activations, in alphabetical order."""
-    return tuple(sorted(_TABLE))
+    return tuple(sorted(_whole_table()))
+
+
+def _modules() -> list[str]:
+    """Names of the modules of this package."""
+    package = import_module("lipyomo.networks.activations")
+    return [module.name for module in iter_modules(package.__path__)]
+
+
+def _whole_table() -> dict[str, Callable[..., Activation]]:
+    """The table once all modules of this package have entered their activations."""
+    for module in _modules():
+        import_module(f"lipyomo.networks.activations.{module}")
+    return _TABLE
 
 
 def finite_number(value: float, what: str) -> float:

@@ -1,11 +1,18 @@
 """Activation regions: whether a pattern has interior in the domain, and points that show it."""
 
-from lipyomo.networks.combined import side_by_side
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lipyomo.base.lazily import imported_when_used
 from lipyomo.primal.regions.answer import Interior
-from lipyomo.primal.regions.full import examine
-from lipyomo.primal.regions.joint import joint_interior_point, joint_pattern
 from lipyomo.primal.regions.margin import InteriorPoint, interior_point
 from lipyomo.primal.regions.witness import make_witness, witness_of_pattern
+
+if TYPE_CHECKING:
+    from lipyomo.networks.combined import side_by_side
+    from lipyomo.primal.regions.full import examine
+    from lipyomo.primal.regions.joint import joint_interior_point, joint_pattern
 
 __all__ = [
     "Interior",
@@ -18,3 +25,15 @@ __all__ = [
     "side_by_side",
     "witness_of_pattern",
 ]
+
+__getattr__ = imported_when_used(
+    __name__,
+    {
+        "lipyomo.networks.combined": ("side_by_side",),
+        ".full": ("examine",),
+        ".joint": (
+            "joint_interior_point",
+            "joint_pattern",
+        ),
+    },
+)

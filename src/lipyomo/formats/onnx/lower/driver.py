@@ -25,22 +25,7 @@ from lipyomo.formats.onnx.graph import (
     plain_node,
     tensor_array,
 )
-from lipyomo.formats.onnx.lower import (
-    affine_maps,
-    attention,
-    conv,
-    einsum,
-    masks,
-    moves,
-    normalisation,
-    products,
-    recurrent,
-    reductions,
-    resize,
-    smooth,
-    softmax,
-    units,
-)
+from lipyomo.formats.onnx.lower import affine_maps, units
 from lipyomo.formats.onnx.lower.masks import check_finite, check_masks
 from lipyomo.formats.onnx.lower.quantised import (
     Quantisers,
@@ -67,11 +52,8 @@ from lipyomo.networks.building.trace import UNIT_BYTES, Trace
 from lipyomo.networks.network import Network
 from lipyomo.problems.reductions.merge import merge
 
-MODULES = (
-    affine_maps, attention, conv, einsum, masks, moves, normalisation,
-    products, recurrent, reductions, resize, smooth, softmax, units,
-)  # fmt: skip
-"""The modules that register operators when they are imported."""
+PLAIN = (affine_maps, units)
+"""Modules whose operators plain feed-forward networks have; others are read when one is met."""
 
 
 def _rounding(node: Node, found: list[Any], scope: Scope, trace: Trace) -> Lowered | Rounded:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import TypeAlias
 
 import numpy as np
@@ -152,21 +155,36 @@ def multiplies(*op_types: str, domain: str = "") -> Callable[[Lowering], Lowerin
     return register
 
 
+@cache
+def _read_all() -> None:
+    """Import all modules of this package, so that each has registered its operators.
+
+    Operators of plain feed-forward networks are registered without it.
+    """
+    for module in iter_modules(import_module("lipyomo.formats.onnx.lower").__path__):
+        import_module(f"lipyomo.formats.onnx.lower.{module.name}")
+
+
 def product_lowering_of(node: Node) -> Lowering | None:
     """The function that multiplies signals for a node, if there is one."""
+    _read_all()
     return _MULTIPLIES.get((node.domain, node.op_type))
 
 
 def lowering_of(node: Node) -> Lowering | None:
     """The function for a node, if there is one."""
-    return _LOWERINGS.get((node.domain, node.op_type))
+    key = node.domain, node.op_type
+    if key not in _LOWERINGS:
+        _read_all()
+    return _LOWERINGS.get(key)
 
 
 def takes_constants(node: Node) -> bool:
     """Whether the function for this node also handles constants only."""
-    return (node.domain, node.op_type) in _TAKES_CONSTANTS
+    return lowering_of(node) is not None and (node.domain, node.op_type) in _TAKES_CONSTANTS
 
 
 def supported() -> list[tuple[str, str]]:
     """All operators that lower, as (domain, operator), sorted."""
+    _read_all()
     return sorted({*_LOWERINGS, *_MULTIPLIES})

@@ -1,0 +1,32 @@
+"""Names of a package that are imported when they are first used."""
+
+# Only what Python itself has loaded is imported: this comes first (see `lipyomo/__init__.py`).
+from importlib import import_module
+
+TYPE_CHECKING = False  # as type checkers know it
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+
+def imported_when_used(
+    package: str, homes: "Mapping[str, Sequence[str]]"
+) -> "Callable[[str], Any]":
+    """The function ``__getattr__`` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : mapping
+        From modules, as `import_module` takes them for this package, to the public names that
+        are found there.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def get(name: str) -> "Any":
+        if name not in home:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        return getattr(import_module(home[name], package), name)
+
+    return get
