@@ -20,8 +20,8 @@ from lipyomo.blocks import (
     UpperLipschitzBlock,
     rebuild,
 )
-from lipyomo.blocks.segments import segments_of
 from lipyomo.networks.activations import activation
+from lipyomo.networks.activations.segments import segments_of
 from lipyomo.networks.network import Curve, Layer
 
 KINDS = {

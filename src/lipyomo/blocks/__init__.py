@@ -10,11 +10,11 @@ from lipyomo.blocks.ideal_cuts import add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlock
 from lipyomo.blocks.norm import NormBlock
 from lipyomo.blocks.relu import ReluNetworkBlock
-from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.smooth import SmoothNetworkBlock
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.upper import UpperLipschitzBlock
 from lipyomo.blocks.use import OneSidedWarning
+from lipyomo.networks.scaling import Scaling
 
 __all__ = [
     "DualBallBlock",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 
-from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_variables, declared, linear
@@ -19,7 +18,6 @@ from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of,
 from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.ranges import box_of, need_finite
-from lipyomo.blocks.scaling import scaling_of
 from lipyomo.blocks.units import (
     WITHOUT_SWITCH,
     OpenUnits,
@@ -32,12 +30,14 @@ from lipyomo.blocks.units import (
     tie_sos1,
 )
 from lipyomo.networks.network import Layer, Network
-from lipyomo.networks.phases import LEFT, OPEN, decide, open_phases
+from lipyomo.networks.phases import LEFT, OPEN
+from lipyomo.networks.scaling import scaling_of
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.interval import activated, interval_range
-from lipyomo.relaxations.linear.sharpen import sharpen
+from lipyomo.relaxations.linear.layers import given_bounds
+from lipyomo.relaxations.linear.sharpen import sharpened_bounds
 from lipyomo.solvers.rows import Forms
 
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
@@ -126,25 +126,16 @@ class ForwardBlockData(FormulationBlockData):
 
     def _bound(self, network: Network, variables: list[Any], bounds: Any) -> None:
         """Keep bounds of the pre-activations, computed or checked."""
-        if isinstance(bounds, str):
-            area = self._area(variables)
-            if self.segments is not None or self.formulation not in WITHOUT_SWITCH:
-                need_finite(variables, area.lower, area.upper)
-            chosen: Any = "linear" if bounds == "ascent" else bounds
-            found = preactivation_bounds(network, area, relaxation=chosen)
-            if bounds == "ascent" and _ascent_work(network, found) <= ASCENT_WORK:
-                found = sharpen(network, area, found)
-        elif isinstance(bounds, LayerBounds):
-            found, sizes = bounds, [len(side) for side in bounds.lower]
-            if sizes != [layer.units for layer in network.hidden]:
-                raise ProblemError(
-                    f"bounds: they are for hidden layers of {sizes} units, the network has "
-                    f"{[layer.units for layer in network.hidden]}"
-                )
+        if not isinstance(bounds, str):
+            self.layer_bounds = given_bounds(network, bounds)
+            return
+        area = self._area(variables)
+        if self.segments is not None or self.formulation not in WITHOUT_SWITCH:
+            need_finite(variables, area.lower, area.upper)
+        if bounds == "ascent":
+            self.layer_bounds = sharpened_bounds(network, area)
         else:
-            lower, upper = given_bounds(network, bounds)
-            found = LayerBounds(lower, upper, "user", decide(open_phases(network), lower, upper))
-        self.layer_bounds = found
+            self.layer_bounds = preactivation_bounds(network, area, None, cast(Relaxation, bounds))
 
     def _add_layer(self, i: int, layer: Layer, before: Forms, values: bool, groups: int) -> Forms:
         """One hidden layer; returns its outputs as forms in the new variables.
@@ -308,39 +299,3 @@ def need_two_slopes(network: Network, what: str) -> None:
             "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, GradientBlock "
             "for derivatives, lipyomo.solve for its Lipschitz constant"
         )
-
-
-ASCENT_WORK = 10_000_000
-"""Unstable units times weights for which dual ascent is tried: a third of a second."""
-
-
-def _ascent_work(network: Network, found: LayerBounds) -> int:
-    """Unstable units behind the first layer times weights."""
-    behind = sum(int((phases == OPEN).sum()) for phases in found.phases[1:])
-    return behind * sum(layer.weight.size for layer in network.hidden)
-
-
-def given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Bounds of the pre-activations that a user passed, as arrays."""
-    try:
-        pairs = [(low, high) for low, high in given]
-    except (TypeError, ValueError):
-        raise ProblemError(
-            f"bounds: {given!r} is no relaxation, and no list of pairs "
-            "(lower, upper), one a hidden layer"
-        ) from None
-    if len(pairs) != len(network.hidden):
-        raise ProblemError(f"{len(pairs)} pairs of bounds for {len(network.hidden)} hidden layers")
-    sides: tuple[list[FloatArray], list[FloatArray]] = ([], [])
-    for i, (pair, layer) in enumerate(zip(pairs, network.hidden, strict=True)):
-        for side, values in zip(sides, pair, strict=True):
-            array = real_numbers(values, f"bounds of hidden layer {i}", ProblemError)
-            try:
-                side.append(np.broadcast_to(array, (layer.units,)))
-            except ValueError as error:
-                raise ProblemError(f"bounds of hidden layer {i}: {error}") from None
-        if not (sides[0][i] <= sides[1][i]).all():
-            raise ProblemError(
-                f"bounds of hidden layer {i} hold NaN, or a lower one exceeds its upper one"
-            )
-    return sides

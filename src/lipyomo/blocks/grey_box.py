@@ -1,10 +1,4 @@
-r"""A network as a grey box: values, Jacobian and Hessian by callback, without variables inside.
-
-With ``z_i`` the pre-activations of hidden layer i, ``J_i`` their Jacobian in the inputs and ``t_i``
-what arrives at its units backwards from a functional c,
-
-    Hessian of c . f = sum_i J_i^T diag(sigma''(z_i) t_i) J_i.
-"""
+"""A network as a grey box: values, Jacobian and Hessian by callback, without variables inside."""
 
 from __future__ import annotations
 
@@ -18,8 +12,8 @@ from pyomo.contrib.pynumero.interfaces.external_grey_box import ExternalGreyBoxM
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.base import network_given
-from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.networks.network import Network
+from lipyomo.networks.scaling import Scaling, scaling_of
 
 
 class NetworkGreyBox(ExternalGreyBoxModel):
@@ -111,25 +105,7 @@ class NetworkGreyBox(ExternalGreyBoxModel):
 
     def hessian_product(self, directions: npt.ArrayLike) -> FloatArray:
         """The Hessian of the functional times directions, shape (d,) or (d, k)."""
-        V = np.asarray(directions, dtype=np.float64)
-        layers = self.network.hidden
-        values = self.network.preactivations(self._x)
-        moved, along, slopes = [], V, []
-        for layer, z in zip(layers, values, strict=True):
-            slopes.append(layer.slopes_at(z))
-            moved.append(layer.weight @ along)
-            along = (slopes[-1] * moved[-1].T).T
-        arriving = self.network.head.weight.T @ self._weights
-        back = np.zeros((arriving.size, *V.shape[1:]))  # how what arrives changes along them
-        for i in reversed(range(len(layers))):
-            layer, z = layers[i], values[i]
-            curved = np.zeros(layer.units)
-            for curve in layer.curves:
-                curved[curve.units] = curve.activation.curvature(z[curve.units])
-            change = (curved * arriving * moved[i].T).T + (slopes[i] * back.T).T
-            arriving = layer.weight.T @ (slopes[i] * arriving)
-            back = layer.weight.T @ change
-        return np.asarray(back)
+        return self.network.hessian_product(self._x, self._weights, directions)
 
 
 def _names(given: Any, count: int, letter: str) -> list[str]:

@@ -27,7 +27,7 @@ from lipyomo.blocks.assumptions import can_move, range_of_expression
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.labels import Labels, entries_of, refer
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
-from lipyomo.blocks.scaling import Scaling
+from lipyomo.networks.scaling import Scaling
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.solvers.rows import Forms
 

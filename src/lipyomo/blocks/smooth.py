@@ -3,7 +3,7 @@ r"""The forward pass of a network with smooth units as a Pyomo block.
 The full-space form: unit k of a layer has a variable z for its pre-activation, tied to the layer
 before by an affine row, and a variable y = sigma(z) for its output, with certified bounds of both.
 The curve is written as a nonlinear expression, or, for mixed-integer linear solvers, as bands over
-segments that contain it (`lipyomo.blocks.segments`).  Two-slope units in the same network are
+segments that contain it (`lipyomo.blocks.bands`).  Two-slope units in the same network are
 written as in a `ReluNetworkBlock`.
 """
 
@@ -20,14 +20,15 @@ import pyomo.environ as pyo
 from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_layers, declared
+from lipyomo.blocks.bands import add_bands
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
 from lipyomo.blocks.forward import UNIT_TIES, ForwardBlockData, NetworkSource, Ranges
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
 from lipyomo.blocks.labels import refer
-from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.networks.activations import Confined
+from lipyomo.networks.activations.segments import Segment, segments_of
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.reductions.confine import confined, needs_ranges
 from lipyomo.solvers.rows import Forms

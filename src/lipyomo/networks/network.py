@@ -366,6 +366,43 @@ class Network:
         g = np.broadcast_to(rows, (len(points), self.output_dim)) @ self.head.weight
         return self._chained(np.asarray(g), self._slopes(points))
 
+    def hessian_product(
+        self, x: npt.ArrayLike, functional: npt.ArrayLike, directions: npt.ArrayLike
+    ) -> FloatArray:
+        """The Hessian of ``c . f`` at a point times directions, in float64.
+
+        With ``z_i`` the pre-activations of hidden layer i, ``J_i`` their Jacobian in the inputs and
+        ``t_i`` what arrives at its units backwards from c, it is
+        ``sum_i J_i^T diag(sigma''(z_i) t_i) J_i``.
+
+        Parameters
+        ----------
+        x : array_like, shape (d,)
+        functional : array_like, shape (m,)
+        directions : array_like, shape (d,) or (d, k)
+
+        Returns
+        -------
+        ndarray, shape of `directions`
+        """
+        along = np.asarray(directions, dtype=np.float64)
+        values, moved, slopes = self.preactivations(x), [], []
+        for layer, z in zip(self.hidden, values, strict=True):
+            slopes.append(layer.slopes_at(z))
+            moved.append(layer.weight @ along)
+            along = (slopes[-1] * moved[-1].T).T
+        arriving = self.head.weight.T @ np.asarray(functional, dtype=np.float64)
+        back = np.zeros((arriving.size, *along.shape[1:]))  # how what arrives changes along them
+        for i in reversed(range(len(self.hidden))):
+            layer = self.hidden[i]
+            curved = np.zeros(layer.units)
+            for curve in layer.curves:
+                curved[curve.units] = curve.activation.curvature(values[i][curve.units])
+            change = (curved * arriving * moved[i].T).T + (slopes[i] * back.T).T
+            arriving = layer.weight.T @ (slopes[i] * arriving)
+            back = layer.weight.T @ change
+        return np.asarray(back)
+
     def _slopes(self, points: FloatArray) -> list[FloatArray]:
         """Slopes of the hidden units at points of shape (..., d), shapes (..., n_i)."""
         found = zip(self.hidden, self.preactivations(points), strict=True)

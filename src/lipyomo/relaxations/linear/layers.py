@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.network import Layer
-from lipyomo.networks.phases import Phases, count_open
+from lipyomo.base.errors import ProblemError
+from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.phases import Phases, count_open, decide, open_phases
 
 Entry = TypeVar("Entry", bound=np.generic)
 
@@ -50,3 +52,48 @@ class LayerBounds:
     def unstable(self) -> int:
         """Number of units that stayed open."""
         return count_open(self.phases)
+
+
+def given_bounds(network: Network, given: Any) -> LayerBounds:
+    """Bounds of the pre-activations that a user passed.
+
+    Parameters
+    ----------
+    network : Network
+    given : LayerBounds, or pairs (lower, upper) of arrays, one a hidden layer
+
+    Raises
+    ------
+    ProblemError
+        If it is something else, or does not fit the network.
+    """
+    sizes = [layer.units for layer in network.hidden]
+    if isinstance(given, LayerBounds):
+        own = [len(side) for side in given.lower]
+        if own != sizes:
+            raise ProblemError(
+                f"bounds: they are for hidden layers of {own} units, the network has {sizes}"
+            )
+        return given
+    try:
+        pairs = [(low, high) for low, high in given]
+    except (TypeError, ValueError):
+        raise ProblemError(
+            f"bounds: {given!r} is no relaxation, and no list of pairs "
+            "(lower, upper), one a hidden layer"
+        ) from None
+    if len(pairs) != len(sizes):
+        raise ProblemError(f"{len(pairs)} pairs of bounds for {len(sizes)} hidden layers")
+    sides: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+    for i, (pair, size) in enumerate(zip(pairs, sizes, strict=True)):
+        for side, values in zip(sides, pair, strict=True):
+            array = real_numbers(values, f"bounds of hidden layer {i}", ProblemError)
+            try:
+                side.append(np.broadcast_to(array, (size,)))
+            except ValueError as error:
+                raise ProblemError(f"bounds of hidden layer {i}: {error}") from None
+        if not (sides[0][i] <= sides[1][i]).all():
+            raise ProblemError(
+                f"bounds of hidden layer {i} hold NaN, or a lower one exceeds its upper one"
+            )
+    return LayerBounds(*sides, "user", decide(open_phases(network), *sides))

@@ -15,12 +15,25 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.params import PARAMS as PACE
 from lipyomo.networks.network import Network
-from lipyomo.networks.phases import OPEN, decide, flat
+from lipyomo.networks.phases import OPEN, count_open, decide, flat
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.dual_rows import WantedBounds
 from lipyomo.relaxations.linear.layers import LayerBounds, by_layer
 from lipyomo.relaxations.linear.params import PARAMS
+from lipyomo.relaxations.linear.preactivation import preactivation_bounds
+
+MOST_WORK = 10_000_000
+"""Unstable units behind the first layer times weights for which ascent takes a third of a second;
+what is larger keeps the bounds of back-substitution."""
+
+
+def sharpened_bounds(network: Network, domain: Domain) -> LayerBounds:
+    """Bounds by back-substitution, sharpened where that takes a moment only."""
+    found = preactivation_bounds(network, domain)
+    behind = count_open(found.phases[1:])
+    work = behind * sum(layer.weight.size for layer in network.hidden)
+    return found if work > MOST_WORK else sharpen(network, domain, found)
 
 
 def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:

@@ -1,4 +1,4 @@
-"""Offsets and factors between a model's units and those that a network was trained in."""
+"""Offsets and factors between units of a model and those that a network was trained in."""
 
 from __future__ import annotations
 
