@@ -124,7 +124,7 @@ def _signed(context: Context, boxes: Boxes) -> Boxes:
         return boxes
     still = np.zeros_like(boxes.v_low)
     known = relaxed(context, boxes, (still, still))
-    return decided(boxes, framed_jacobian(known, framed(context, boxes)))
+    return decided(boxes, *framed_jacobian(known, framed(context, boxes)).ends)
 
 
 def _look(steps: Steps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lipyomo.base.clock import Clock
-from lipyomo.networks.network import Network
+from lipyomo.networks.activations import HALVES, activation
+from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.spaces.boxes.bound import bounded
@@ -19,6 +20,8 @@ from lipyomo.search.spaces.boxes.chords import chords, with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.norm import Norm
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
+
+TANH = Curve(activation("tanh"), range(8))
 
 
 def test_lines_lie_above_absolute_values() -> None:
@@ -96,3 +99,34 @@ def test_wide_roots_tell_semidefinite_bounds_before_chords() -> None:
     by_chords = with_chords(context, bounded(context, whole, -math.inf).boxes, Clock(), 0.0)
     assert told == sorted(told, reverse=True)
     assert told[1] < 0.9 * by_chords.bound  # the one after the affine bound
+
+
+def product_network(seed: int, inputs: int) -> Network:
+    """Products of tanh units of sums of all inputs, and their sums."""
+    rng = np.random.default_rng(seed)
+    first = Layer(rng.normal(size=(8, inputs)) / 2.0, rng.normal(size=8), curves=(TANH,))
+    sums, differences = rng.normal(size=(2, 3, 8))
+    rows = np.vstack([sums, differences])
+    halves = tuple(Curve(half, range(3 * k, 3 * k + 3)) for k, half in enumerate(HALVES))
+    second = Layer(rows, rng.normal(size=6), curves=halves)
+    signs = np.kron([[1.0, -1.0]], rng.normal(size=(2, 3)))
+    return Network([first, second, Layer(signs, np.zeros(2))])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("radius", [0.01, 0.2])
+def test_signs_and_bounds_of_wide_networks_with_products(seed: int, radius: float) -> None:
+    net = product_network(seed, 12)
+    problem = LipschitzProblem(net, Box(-radius, radius, 12), "linf", "linf")
+    context = Context.of(Question(problem))
+    assert context.multiplies
+    whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
+    found = with_chords(context, whole, Clock())
+    gradients = [net.jacobian_at(x) for x in problem.domain.sample(np.random.default_rng(1), 300)]
+    attained = np.abs(gradients).sum(axis=2).max(axis=0)
+    assert (found.bounds >= attained[found.rows] * (1 - 1e-12)).all()
+    signs = np.sign(gradients)[:, found.rows]
+    assert ((found.v_low <= signs) & (signs <= found.v_high)).all()
+    if radius < 0.1:
+        assert (found.v_low == found.v_high).mean() > 0.8
+        assert found.bound < 1.1 * attained.max() < whole.bound

@@ -98,7 +98,7 @@ def bounded(
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, scores=scores)
     if decide and jacobian is not None:
-        boxes = decided(boxes, jacobian)
+        boxes = decided(boxes, *jacobian.ends)
     return Bounded.of(boxes, top, rest.norm(_least(top, above)), v, cutoffs)
 
 
@@ -168,12 +168,13 @@ def framed_jacobian(known: Relaxation, frame: Frame) -> Enclosed:
     return enclosed(known, frame.rows[:, None], errors)
 
 
-def decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
-    """The boxes with the signs of v that are those of the gradient all over the box."""
-    middle, radius = jacobian.middle[:, 0], jacobian.radius[:, 0]
-    open_ = (np.abs(middle) > radius) & (boxes.v_low < boxes.v_high)
-    sign = np.where(middle > 0, 1.0, -1.0)
-    v_low, v_high = (np.where(open_, sign, end) for end in (boxes.v_low, boxes.v_high))
+def decided(boxes: Boxes, low: FloatArray, high: FloatArray) -> Boxes:
+    """The boxes with the signs of v that are those of the gradient, in [low, high], all over."""
+    open_ = boxes.v_low < boxes.v_high
+    v_low, v_high = (
+        np.where(open_ & (low > 0), 1.0, np.where(open_ & (high < 0), -1.0, end))
+        for end in (boxes.v_low, boxes.v_high)
+    )
     return replace(boxes, v_low=v_low, v_high=v_high)
 
 

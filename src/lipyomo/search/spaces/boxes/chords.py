@@ -24,7 +24,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.slopes import with_slopes
-from lipyomo.search.spaces.boxes.bound import bounded, framed_jacobian
+from lipyomo.search.spaces.boxes.bound import bounded, decided, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
@@ -40,13 +40,20 @@ gains a quarter where much is gained, a few percent where domains are so wide.""
 def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = math.inf) -> Boxes:
     """Boxes of the whole domain, for linf inputs, with bounds by chords where these are less.
 
-    Those above the cutoff are narrowed down to what can beat it, the largest first; but not those
-    whose known bounds are far less than that by chords (`OUT_OF_REACH`).
+    In networks with products each entry is bounded along its own direction before, as what is left
+    of products adds up where a Jacobian is taken backwards; signs that are known by that are
+    decided.  Those above the cutoff are narrowed down to what can beat it, the largest first; but
+    not those whose known bounds are far less than that by chords (`OUT_OF_REACH`).
     """
     low, high = _entries(context, boxes, clock)
     if clock.expired:
         return boxes
     parts = [boxes.take(slice(k, k + 1)) for k in range(len(boxes))]
+    if context.multiplies:
+        for k, part in enumerate(parts):
+            low[k], high[k] = _refined(context, part, low[k], high[k], clock)
+        boxes = decided(boxes, low, high)
+        parts = [boxes.take(slice(k, k + 1)) for k in range(len(boxes))]
     pairs = zip(parts, low, high, strict=True)
     tops = np.array([_above_norm(context, part, *ends).top for part, *ends in pairs])
     bounds = np.minimum(boxes.bounds, tops)

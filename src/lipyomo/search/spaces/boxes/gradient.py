@@ -44,6 +44,12 @@ class Enclosed:
         """Entries are within `middle` +- this, shape (N, k, d)."""
         return np.asarray(np.abs(self.slopes).sum(axis=2) + self.rest)
 
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Least and largest entries of the first functional, whose signs are right, (N, d)."""
+        middle, radius = self.middle[:, 0], self.radius[:, 0]
+        return middle - radius, middle + radius
+
 
 def enclosed(known: Relaxation, rows: FloatArray, errors: FloatArray | None) -> Enclosed:
     """``rows . J`` on boxes.

@@ -130,8 +130,11 @@ class Norm(Objective):
         on_cube = targets.norm == "linf" and not context.euclidean
         if self._plain.inputs >= context.params.wide and on_cube:
             within = clock.part()
-            root = root.begun(cutoff, within, report)
+            if not context.multiplies:  # there they take longer than chords
+                root = root.begun(cutoff, within, report)
             whole = with_chords(context, lowest(whole, root.upper), within, cutoff)
+            if context.multiplies:
+                whole = self._bounded(whole, within)
             root = root.with_known(together(whole))
             report(root.value)
         whole = lowest(whole, root.run(cutoff, clock, report).upper)
