@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, parser
 from onnx_builder import agrees, model, one
 
 import lipyomo
@@ -179,6 +179,27 @@ def test_recurrent_layers_that_are_none() -> None:
         node = helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=2, **given)
         with pytest.raises(ImportRefused, match=says):
             from_model(model([node], [2, 1, 3], constants), check=False)
+
+
+@pytest.mark.parametrize("weight", ["Sub (one, g)", "Sub (two, g)", "Sigmoid (b)"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_mean_that_is_written_as_two_products_is_one(weight: str, turned: bool) -> None:
+    pair = "q, p" if turned else "p, q"
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        gate (float[1,6] x) => (float[1,2] y)
+        <float one = {{1.0}}, float two = {{2.0}}, int64[3] parts = {{2, 2, 2}}>
+        {{
+          a, b, c = Split <axis = 1> (x, parts)
+          g = Sigmoid (c)
+          h = {weight}
+          p = Mul (h, a)
+          q = Mul (b, g)
+          y = Add ({pair})
+        }}
+    """
+    network = from_model(parser.parse_model(text))
+    assert network.activations["square"] == (4 if weight == "Sub (one, g)" else 8)
 
 
 def test_a_network_with_a_quotient_is_checked_only_where_it_is_defined() -> None:

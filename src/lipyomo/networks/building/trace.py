@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.exactness import entries_are_exact, sums_are_exact
+from lipyomo.base.numerics.exactness import entries_are_exact, sum_is_exact, sums_are_exact
 from lipyomo.networks.activations import HALVES, Activation
 from lipyomo.networks.building.affine import Affine, stack, widen
 from lipyomo.networks.building.budget import ENTRY, budget
@@ -65,6 +65,7 @@ class Trace:
         self.further: set[int] = set()
         self.simplices: set[tuple[int, ...]] = set()
         self._values: list[FloatArray] = []
+        self._products: dict[int, tuple[Affine, Affine]] = {}
 
     def input(self, shape: tuple[int, ...]) -> Affine:
         """The network's input as a tensor of the given shape."""
@@ -158,12 +159,44 @@ class Trace:
         wanted = np.clip(wanted, -FARTHEST, FARTHEST)
         level = np.where(np.isfinite(level), np.clip(level, -FARTHEST, FARTHEST), wanted)
         t = np.exp2(np.clip(wanted, level - CANCELLED, level + CANCELLED))
+        self._products[self.variables] = a, b
         first, second = a.scale(0.5 * t), b.scale(0.5 / t)
         sums, differences = (
             self.smooth(x, half)
             for x, half in zip((first + second, first - second), HALVES, strict=True)
         )
         return sums - differences
+
+    def gated(self, x: Affine, y: Affine) -> Affine | None:
+        """``x + y`` as ``a + g (b - a)``, with one product, if it is ``(1 - g) a + g b``."""
+        one, other = self._factors(x), self._factors(y)
+        if one is None or other is None or x.shape != y.shape:
+            return None
+        for own, a in (one, one[::-1]):
+            for g, b in (other, other[::-1]):
+                if _are_shares(own, g):
+                    if own.plain.all():
+                        g, a, b = own, b, a
+                    return (a + self.product(g, b - a)).reshaped(x.shape)
+        return None
+
+    def _factors(self, x: Affine) -> tuple[Affine, Affine] | None:
+        """Those of `x`, flat, if it is nothing but what one call of `product` made."""
+        matrix = x.matrix
+        if not x.size or x.offset.any() or (np.diff(matrix.indptr) != 2).any():
+            return None
+        columns, data = matrix.indices.reshape(-1, 2), matrix.data.reshape(-1, 2)
+        first = np.where(columns[:, 0] < columns[:, 1], 0, 1)
+        rows = np.arange(x.size)
+        low, high = columns[rows, first], columns[rows, 1 - first]
+        start = max((k for k in self._products if k <= low.min()), default=None)
+        if start is None or (data[rows, first] != 1.0).any() or (data.sum(axis=1) != 0.0).any():
+            return None
+        a, b = self._products[start]
+        place = low - start
+        if place.max() >= a.size or (high != low + a.size).any():
+            return None
+        return a.take(place), b.take(place)
 
     def sizes(self, x: Affine) -> tuple[FloatArray, FloatArray]:
         """How far entries of `x` change between near points, and how large they are, (size,) each.
@@ -260,6 +293,14 @@ class Trace:
     def minimum(self, a: Affine, b: Affine) -> Affine:
         """``min(a, b) = -max(-a, -b)``."""
         return -self.maximum(-a, -b)
+
+
+def _are_shares(one: Affine, other: Affine) -> bool:
+    """Whether two flat tensors add up to ones."""
+    columns = max(one.matrix.shape[1], other.matrix.shape[1])
+    left = abs(sp.csr_array(widen(one.matrix, columns) + widen(other.matrix, columns))).sum()
+    total = one.offset + other.offset
+    return bool(left == 0.0 and (total == 1.0).all() and sum_is_exact(one.offset, other.offset))
 
 
 def bend(steep: Affine, flat: Affine) -> tuple[FloatArray, FloatArray]:

@@ -39,7 +39,10 @@ def add(call: Call) -> Value:
     missing = [absent(value) for value in values]
     total, *rest = map(unmasked, values)
     for value in rest:
-        total = plus(total, value)
+        gated = None
+        if isinstance(total, Affine) and isinstance(value, Affine):
+            gated = call.trace.gated(total, value)
+        total = plus(total, value) if gated is None else gated
     if not any(mask.any() for mask in missing):
         return total
     shape = np.broadcast_shapes(*(mask.shape for mask in missing))
