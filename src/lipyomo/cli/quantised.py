@@ -12,7 +12,7 @@ from lipyomo.analyses.api import without_methods
 from lipyomo.analyses.questions.quantised import quantised_largest
 from lipyomo.base.decimals import seconds
 from lipyomo.base.errors import NormError
-from lipyomo.cli.codes import Exit
+from lipyomo.cli.entries import KEPT, code_of
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, problem_on, read_domains, read_notes
@@ -26,7 +26,7 @@ from lipyomo.problems.settings import Settings
 from lipyomo.version import __version__
 
 OF_CONSTANTS = (
-    "proof", "checkpoint", "plot", "history", "cross_check", "wrt", "weights", "directions",
+    "proof", "plot", "history", "cross_check", "wrt", "weights", "directions",
 )  # fmt: skip
 """Options that are about the constant."""
 
@@ -69,7 +69,8 @@ def bound_values(
         given.check(SeveralDomains(tuple(domains)))
     tell_rounded(given.quantised.rounded, arguments.quiet)
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        own = without_methods(settings)
+        kept = {name: getattr(settings, name) for name in KEPT}
+        own = replace(without_methods(settings), **kept)
         watched = replace(own, progress=tracker.update, should_stop=interruption.requested)
         found = quantised_largest(given.quantised, problems, watched)
     notes = [*notes, *read_notes(arguments)]
@@ -91,4 +92,4 @@ def bound_values(
         ]
         for line in laid_out(lines, terminal_width(), uses_colour()):
             print(line)
-    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+    return code_of(found.status is Status.EXACT, found.unwritten)

@@ -66,8 +66,6 @@ def run(words: Sequence[str]) -> int:
     network = given.network
     names, functionals = read_rows(arguments, network.output_dim)
     rows = dict(zip(names, functionals, strict=True))
-    if arguments.checkpoint is not None and given.quantised is not None:
-        raise UsageError("--checkpoint is about networks that do not round their signals")
     if given.quantised is not None:
         tell_rounded(given.quantised.rounded, arguments.quiet)
     if arguments.proof is not None:
@@ -112,11 +110,11 @@ def _ranges(
             settings = search_settings(
                 arguments, interruption.requested, progress, max(share, 1e-3)
             )
+            own = keeping(settings, file.part(name))
             if given.quantised is None:
-                own = keeping(settings, file.part(name))
                 found[name] = value_range(given.network, domain, row, own)
             else:
-                found[name] = quantised_range(given.quantised, domain, row, settings)
+                found[name] = quantised_range(given.quantised, domain, row, own)
     return found
 
 

@@ -251,3 +251,35 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     proof = ["--proof", str(tmp_path / "proof")]
     assert main(["difference", str(whole), str(quantised), *domain, *proof]) == 1
     assert "--proof" in capsys.readouterr().err
+
+
+def test_commands_go_on_from_their_checkpoints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quantised, whole = tmp_path / "int8.onnx", tmp_path / "float.onnx"
+    onnx.save(rounding("int8", None), quantised)
+    to_onnx(lipyomo.Network.from_arrays([rng().normal(size=(2, 3))]), str(whole))
+    for k, words in enumerate(
+        (["range", str(quantised)], ["difference", str(whole), str(quantised)])
+    ):
+        kept = ["--checkpoint", str(tmp_path / f"state{k}"), "--quiet", "--json"]
+        ends = []
+        for further in (["--time-limit", "0.3"], ["--time-limit", "0.3", "--resume"]):
+            assert main([*words, "--box", "-0.1,0.1", *kept, *further]) == 2
+            found = json.loads(capsys.readouterr().out)
+            rows = found["ranges"] if k == 0 else [{"high": [0, found["largest_value"]["upper"]]}]
+            ends.append([row["high"][1] for row in rows])
+        assert all(later <= former for former, later in zip(*ends, strict=True))
+        assert main([*words, "--box", "-0.2,0.1", *kept, "--resume"]) == 1
+        assert "another domain" in capsys.readouterr().err
+
+
+def test_the_largest_value_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    network = lipyomo.Network.from_arrays([rng().normal(size=s) for s in ((8, 4), (8, 8), (2, 8))])
+    problem = lipyomo.LipschitzProblem(network, lipyomo.Box(-1.0, 1.0, 4), output_norm="linf")
+    file = tmp_path / "state"
+    first = lipyomo.largest_value(problem, time_limit=60.0, checkpoint=file)
+    again = lipyomo.largest_value(problem, time_limit=60.0, checkpoint=file, resume=True)
+    assert (again.lower, again.upper, again.status) == (first.lower, first.upper, first.status)
+    assert again.nodes == first.nodes
+    assert again.unwritten == ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lipyomo.analyses.api import question_settings
-from lipyomo.analyses.questions.several import shared
+from lipyomo.analyses.questions.several import owner_of_all, shared
 from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
@@ -19,6 +19,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, tolerance_of
 from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings
+from lipyomo.search.start import checkpoint_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,8 @@ class LargestValue:
     nodes : int
     rest : ndarray, shape (d,), optional
         The point is ``x + rest``, as of `lipyomo.Witness`.
+    unwritten : str
+        Why the checkpoint could not be written; empty if it could.
     """
 
     lower: float
@@ -50,6 +53,7 @@ class LargestValue:
     seconds: float
     nodes: int
     rest: FloatArray | None = None
+    unwritten: str = ""
 
     @property
     def is_exact(self) -> bool:
@@ -102,7 +106,7 @@ def largest_value(
     def ranged(one: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
         return value_range(one.network, one.domain, row, own)
 
-    return largest_of(problems, ranged, question_settings(settings, changes))
+    return largest_of(problems, ranged, question_settings(settings, changes, keeps=True))
 
 
 def largest_of(
@@ -123,11 +127,12 @@ def largest_of(
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     asked = [(one, row) for one in problems for row in _vertices(one)]
     found: list[Range] = []
-    for k, (one, row) in enumerate(asked):
-        own = shared(settings, clock, len(asked) - k)
-        found.append(ranged(one, row, own))
-        if found[-1].status is Status.INTERRUPTED:
-            clock.stop()
+    with checkpoint_of(settings, lambda: owner_of_all(problems)) as file:
+        for k, (one, row) in enumerate(asked):
+            own = shared(settings, clock, len(asked) - k, file.part(str(k)))
+            found.append(ranged(one, row, own))
+            if found[-1].status is Status.INTERRUPTED:
+                clock.stop()
     best = max(range(len(found)), key=lambda k: found[k].magnitude[0])
     widest = max(found, key=lambda one: one.magnitude[1])
     lower, upper = found[best].magnitude[0], widest.magnitude[1]
@@ -148,6 +153,7 @@ def largest_of(
         clock.seconds,
         sum(one.nodes for one in found),
         None if place is None else place.rest,
+        file.trouble,
     )
 
 

@@ -76,14 +76,14 @@ def solve_largest(
     clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
     if len(problems) == 1:
         return solve(problems[0], method, chosen)
-    with checkpoint_of(chosen, lambda: _owner(problems)) as file:
+    with checkpoint_of(chosen, lambda: owner_of_all(problems)) as file:
         result = _solved(problems, method, chosen, clock, file)
     trouble = file.trouble
     return result.noting(trouble, unwritten=trouble) if trouble else result
 
 
-def _owner(problems: Sequence[LipschitzProblem]) -> Mapping[str, str]:
-    """Digests of what is searched."""
+def owner_of_all(problems: Sequence[LipschitzProblem]) -> Mapping[str, str]:
+    """Digests of what searches of several problems are about."""
     each = [owner_of(problem) for problem in problems]
     return {name: " ".join(owner.get(name, "") for owner in each) for name in each[0]}
 
