@@ -105,3 +105,17 @@ def test_files_and_names_have_to_fit(cli: Cli, files: dict[str, Path]) -> None:
         assert ran.out == ""
         assert said in ran.err
         assert ran.err.count("error") == 1
+
+
+def test_a_property_goes_on_from_its_checkpoint(cli: Cli, tmp_path: Path) -> None:
+    to_onnx(random_network(1, (2, 8, 8, 1)), tmp_path / "n.onnx")
+    query = tmp_path / "high.vnnlib"
+    bounds = "".join(f"(assert (>= X_{k} -1))(assert (<= X_{k} 1))" for k in (0, 1))
+    declared = "".join(f"(declare-const {name} Real)" for name in ("X_0", "X_1", "Y_0"))
+    query.write_text(f"{declared}{bounds}(assert (>= Y_0 100))", encoding="utf-8")
+    words = ("property", query, "--network", tmp_path / "n.onnx", "--checkpoint", tmp_path / "c")
+    assert (cli(*words).code, (tmp_path / "c").exists()) == (0, True)
+    assert cli(*words, "--resume").code == 0
+    query.write_text(query.read_text().replace("100", "101"))
+    assert "another query" in cli(*words, "--resume").err
+    assert "already" in cli(*words).err

@@ -21,10 +21,11 @@ from lipyomo.base.system.memory import limit_memory
 from lipyomo.base.system.outputs import same_file
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.entries import search_settings
+from lipyomo.cli.entries import code_of, search_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.settings import check_kept
 from lipyomo.cli.source import LEAST, Source
 from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.words import UsageError, file_path, reader
@@ -64,9 +65,11 @@ def run(words: Sequence[str]) -> int:
     given = value("[NAME=]FILE", text, kind, action="append", default=[], dest="networks")
     add(parser, "--network", **given)
     add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add(parser, "--checkpoint", "--resume", "--overwrite")
     add(parser, "--vnncomp", **flag("answer as VNN-COMP asks: unsat, sat, unknown, timeout"))
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
+    check_kept(arguments)
     if arguments.memory_limit is not None:
         limit_memory(arguments.memory_limit)
     with Leaving():
@@ -83,7 +86,7 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps({"query": str(arguments.query), **answer.to_dict()}, allow_nan=False))
     else:
         _show(query, answer)
-    return Exit.DONE if answer.status is Status.EXACT else Exit.OPEN
+    return code_of(answer.status is Status.EXACT, answer.unwritten)
 
 
 class _Runtime:

@@ -205,3 +205,27 @@ def test_networks_by_wrong_names(tmp_path: Path) -> None:
         asked(tmp_path, {"f": f}, text)
     with pytest.raises(LipyomoError, match="no network 'h'"):
         asked(tmp_path, {"f": f, "g": f, "h": f}, text)
+
+
+def test_searches_go_on_from_their_checkpoint(tmp_path: Path) -> None:
+    f = random_network(1, (2, 8, 8, 2))
+    highest = lipyomo.value_range(f, lipyomo.Box(-1.0, 1.0, 2), [1, 0]).high
+    query, file = tmp_path / "query.vnnlib", tmp_path / "state"
+
+    def checked(level: float, **more: object) -> PropertyAnswer:
+        either = f"(assert (or (> Y[0] {level!r}) (and (> Y[0] {level!r}) (> Y[1] 0))))"
+        query.write_text("(vnnlib-version <2.0>)" + ONE + BOX + either, encoding="utf-8")
+        return check_property(f, query, workers=1, checkpoint=file, **more)
+
+    above = highest[1] + 0.01
+    assert checked(above, time_limit=1e-3).verdict is Verdict.UNKNOWN
+    found = checked(above, time_limit=60, resume=True)
+    assert (found.verdict, found.unwritten) == (Verdict.HOLDS, "")
+    again = checked(above, time_limit=60, resume=True)
+    assert (again.verdict, again.nodes) == (found.verdict, found.nodes)
+    with pytest.raises(LipyomoError, match="another query"):
+        checked(above + 1.0, resume=True)
+    with pytest.raises(LipyomoError, match="already"):
+        checked(above)
+    below = checked(highest[0] - 1e-3, time_limit=60, overwrite=True)
+    assert below.verdict is Verdict.VIOLATED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.query import Clause
 from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings
+from lipyomo.search.engine.checkpoint import SearchStates
 from lipyomo.search.engine.params import HALVED
 
 Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
@@ -101,7 +103,13 @@ class ConjunctionSearch:
             self.sample(Point(x))
 
     def run(self, settings: Settings) -> tuple[float, int]:
-        """What the largest excess is not below, infinite if that excludes all points; and nodes."""
+        """What the largest excess is not below, infinite if that excludes all points; and nodes.
+
+        Parameters
+        ----------
+        settings : Settings
+            Of this search; a checkpoint is a part of one.
+        """
         conjunction = self.conjunction
         if conjunction.contradictory:
             return np.inf, 0
@@ -117,14 +125,18 @@ class ConjunctionSearch:
     def _searched(self, domain: Domain, settings: Settings, clock: Clock) -> tuple[float, int]:
         """As `run`: by splitting phases, or halving boxes, whichever is ahead after a slice."""
         network = self.conjunction.excess
+        assert not isinstance(settings.checkpoint, Path)
+        states = SearchStates(settings.checkpoint)
         few = network.input_dim <= HALVED and not network.smooth
         # excess zero satisfies all rows only if one of them is not strict
         above = 0.0 if self.conjunction.strict else TINY
         left = [False, True] if few else [False]  # whether boxes are halved
-        end, nodes, seconds = -np.inf, 0, SLICE if few else np.inf
+        end, seconds = -np.inf, SLICE if few else np.inf
+        counts = dict.fromkeys(left, 0)
         while True:
             bounds = []
             for boxes in left:
+                kept = states.part("boxes" if boxes else "phases")
                 part = clock.within(seconds)
                 own = replace(
                     settings,
@@ -132,12 +144,13 @@ class ConjunctionSearch:
                     started=None,
                     should_stop=lambda: self.done or clock.interrupted,
                 )
-                found, count = least_value(network, domain, own, above, self.sample, boxes)
-                end, nodes = max(end, found), nodes + count
+                found, count = least_value(network, domain, own, above, self.sample, boxes, kept)
+                end = max(end, found)
+                counts[boxes] = count if kept is not None else counts[boxes] + count
                 if end >= above:
-                    return np.inf, nodes
+                    return np.inf, sum(counts.values())
                 if self.done or clock.expired or not part.expired:
-                    return end, nodes
+                    return end, sum(counts.values())
                 bounds.append(found)
             seconds *= 2.0
             if len(left) > 1 and bounds[0] != bounds[1]:

@@ -8,6 +8,7 @@ networks under an order of their inputs are decided by slopes first (`pairs`).
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,11 +26,13 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network, check_network
 from lipyomo.problems.domains.query import Query, read_query
 from lipyomo.problems.ranges import why_open
 from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings
+from lipyomo.search.start import checkpoint_of
 
 GLANCES = 64
 """Conjunctions of which some points are looked at before any of them is searched."""
@@ -64,6 +67,8 @@ class PropertyAnswer:
         For each conjunction, a number that its largest excess is not below: it holds above zero.
     seconds : float
     nodes : int
+    unwritten : str
+        Why the checkpoint could not be written; empty if it could.
     """
 
     verdict: Verdict
@@ -73,6 +78,7 @@ class PropertyAnswer:
     parts: tuple[float, ...]
     seconds: float
     nodes: int
+    unwritten: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -106,7 +112,7 @@ def check_property(
     query : str, path-like or Query
         The file, of version 1 or 2, with any number of networks.
     settings, **changes : optional
-        As of `lipyomo.derivative_range`; conjunctions share the time.
+        As of `lipyomo.derivative_range`; conjunctions share the time.  A checkpoint is possible.
     confirm : callable, optional
         Takes a conjunction and an assignment that satisfies it, and says whether that satisfies a
         second judge, such as onnxruntime; until one does, the search goes on.
@@ -137,7 +143,7 @@ def check_property(
     """
     given = query if isinstance(query, Query) else read_query(query)
     parts = _matched(networks, given)
-    chosen = question_settings(settings, changes)
+    chosen = question_settings(settings, changes, keeps=True)
     clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
     searches = [
         ConjunctionSearch(Conjunction.of(given, parts, clause), k, clause, confirm, chosen.seed)
@@ -150,13 +156,15 @@ def check_property(
     found = next((search for search in searches if search.done), None)
     ends: list[float] = []
     nodes = 0
-    for k, search in enumerate(searches if found is None else ()):
-        end, count = search.run(shared(chosen, clock, len(searches) - k))
-        ends.append(end)
-        nodes += count
-        if search.done:
-            found = search
-            break
+    with checkpoint_of(chosen, lambda: _owner(given, parts)) as file:
+        for k, search in enumerate(searches if found is None else ()):
+            own = shared(chosen, clock, len(searches) - k, file.part(str(k)))
+            end, count = search.run(own)
+            ends.append(end)
+            nodes += count
+            if search.done:
+                found = search
+                break
     found = found or next((search for search in searches if search.point is not None), None)
     ends = [*ends, *[-np.inf] * (len(searches) - len(ends))]
     at, agreed, verdict = None, None, Verdict.UNKNOWN
@@ -166,7 +174,18 @@ def check_property(
     elif all(end == np.inf for end in ends):
         verdict = Verdict.HOLDS
     status = why_open(clock) if verdict is Verdict.UNKNOWN else Status.EXACT
-    return PropertyAnswer(verdict, at, agreed, status, tuple(ends), clock.seconds, nodes)
+    return PropertyAnswer(
+        verdict, at, agreed, status, tuple(ends), clock.seconds, nodes, file.trouble
+    )
+
+
+def _owner(query: Query, networks: tuple[Network, ...]) -> dict[str, str]:
+    """Digests of what is searched."""
+    rows = repr(query.clauses).encode()
+    return {
+        "network": " ".join(network_digest(network) for network in networks),
+        "query": hashlib.sha256(rows).hexdigest(),
+    }
 
 
 def _matched(networks: Network | Mapping[str, Network], query: Query) -> tuple[Network, ...]:

@@ -14,6 +14,7 @@ from lipyomo.analyses.api import question_settings
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import array_digest
+from lipyomo.base.kept import Kept
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
@@ -101,6 +102,7 @@ def least_value(
     above: float = math.inf,
     sample: Callable[[Point], object] | None = None,
     boxes: bool = False,
+    kept: Kept | None = None,
 ) -> tuple[float, int]:
     """A number that no value of a network with one output is below.
 
@@ -117,6 +119,8 @@ def least_value(
     boxes : bool, optional
         Whether to halve boxes where the network is piecewise linear, too, which is quicker with
         few inputs and many units; by default phases of units are split there.
+    kept : Kept, optional
+        Where the search keeps its state, and from where it goes on.
 
     Returns
     -------
@@ -143,7 +147,7 @@ def least_value(
         if point is not None:
             tell(Point.at(ready.reduced.lift_point(point)))
 
-    found = searched(ready.pipeline(-1.0, -above, boxes), settings, clock, hear)
+    found = searched(ready.pipeline(-1.0, -above, boxes), settings, clock, hear, kept)
     if found.best.point is not None:
         tell(Point.at(ready.reduced.lift_point(found.best.point)))
     return -found.upper, found.counters.get(NODES, 0)
