@@ -14,7 +14,7 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.inputs import inputs_of
-from lipyomo.search.spaces.boxes.normalised import functions_of, normalised
+from lipyomo.search.spaces.boxes.normalised import functions_of, normalised, ranges_of
 from lipyomo.search.spaces.boxes.outputs import output_signals
 from lipyomo.search.spaces.boxes.over_roots import above_quotients
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -93,7 +93,7 @@ def test_points_are_within_ranges(centred: bool, rows: int, epsilon: float) -> N
     inputs = inputs_of(context, boxes, boxes.v_low, boxes.v_high)
     functions = functions_of(context.stages[place], own, before, inputs)
     assert (functions is not None) == (rows > INPUTS)  # else sums of squares are not whole
-    ranges = normalised(roots, before, ends, unit, functions)
+    ranges = normalised(roots, ranges_of(roots, before), ends, unit, functions)
     outputs = output_signals(context.stages[place + 1], after, inputs, None, unit)
     rng = np.random.default_rng(2)
     for k in range(POINTS):

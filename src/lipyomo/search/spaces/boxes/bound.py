@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +20,13 @@ from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
 from lipyomo.search.spaces.boxes.second_order import second_order
+from lipyomo.search.spaces.boxes.tails import Tail
+
+ENTRIES = 8
+"""Most entries of (x, v) of which the functions of a tail are quadratic: terms of third order are
+as many as their cubes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +87,10 @@ def bounded(
         with many inputs, and small boxes learn it from cuts.
     """
     frame = framed(context, boxes)
+    if context.tail is not None and not decide and not context.euclidean:
+        entries = context.inputs + (context.directions if (boxes.v_low < boxes.v_high).any() else 0)
+        if entries <= ENTRIES:
+            return _of_tail(context, context.tail, boxes, frame, np.full(len(boxes), cutoff))
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
     above = collapsed(known, frame.rows, frame.errors, twice=False)  # boxes alike, 0.8 of the time
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
@@ -93,7 +105,7 @@ def bounded(
     scores = gaps_of(known, above)
     v = above.v
     if context.multiplies:
-        v, top = closer(known, frame, v, top, cutoffs)
+        v, top = closer(known, partial(_second, known, frame), v, top, cutoffs)
     if context.euclidean:
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, scores=scores)
@@ -102,15 +114,40 @@ def bounded(
     return Bounded.of(boxes, top, rest.norm(_least(top, above)), v, cutoffs)
 
 
+def _of_tail(
+    context: Context, tail: Tail, boxes: Boxes, frame: Frame, cutoffs: FloatArray
+) -> Bounded:
+    """Boxes of a network whose last layer has rows of quotients by roots."""
+    known = relaxed(context.up_to_tail, boxes, (frame.v_low, frame.v_high))
+    rows = rows_over_roots(context, tail, known)
+    plane, parts = rows.above(frame.rows, frame.errors)
+    above = Above(*plane, [])
+    top, scores = confined(known, above, cutoffs), np.zeros_like(boxes.scores)
+    scores[:, : parts.shape[1]] = parts
+    scores[:, context.inputs :] *= context.sign_weight
+
+    def second(some: IntArray) -> Above:
+        errors = None if frame.errors is None else frame.errors[some]
+        return Above(*rows.on(some).second(frame.rows[some], errors), [])
+
+    v, top = closer(known, second, above.v, top, cutoffs)
+    bounds = across(context, frame, None).norm(top.top)
+    return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs)
+
+
 def _least(top: Confined, above: Above) -> FloatArray:
     """Bounds by affine functions, or by curves where these are lower."""
     return top.top if above.form is None else np.fmin(top.top, above.form.highest())
 
 
 def closer(
-    known: Relaxation, frame: Frame, v: FloatArray, top: Confined, cutoffs: FloatArray
+    known: Relaxation,
+    second: Callable[[IntArray], Above],
+    v: FloatArray,
+    top: Confined,
+    cutoffs: FloatArray,
 ) -> tuple[FloatArray, Confined]:
-    """Maxima (and V) of affine functions above the objective, some of which are to second order.
+    """Maxima (and V) of affine functions above the objective, some of which are to `second` order.
 
     On boxes whose maxima are above the cutoff, but not far; where they are lower for that.
     """
@@ -119,14 +156,18 @@ def closer(
         some = np.flatnonzero((far > 0.0) & (far <= known.context.params.second * cutoffs))
     if not some.size:
         return v, top
-    part = known.on(some)
-    errors = None if frame.errors is None else frame.errors[some]
-    above = second_order(part, frame.rows[some], errors)
-    found = confined(part, above, cutoffs[some])
+    above = second(some)
+    found = confined(known.on(some), above, cutoffs[some])
     less = np.flatnonzero(found.top < top.top[some])
     v = v.copy()
     v[some[less]] = above.v[less]
     return v, top.lowered(some, found)
+
+
+def _second(known: Relaxation, frame: Frame, some: IntArray) -> Above:
+    """Affine functions above the objective on some of the boxes, to second order."""
+    errors = None if frame.errors is None else frame.errors[some]
+    return second_order(known.on(some), frame.rows[some], errors)
 
 
 def under(known: Relaxation, above: Above, cutoffs: FloatArray) -> Bounded:

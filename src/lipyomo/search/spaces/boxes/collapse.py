@@ -145,9 +145,10 @@ def _collapsed(
     context, layers = known.context, known.layers
     unit, b = context.unit, rows
     a = np.zeros_like(rows) if weights is None else weights
-    constant, fuzz = np.zeros(len(rows)), np.zeros(len(rows)) + rounding_of(known, errors)
-    gaps: list[tuple[FloatArray, FloatArray]] = []
     last = layers[-1]
+    constant, fuzz = np.zeros(len(rows)), np.zeros(len(rows))
+    fuzz = fuzz + rounding_of(context.stages[-1], last, errors)
+    gaps: list[tuple[FloatArray, FloatArray]] = []
     worst = _worst(known, rows, weights)
     other: PlaneAbove | None = None
     form: QuadraticOnCube | None = None  # not of networks with products, which `other` is of
@@ -169,7 +170,8 @@ def _collapsed(
             size = np.abs(constant) + np.abs(form.constant) + fuzz
             form = form.raised(constant + fuzz + 8.0 * unit * size)
         own_lines = layer is last and weights is None  # a = 0: its lines are known
-        s, rate, above, off, gap = _of_units(stage, some, a, b, worst, own_lines, unit)
+        there = at(some.pre, *worst), at(some.pre_tangent, *worst)
+        s, rate, above, off, gap = of_units(stage, some, (a, b), there, own_lines, unit)
         constant += above
         fuzz += off
         slopes = b * rate
@@ -186,28 +188,31 @@ def _collapsed(
     return found.least(Above(*other, found.gaps), known)
 
 
-def rounding_of(known: Relaxation, errors: FloatArray | None) -> FloatArray:
-    """What errors (N, n_L) of the last layer's rows amount to, shape (N,) or (1,)."""
+def rounding_of(stage: Stage, layer: Relaxed, errors: FloatArray | None) -> FloatArray:
+    """What errors (N, n_L) of the rows after the last layer amount to, shape (N,) or (1,)."""
     if errors is None:
         return np.zeros(1)
-    stage, layer = known.context.stages[-1], known.layers[-1]
     largest = np.abs(layer.rate) + layer.rate_radius
     largest = largest * stage.own(np.abs(layer.tangent) + layer.tangent_radius)
     return np.asarray((errors * stage.sums(largest)).sum(axis=1))
 
 
-def _of_units(
+def of_units(
     stage: Stage,
     layer: Relaxed,
-    a: FloatArray,
-    b: FloatArray,
-    worst: tuple[FloatArray, FloatArray],
+    factors: tuple[FloatArray, FloatArray],
+    there: tuple[FloatArray, FloatArray],
     own_lines: bool,
     unit: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
-    """Slopes in z and in b u, constants, what these are off by, and gaps, of a layer's units."""
+    """Slopes in z and in b u, constants, what these are off by, and gaps, of a layer's units.
+
+    Outputs and tangents come with `factors` a and b; z and u are `there` where the objective is
+    largest.
+    """
+    a, b = factors
     ur, rr, size = layer.tangent_radius, layer.rate_radius, np.abs(b)
-    side = _side(layer, b, *worst)
+    side = _side(layer, b, there)
     c, rate = b * (layer.tangent - side * ur), layer.rate + side * np.sign(b) * rr
     low = np.minimum(layer.low, layer.high)
     if own_lines:
@@ -267,9 +272,9 @@ def _worst(
     return x.middle + np.sign(a) * x.radius, v.middle + np.sign(b) * v.radius
 
 
-def _side(layer: Relaxed, b: FloatArray, x: FloatArray, v: FloatArray) -> FloatArray:
-    """Which bound of each unit's product is less at (x, v): -1 or 1."""
+def _side(layer: Relaxed, b: FloatArray, there: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Which bound of each unit's product is less where z and u are `there`: -1 or 1."""
     bend, centre, _ = layer.bend
-    p = (bend * at(layer.pre, x, v) + centre - layer.rate) * np.sign(b)
-    q = at(layer.pre_tangent, x, v) - layer.tangent
+    p = (bend * there[0] + centre - layer.rate) * np.sign(b)
+    q = there[1] - layer.tangent
     return np.where(p * layer.tangent_radius < q * layer.rate_radius, -1.0, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from lipyomo.search.spaces.boxes.features import Features, features_of
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.stage import Stage
 from lipyomo.search.spaces.boxes.stages import stages_of
+from lipyomo.search.spaces.boxes.tails import Tail, tail_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +137,19 @@ class Context:
         """How often the gap of an entry of v counts against that of an input."""
         many = self.multiplies
         return self.params.sign_weight_of_products if many else self.params.sign_weight
+
+    @cached_property
+    def tail(self) -> Tail | None:
+        """The last layers, where they are rows of quotients."""
+        return tail_of(self.stages)
+
+    @cached_property
+    def up_to_tail(self) -> Context:
+        """The layers before a tail's squares; these as well, unless there is but one before."""
+        assert self.tail is not None
+        start = self.tail.start
+        alone = start == 1 and self.stages[0].products is None
+        return replace(self, stages=self.stages[: start if alone else start + 1])
 
     @cached_property
     def breaks(self) -> tuple[tuple[float, ...], ...]:

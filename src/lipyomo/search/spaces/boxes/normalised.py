@@ -68,6 +68,14 @@ def functions_of(
     return RootFunctions(s, turn, *wholes)
 
 
+def ranges_of(roots: Roots, before: Relaxed) -> tuple[Ends, Ends]:
+    """Ranges of s and s' from what is known of the layer with the squares."""
+    rows = roots.squares
+    s = np.minimum(before.low, before.high)[:, rows], before.high[:, rows]
+    centre, radius = before.tangent[:, rows], before.tangent_radius[:, rows]
+    return s, (centre - radius, centre + radius)
+
+
 class Normalised(NamedTuple):
     """Ranges of o and o' of squares (N, n), and of v' and (1 / sqrt(v))' of roots (N, g).
 
@@ -103,26 +111,30 @@ class Normalised(NamedTuple):
 
 @np.errstate(all="ignore")  # what overflows says nothing
 def normalised(
-    roots: Roots, before: Relaxed, v: Ends, unit: float, functions: RootFunctions | None = None
+    roots: Roots,
+    squares: tuple[Ends, Ends],
+    v: Ends,
+    unit: float,
+    functions: RootFunctions | None = None,
+    rows: bool = True,
 ) -> Normalised:
     """What is known of quotients by roots.
 
     Parameters
     ----------
     roots : Roots
-    before : Relaxed
-        Of the layer with the squares.
+    squares : ((ndarray, ndarray), (ndarray, ndarray)), shape (N, n)
+        Ranges of s and of s'.
     v : (ndarray, ndarray), shape (N, g)
         Ends of the roots' arguments.
     unit : float
         What sums round.
     functions : RootFunctions, optional
+    rows : bool, optional
+        Whether these are to narrow o and o' as well, one by one.
     """
-    c, rows, group = roots.weights, roots.squares, roots.group
-    s = np.minimum(before.low, before.high)[:, rows], before.high[:, rows]
-    centre, radius = before.tangent[:, rows], before.tangent_radius[:, rows]
-    along = centre - radius, centre + radius
-    least, most = _squares(s)
+    c, group, (s, along) = roots.weights, roots.group, squares
+    least, most = squares_of(s)
     least, most = c * least, c * most
     down, up = 1.0 - 8.0 * unit, 1.0 + 8.0 * unit
     total = (least @ roots.whole + roots.least) * down
@@ -139,7 +151,7 @@ def normalised(
         np.fmax(o_low - 8.0 * unit * np.abs(o_low), -limit),
         np.fmin(o_high + 8.0 * unit * np.abs(o_high), limit),
     )
-    if functions is not None:
+    if functions is not None and rows:
         own, ends = functions.of(group), (low[:, group], high[:, group])
         o = common_range(o, over_powers(own.s, own.v, ends, o, 0.5, True, unit))
     # q, q_k, and brackets
@@ -167,7 +179,7 @@ def normalised(
     tangents = _wider(product((root[0][:, group], root[1][:, group]), bracket), unit)
     slope = _wider(product((root[0] * root[0] * down, root[1] * root[1] * up), q), unit)
     sums = product((np.sqrt(low) * down * 2.0, np.sqrt(high) * up * 2.0), q)
-    if functions is not None:
+    if functions is not None and rows:
         of_o = over_powers(own.turning(unit), own.v, ends, tangents, 1.5, False, unit)
         of_root = over_powers(half, functions.v, (low, high), slope, 1.5, False, unit)
         tangents, slope = common_range(tangents, of_o), common_range(slope, of_root)
@@ -175,7 +187,7 @@ def normalised(
     return Normalised(o, tangents, _wider(sums, unit), (-slope[1], -slope[0]), made)
 
 
-def _squares(s: Ends) -> Ends:
+def squares_of(s: Ends) -> Ends:
     """The range of squares."""
     least = np.maximum(np.maximum(s[0], -s[1]), 0.0)
     return least * least, size(s) ** 2

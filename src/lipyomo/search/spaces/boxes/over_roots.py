@@ -15,6 +15,7 @@ in L, and below the chord of that over the range of L.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +23,10 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
+from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power
+from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
 
 ROUNDS = 3
@@ -82,13 +85,44 @@ def above_quotients(
     a, b = a * quotients.scale, b * quotients.scale
     whole = known.roots.whole[place].T
     P = s.times(a).plus(turn.times(b)).sums(whole)
-    N = RootFunctions(s.times(b).sums(whole), P, functions.v, functions.along).turning(unit)
-    v, (low, high) = functions.v, known.ends
+    Q = s.times(b).sums(whole)
+    return above_quotient(functions._replace(s=Q, turn=P), known.ends, inputs, unit)
+
+
+@np.errstate(all="ignore")  # what overflows says nothing
+def above_quotient(
+    known: RootFunctions,
+    ends: Ends,
+    inputs: Inputs,
+    unit: float,
+    form: Quadratics | None = None,
+) -> PlaneAbove:
+    """Affine functions above the sum of one quotient ``(P v - Q v' / 2) / v**1.5`` for each root.
+
+    Parameters
+    ----------
+    known : RootFunctions
+        Q and P in the places of s and s'.
+    ends : (ndarray, ndarray), shape (N, g)
+        Of v.
+    inputs : Inputs
+    unit : float
+    form : Quadratics, optional
+        What is above them, of the second order in e.
+    """
+    N, v, (low, high) = known.turning(unit), known.v, ends
     least, most = low**EXPONENT, high**EXPONENT
+    if form is not None:
+        middle, radius = centred(least, most, unit)
+        first = np.zeros_like(v.constant)
+        first[:, 0] = 1.0
+        away = radius * (form.error + np.abs(form.matrix).sum(axis=(0, 1)))
+        whole = form.times(middle)
+        N = N.plus(replace(whole, error=whole.error + away).times(first))
     at = np.clip(v.constant, low, high)
     k, start = N.constant / at**EXPONENT, None
     for _ in range(ROUNDS):
-        slope, offset = line_of_power(known.ends, at, k >= 0.0, EXPONENT)
+        slope, offset = line_of_power(ends, at, k >= 0.0, EXPONENT)
         L = N.plus(v.times(-k * slope)).shifted(-k * offset).below(unit, start)
         start = L.point
         at = np.clip(v.at(start), low, high)

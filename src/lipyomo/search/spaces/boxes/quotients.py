@@ -44,6 +44,10 @@ class RootFunctions(NamedTuple):
             return self
         return RootFunctions(self.s, self.turn, self.v.take(group), self.along.take(group))
 
+    def on(self, which: IntArray) -> RootFunctions:
+        """The functions on some of the boxes."""
+        return RootFunctions(*(part.on(which) for part in self))
+
     def turning(self, unit: float) -> Quadratics:
         """The numerators of o', ``s' v - s v' / 2``; terms of third order in e are errors."""
         half = self.along.times(np.full((1, 1), -0.5))

@@ -37,7 +37,12 @@ from lipyomo.search.spaces.boxes.curves import Curves, curves_of
 from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times, turned
 from lipyomo.search.spaces.boxes.means import means
-from lipyomo.search.spaces.boxes.normalised import Normalised, functions_of, normalised
+from lipyomo.search.spaces.boxes.normalised import (
+    Normalised,
+    functions_of,
+    normalised,
+    ranges_of,
+)
 from lipyomo.search.spaces.boxes.outputs import output_signals, with_ranges
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
@@ -91,7 +96,9 @@ def relaxed(
         if stage.roots is not None:
             ends = layer.low[:, stage.roots.units], layer.high[:, stage.roots.units]
             functions = functions_of(stage, layer, found[-1], inputs)
-            rooted = normalised(stage.roots, found[-1], ends, unit, functions)
+            rooted = normalised(
+                stage.roots, ranges_of(stage.roots, found[-1]), ends, unit, functions
+            )
             layer = rooted.narrowing(stage.roots, layer, unit)
         found.append(_with_lines(context, stage, layer, inputs, last, whole))
         if number == 0 and not forwards:

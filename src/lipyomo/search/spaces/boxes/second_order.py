@@ -92,7 +92,7 @@ def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None)
         ends = layer.tangent - layer.tangent_radius, layer.tangent + layer.tangent_radius
         u = Away.of(layer.pre_tangent, ends, known.inputs, moving, unit)
         n = stage.units_of(stage.bias).size
-        terms = _of_units(stage, layer, (a[:, :n], b[:, :n]), (z, u), form)
+        terms = units_to_second_order(stage, layer, (a[:, :n], b[:, :n]), (z, u), form)
         if stage.products is not None:
             terms = terms.plus(_of_products(stage, layer, (a[:, n:], b[:, n:]), (z, u), form))
         constant, sizes = constant + terms.constant, sizes + terms.sizes
@@ -105,7 +105,9 @@ def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None)
     constant = constant + above.constant + error - (slope * middle).sum(axis=1)
     sizes = sizes + form.size + above.size + error
     sizes = sizes + (np.abs(slope) * (np.abs(middle) + radius)).sum(axis=1)
-    fuzz = rounding_of(known, errors) + 8.0 * unit * (sizes + np.abs(constant))
+    fuzz = rounding_of(context.stages[-1], known.layers[-1], errors) + 8.0 * unit * (
+        sizes + np.abs(constant)
+    )
     fuzz = fuzz * (1.0 + unit)
     slope = np.where(np.isfinite(slope), slope, 0.0)
     constant = np.where(np.isnan(constant + fuzz), np.inf, constant + fuzz)
@@ -116,7 +118,7 @@ def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None)
 Pair = tuple[FloatArray, FloatArray]
 
 
-def _of_units(
+def units_to_second_order(
     stage: Stage, layer: Relaxed, factors: Pair, both: tuple[Away, Away], form: Products
 ) -> _Terms:
     """Those of units, whose outputs and tangents come with `factors`."""

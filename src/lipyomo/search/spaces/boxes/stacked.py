@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.numerics.ranges import Ends
 
 SWEEPS = 2
 """How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
@@ -44,6 +45,11 @@ class Quadratics:
         """Some of the n functions."""
         parts = self.constant, self.linear, self.matrix, self.error, self.size
         return Quadratics(*(part[..., which] if part.shape[-1] > 1 else part for part in parts))
+
+    def on(self, which: IntArray) -> Quadratics:
+        """The functions on some of the boxes."""
+        parts = self.constant, self.linear, self.matrix, self.error, self.size
+        return Quadratics(*(part[..., which, :] if part.shape[-2] > 1 else part for part in parts))
 
     def at_places(self, places: Places) -> Quadratics:
         """The functions at some places, in one axis."""
@@ -79,27 +85,46 @@ class Quadratics:
         return Quadratics(constant, self.linear, self.matrix, self.error, size)
 
     def multiplied(self, other: Quadratics, unit: float) -> Quadratics:
-        """Products of affine functions, these, with others: terms of third order are errors.
+        """Products of these with others: what is of third order in e, or more, is an error.
 
-        With ``e' M e`` of the other one in m +- r, those are within r times the sum of the sizes of
-        the coefficients of e, about m times these.
+        With ``e' M e`` of one in m +- r, its products with affine functions ``c . e`` are within r
+        times the sum of the sizes of c, about m times these.
         """
         a, b, C, D = self.constant, other.constant, self.linear, other.linear
-        index = np.arange(len(D))
-        diagonal = other.matrix[index, index]
-        rest = np.abs(other.matrix).sum(axis=(0, 1)) - np.abs(diagonal).sum(axis=0)
-        high = np.maximum(diagonal, 0.0).sum(axis=0) + rest
-        low = np.minimum(diagonal, 0.0).sum(axis=0) - rest
-        m, r = 0.5 * (low + high), 0.5 * (high - low)
+        (m, r), (n, q) = self.bend, other.bend
         pairs = C[:, None] * D[None]
-        matrix = a * other.matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
+        matrix = a * other.matrix + b * self.matrix
+        matrix = matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
         own, theirs = (np.abs(part).sum(axis=0) for part in (C, D))
-        reach = np.abs(b) + theirs + np.maximum(np.abs(low), np.abs(high)) + other.error
-        error = own * r + self.error * reach + other.error * (np.abs(a) + own)
-        size = self.size * other.size
-        return Quadratics(
-            a * b, a * D + (b + m) * C, matrix, error * (1.0 + 8.0 * unit), 4.0 * size
-        )
+        sizes = np.abs(m) + r, np.abs(n) + q
+        reach = np.abs(b) + theirs + sizes[1] + other.error
+        error = own * q + theirs * r + np.abs(m) * q + np.abs(n) * r + r * q
+        error = error + self.error * reach + other.error * (np.abs(a) + own + sizes[0])
+        size = 4.0 * self.size * other.size
+        parts = a * b + m * n, (a + m) * D + (b + n) * C, matrix
+        return Quadratics(*parts, error * (1.0 + 8.0 * unit), size)
+
+    @property
+    def bend(self) -> Ends:
+        """Middles and radii of ``e' matrix e``."""
+        low, high = self.bend_ends
+        return 0.5 * (low + high), 0.5 * (high - low)
+
+    @property
+    def bend_ends(self) -> Ends:
+        """Ends of ``e' matrix e``."""
+        index = np.arange(len(self.matrix))
+        diagonal = self.matrix[index, index]
+        rest = np.abs(self.matrix).sum(axis=(0, 1)) - np.abs(diagonal).sum(axis=0)
+        high = np.maximum(diagonal, 0.0).sum(axis=0) + rest
+        return np.minimum(diagonal, 0.0).sum(axis=0) - rest, high
+
+    def ends(self, unit: float) -> Ends:
+        """Ranges, by the sizes of all coefficients."""
+        middle, radius = self.bend
+        radius = radius + np.abs(self.linear).sum(axis=0) + self.error
+        radius = radius + 16.0 * unit * (self.size + np.abs(self.constant))
+        return self.constant + middle - radius, self.constant + middle + radius
 
     def at(self, point: FloatArray) -> FloatArray:
         """Values at points (D, N, n), without the errors."""

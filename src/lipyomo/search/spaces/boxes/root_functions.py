@@ -1,0 +1,94 @@
+"""What quotients by roots are made of, as functions of the inputs.
+
+In a tail (`tails.py`) the signals s are rows of one layer of units, or affine functions by all that
+is known of the layers before.  Units of a first layer are parabolas of affine functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.affine import centred
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.product_sums import Sums, sums_of_products
+from lipyomo.search.spaces.boxes.quotients import RootFunctions, quadratic_of
+from lipyomo.search.spaces.boxes.relaxation import Relaxation
+from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.tails import Tail
+
+
+@np.errstate(all="ignore")  # what overflows says nothing
+def root_functions(context: Context, tail: Tail, known: Relaxation) -> RootFunctions:
+    """The s, s', v and v' of a tail on boxes.
+
+    Parameters
+    ----------
+    context : Context
+        Of the whole network.
+    tail : Tail
+    known : Relaxation
+        Of the layers up to the squares, or of the one layer before them.
+    """
+    unit, roots, inputs = context.unit, tail.roots, known.inputs
+    squares, layer = context.stages[tail.start], known.layers[-1]
+    if len(known.layers) == tail.start:
+        h, t = _parabolas(known, unit)
+        rows = squares.weight[roots.squares]
+        s, turn = h.sums(rows).shifted(squares.bias[roots.squares]), t.sums(rows)
+        both = Sums(s, rows, h.error), Sums(turn, rows, t.error)
+    else:
+        moving = bool(inputs.v.radius.any())
+        s, turn = (
+            quadratic_of(affine.take(roots.squares), inputs, moving).stacked()
+            for affine in (layer.pre, layer.pre_tangent)
+        )
+        rows = np.eye(roots.squares.size)
+        both = Sums(s, rows, s.error), Sums(turn, rows, turn.error)
+    weights = (roots.weights[:, None] * roots.whole).T
+    v = sums_of_products(both[0], both[0], weights, unit).shifted(roots.least)
+    return RootFunctions(s, turn, v, sums_of_products(*both, 2.0 * weights, unit))
+
+
+def _parabolas(known: Relaxation, unit: float) -> tuple[Quadratics, Quadratics]:
+    """Outputs of a first layer of units, and their tangents."""
+    layer, inputs, stage = known.layers[0], known.inputs, known.context.stages[0]
+    moving = bool(inputs.v.radius.any())
+    z, u = (
+        quadratic_of(affine, inputs, moving).stacked() for affine in (layer.pre, layer.pre_tangent)
+    )
+    low, high = np.minimum(layer.low, layer.high), layer.high
+    middle, one = np.broadcast_to(z.constant, low.shape), np.ones_like(low)
+    h, rate = (
+        _parabola(z, *stage.each("parabolas", *shares, low, high, middle), unit=unit)
+        for shares in ((one, 0.0 * one), (0.0 * one, one))
+    )
+    if moving:
+        return h, rate.multiplied(u, unit)
+    t = rate.times(u.constant)  # no direction moves, so that these are numbers
+    error = t.error + (rate.size + rate.error) * u.error
+    return h, replace(t, error=error, size=rate.size * u.size)
+
+
+def _parabola(
+    z: Quadratics,
+    slope: FloatArray,
+    k: FloatArray,
+    under: FloatArray,
+    over: FloatArray,
+    *,
+    unit: float,
+) -> Quadratics:
+    """Units by parabolas about the middles of their affine z."""
+    middle, radius = centred(under, over, unit)
+    bend = np.abs(z.linear).sum(axis=0)
+    away, steep = bend + z.error, np.abs(slope)
+    return Quadratics(
+        slope * z.constant + middle,
+        slope * z.linear,
+        0.5 * k * z.linear[:, None] * z.linear[None],
+        (radius + (steep + np.abs(k) * away) * z.error) * (1.0 + 8.0 * unit),
+        steep * z.size + np.abs(middle) + radius + np.abs(k) * away * (away + z.size),
+    )

@@ -1,0 +1,247 @@
+"""Bounds of networks whose last hidden layer has rows of quotients by roots, without those between.
+
+With ``o_k = s_k / sqrt(v)`` as `normalised.py` has them, a row of the layer after them is
+
+    z = p / sqrt(v) + bias,    u = N / v**1.5,    N = p' v - p v' / 2,    p = sum_k w_k s_k.
+
+Where s and s' are known as functions of the inputs, so are p, N and v: z and u have the ranges of
+quotients (`quotients.py`), and the planes above the layer's units add up to one quotient
+(`over_roots.py`).  To second order (`second_order.py`) there are products of deviations as well,
+of which affine functions near z and u are enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.ranges import Ends, size
+from lipyomo.search.spaces.boxes.affine import Affine, centred
+from lipyomo.search.spaces.boxes.collapse import of_units, rounding_of
+from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.deviations import Away, Products
+from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
+from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotient
+from lipyomo.search.spaces.boxes.quotients import RootFunctions, over_powers
+from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
+from lipyomo.search.spaces.boxes.root_functions import root_functions
+from lipyomo.search.spaces.boxes.second_order import units_to_second_order
+from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.stage import Stage
+from lipyomo.search.spaces.boxes.tails import Tail
+
+MINUS = np.full((1, 1), -1.0)
+
+
+class RowsOverRoots(NamedTuple):
+    """The last layer's rows on boxes.
+
+    Attributes
+    ----------
+    tail : Tail
+    stage : Stage
+        The last one.
+    inputs : Inputs
+    unit : float
+        What sums round.
+    functions : RootFunctions
+        Of s and s', and the v and v' of all roots.
+    ends : (ndarray, ndarray), shape (N, g)
+        Of v.
+    own : RootFunctions
+        The p and p' of rows, and the v and v' of each, or of all.
+    turning : Quadratics
+        The N of rows.
+    layer : Relaxed
+    """
+
+    tail: Tail
+    stage: Stage
+    inputs: Inputs
+    unit: float
+    functions: RootFunctions
+    ends: Ends
+    own: RootFunctions
+    turning: Quadratics
+    layer: Relaxed
+
+    def on(self, which: IntArray) -> RowsOverRoots:
+        """Those of some of the boxes."""
+        x, v, _ = self.inputs
+        return self._replace(
+            inputs=Inputs(x.take(which), v.take(which), None),
+            functions=self.functions.on(which),
+            ends=(self.ends[0][which], self.ends[1][which]),
+            own=self.own.on(which),
+            turning=self.turning.on(which),
+            layer=self.layer.on(which),
+        )
+
+    @property
+    def rises(self) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of z and u along e at the middles of boxes, (D, N, n)."""
+        own, N = self.own, self.turning
+        v = own.v.constant
+        root, fall = np.sqrt(v), own.v.linear / v
+        z, u = own.s.constant / root, N.constant / (v * root)
+        return own.s.linear / root - 0.5 * z * fall, N.linear / (v * root) - 1.5 * u * fall
+
+    @np.errstate(all="ignore")  # what overflows says nothing
+    def above(self, rows: FloatArray, errors: FloatArray | None) -> tuple[PlaneAbove, FloatArray]:
+        """Affine functions above ``rows . t``, and what of their gaps goes back to entries of e.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (N, n)
+        errors : ndarray, shape (N, n), optional
+            What they may be off by.
+        """
+        layer, own, (dz, du) = self.layer, self.own, self.rises
+        rises = rows * (layer.rate * du + layer.bend[0] * layer.tangent * dz)
+        corner = np.sign(rises.sum(axis=2))[:, :, None]
+        root = np.sqrt(np.maximum(own.v.at(corner), self.ends[0][:, self.tail.group]))
+        there = own.s.at(corner) / root + self.stage.bias, self.turning.at(corner) / root**3
+        factors = np.zeros_like(rows), rows
+        s, rate, constant, fuzz, gaps = of_units(self.stage, layer, factors, there, True, self.unit)
+        fuzz = fuzz + rounding_of(self.stage, layer, errors)
+        plane = self._summed(s, rows * rate, None).above(constant + fuzz, fuzz)
+        shares = (np.abs(part) / np.abs(part).sum(axis=0) for part in (dz, du))
+        parts = (np.nan_to_num(p * g).sum(axis=2) for p, g in zip(shares, gaps, strict=True))
+        return plane, np.asarray(sum(parts)).T
+
+    @np.errstate(all="ignore")  # what overflows says nothing
+    def second(self, rows: FloatArray, errors: FloatArray | None) -> PlaneAbove:
+        """Affine functions above the same, by quadratic ones."""
+        layer, unit, bias, group = self.layer, self.unit, self.stage.bias, self.tail.group
+        v = self.own.v, (self.ends[0][:, group], self.ends[1][:, group])
+        along = layer.tangent - layer.tangent_radius, layer.tangent + layer.tangent_radius
+        dz, du = self.rises
+        z = _away((self.own.s, *v), dz, 0.5, bias, (layer.low, layer.high), unit)
+        u = _away((self.turning, *v), du, 1.5, 0.0 * bias, along, unit)
+        form, factors = Products(len(rows), len(dz)), (np.zeros_like(rows), rows)
+        terms = units_to_second_order(self.stage, layer, factors, (z, u), form)
+        fuzz = terms.sizes + terms.error + np.abs(terms.constant)
+        fuzz = 8.0 * unit * fuzz + rounding_of(self.stage, layer, errors)
+        plane = self._summed(terms.slopes, terms.rates, form.stacked())
+        return plane.above(terms.constant + terms.error + fuzz, fuzz)
+
+    def _summed(self, s: FloatArray, rates: FloatArray, form: Quadratics | None) -> PlaneAbove:
+        """Affine functions above ``s . (z - bias) + rates . u`` and a form."""
+        own, groups = self.own, np.arange(self.tail.roots.units.size)
+        whole = (self.tail.group == groups[:, None]).astype(np.float64)
+        P = own.s.times(s).plus(own.turn.times(rates)).sums(whole)
+        known = self.functions._replace(s=own.s.times(rates).sums(whole), turn=P)
+        return above_quotient(known, self.ends, self.inputs, self.unit, form)
+
+
+@np.errstate(all="ignore")  # what overflows says nothing
+def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOverRoots:
+    """The last layer's rows.
+
+    By ``sum_k c_k o_k**2 <= 1``, and as the tangents of o are at most those of s over the root in
+    the same norm, |z - bias| and |u| are at most what the inequality of Cauchy and Schwarz says.
+
+    Parameters
+    ----------
+    context : Context
+    tail : Tail
+    known : Relaxation
+        As of `root_functions`.
+    """
+    unit, last, roots, group = context.unit, context.stages[-1], tail.roots, tail.group
+    functions = root_functions(context, tail, known)
+    squares = functions.s.ends(unit), functions.turn.ends(unit)
+    ends, convex = _ends_of_sums(tail, functions, squares[0], unit)
+    p = functions._replace(s=functions.s.sums(tail.weight), turn=functions.turn.sums(tail.weight))
+    own = p.of(group)
+    turning, within = own.turning(unit), (ends[0][:, group], ends[1][:, group])
+    quotients = normalised(roots, squares, ends, unit, functions, False)
+    up, sizes = 1.0 + 8.0 * unit, np.abs(tail.weight)
+    limit = np.sqrt((sizes**2 / roots.weights).sum(axis=1)) * up
+    limit = np.broadcast_to(limit, within[0].shape)
+    steepest = (roots.weights * size(squares[1]) ** 2) @ roots.whole / ends[0]
+    limits = limit, limit * np.sqrt(steepest)[:, group] * up
+    first = [
+        _summed_ranges(tail.weight, each, most, unit)
+        for each, most in zip((quotients.values, quotients.tangents), limits, strict=True)
+    ]
+    z = over_powers(own.s, own.v, within, first[0], 0.5, convex, unit)
+    u = over_powers(turning, own.v, within, first[1], 1.5, False, unit)
+    room = 8.0 * unit * (np.abs(last.bias) + limit)
+    low, high = z[0] + last.bias - room, np.maximum(*z) + last.bias + room
+    tangent, radius = centred(u[0], np.maximum(*u), unit)
+    one, none = np.ones_like(low), np.zeros((1, last.bias.size, known.inputs.x.middle.shape[1]))
+    bend, under, over = last.each("lines", 0.0 * one, one, low, high)
+    least, largest = last.each("slope_range", low, high)
+    layer = Relaxed(
+        low,
+        high,
+        tangent,
+        radius,
+        *centred(least, largest, unit),
+        reach=limits[0] + np.abs(last.bias),
+        pace=limits[1],
+        pre=Affine(none, None, *centred(low, high, unit)),
+        pre_tangent=Affine(none, None, tangent, radius),
+        bend=(bend, *centred(under, over, unit)),
+    )
+    stages = tail, last, known.inputs, unit
+    return RowsOverRoots(*stages, functions, ends, own, turning, layer)
+
+
+def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) -> tuple[Ends, bool]:
+    """Ranges of v, and whether s are affine, so that it is a sum of squares of such."""
+    roots, v = tail.roots, functions.v
+    none = np.zeros(v.constant.shape[1], dtype=bool)
+    affine = not functions.s.matrix.any()
+    least, most = ((roots.weights * part) @ roots.whole + roots.least for part in squares_of(s))
+    low = np.fmax(-v.times(MINUS).highest(none | affine, unit)[0], least * (1.0 - 8.0 * unit))
+    high = np.fmin(v.highest(none, unit)[0], most * (1.0 + 8.0 * unit))
+    return (low, np.maximum(low, high)), affine
+
+
+def _summed_ranges(rows: FloatArray, ends: Ends, most: FloatArray, unit: float) -> Ends:
+    """Ranges of sums of signals, whose sizes are at most a limit."""
+    middle, radius = centred(*ends, unit)
+    sizes = np.abs(rows).T
+    centre, away = middle @ rows.T, radius @ sizes
+    away = away + 4.0 * unit * (np.abs(middle) @ sizes + away)
+    return np.fmax(centre - away, -most), np.fmin(centre + away, most)
+
+
+def _away(
+    quotient: tuple[Quadratics, Quadratics, Ends],
+    rise: FloatArray,
+    exponent: float,
+    bias: FloatArray,
+    known: Ends,
+    unit: float,
+) -> Away:
+    """Quotients ``p / v**exponent + bias`` as ``middle + rise . e +- error``.
+
+    With k the quotient at the middle and r the power, what is left is
+    ``(p - (k + rise . e) r) / r``, where r is a tangent, with an error.
+    """
+    p, v, ends = quotient
+    at = np.clip(v.constant, *ends)
+    k = p.constant / at**exponent
+    slope = exponent * at ** (exponent - 1.0)
+    offset = at**exponent - slope * at
+    sides = [(end**exponent, slope * end + offset) for end in ends]
+    away = np.maximum(*(np.abs(power - line) for power, line in sides))
+    away = away + 8.0 * unit * (sides[1][0] + np.abs(slope * ends[1]) + np.abs(offset))
+    tangent = v.times(slope).shifted(offset)
+    whole = np.abs(rise).sum(axis=0)
+    none = np.zeros((1, 1, 1, 1))
+    line = Quadratics(k, rise, none, np.zeros_like(k), np.abs(k) + whole)
+    product = line.multiplied(replace(tangent, error=tangent.error + away), unit)
+    error = size(p.plus(product.times(MINUS)).ends(unit)) / sides[0][0]
+    middle = k + bias
+    error = error + 8.0 * unit * (np.abs(k) + np.abs(bias) + whole + error)
+    reach = np.maximum(np.maximum(known[1] - middle, middle - known[0]), 0.0) * (1.0 + unit)
+    error = np.fmin(error, (reach + whole) * (1.0 + unit))
+    return Away(middle, np.moveaxis(rise, 0, 2), whole, error, reach)

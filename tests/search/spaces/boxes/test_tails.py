@@ -1,0 +1,174 @@
+"""Networks that end with rows over roots: what is known of these, and bounds, against points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.formats.onnx import from_model
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.product_sums import Sums, sums_of_products
+from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
+from lipyomo.search.spaces.boxes.stacked import Quadratics
+
+INPUTS, UNITS, BOXES, POINTS = 3, 4, 30, 40
+
+
+def network(
+    seed: int, first: tuple[str, ...], norm: str, epsilon: float, mixed: bool, last: str
+) -> Network:
+    """Layers of units, a normalised row, which may be mixed, and units of that.
+
+    Its first weights are nearly the same, so that rows are nearly constant, if the seed is odd.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = [INPUTS] + [UNITS] * len(first)
+    nodes, arrays, at = [], {}, "x"
+    for k, (operator, n) in enumerate(zip((*first, "Identity"), sizes, strict=True)):
+        weight = rng.normal(size=(n, UNITS))
+        if seed % 2:
+            weight = weight[:, :1] + 1e-3 * weight
+        arrays |= {f"W{k}": weight, f"b{k}": 0.3 * rng.normal(size=UNITS)}
+        nodes.append(helper.make_node("Gemm", [at, f"W{k}", f"b{k}"], [f"z{k}"]))
+        nodes.append(helper.make_node(operator, [f"z{k}"], [f"h{k}"]))
+        at = f"h{k}"
+    arrays["g"], arrays["o"] = (
+        np.array([1.0, -2.0, 0.0 if mixed else 0.1, 0.5]),
+        0.2 * rng.normal(size=UNITS),
+    )
+    if norm == "GroupNormalization":
+        arrays["row"], arrays["back"] = np.array([1, UNITS, 1]), np.array([1, UNITS])
+        nodes.append(helper.make_node("Reshape", [at, "row"], ["r"]))
+        nodes.append(helper.make_node(norm, ["r", "g", "o"], ["q"], epsilon=epsilon, num_groups=2))
+        nodes.append(helper.make_node("Reshape", ["q", "back"], ["n"]))
+    else:
+        given = [at, "g", "o"] if norm == "LayerNormalization" else [at, "g"]
+        nodes.append(helper.make_node(norm, given, ["n"], epsilon=epsilon))
+    at = "n"
+    if mixed:
+        arrays["M"] = rng.normal(size=(UNITS, UNITS))
+        nodes.append(helper.make_node("MatMul", ["n", "M"], ["m"]))
+        at = "m"
+    nodes.append(helper.make_node(last, [at], ["t"]))
+    arrays["S"] = rng.normal(size=(UNITS, 1))
+    nodes.append(helper.make_node("MatMul", ["t", "S"], ["y"]))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, INPUTS])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1])
+    constants = [
+        numpy_helper.from_array(
+            value.astype(np.int64 if name in ("row", "back") else np.float32), name
+        )
+        for name, value in arrays.items()
+    ]
+    graph = helper.make_graph(nodes, "tail", [x], [y], constants)
+    opset = [helper.make_opsetid("", 23)]
+    return from_model(helper.make_model(graph, opset_imports=opset, ir_version=10))
+
+
+CASES = [
+    (0, (), "RMSNormalization", 1e-3, False, "Tanh"),
+    (1, (), "LayerNormalization", 1e-5, False, "Sigmoid"),
+    (2, ("Tanh",), "LayerNormalization", 1e-2, True, "Tanh"),
+    (3, ("Sigmoid",), "RMSNormalization", 1e-8, True, "Softplus"),
+    (4, ("Softplus",), "GroupNormalization", 1e-2, False, "Tanh"),
+    (5, ("Tanh", "Sigmoid"), "RMSNormalization", 1e-4, False, "Tanh"),
+]
+
+
+def some_boxes(context: Context, seed: int) -> Boxes:
+    """Boxes of all sizes, some with directions that are not decided, or not at all."""
+    rng = np.random.default_rng(seed)
+    middle = rng.uniform(-1.0, 1.0, (BOXES, INPUTS))
+    radius = rng.choice([1.0, 0.1, 1e-2, 1e-6], (BOXES, 1)) * rng.random((BOXES, INPUTS))
+    boxes = Boxes.over(context, np.maximum(middle - radius, -1), np.minimum(middle + radius, 1))
+    v = rng.choice([-1.0, 1.0], (2, BOXES, INPUTS))
+    if seed % 2:
+        v[1] = v[0]
+    low, high = np.sort(v, axis=0)
+    return replace(boxes, v_low=low, v_high=high)
+
+
+@pytest.mark.parametrize("decided", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_rows_and_bounds_hold_at_points(
+    case: tuple[int, tuple[str, ...], str, float, bool, str], decided: bool
+) -> None:
+    problem = LipschitzProblem(network(*case), Box(-1.0, 1.0, INPUTS)).reduced.problem
+    context = Context.of(Question(problem))
+    tail = context.tail
+    assert tail is not None
+    assert tail.start == len(case[1])
+    assert tail.roots.units.size == (2 if case[2] == "GroupNormalization" else 1)
+    boxes = some_boxes(context, 2 * case[0] + int(decided))
+    known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high))
+    found = rows_over_roots(context, tail, known)
+    rows = np.repeat(context.rows, BOXES, axis=0)
+    planes = found.above(rows, None)[0], found.second(rows, None)
+    rng = np.random.default_rng(1)
+    closest = np.full((2, BOXES), np.inf)
+    for k in range(POINTS):
+        share, other = rng.random((2, BOXES, INPUTS))
+        if k % 2:
+            share, other = np.round(share), np.round(other)
+        x = boxes.low + share * (boxes.high - boxes.low)
+        v = boxes.v_low + other * (boxes.v_high - boxes.v_low)
+        h, t, v_of = x, v, None
+        for number, stage in enumerate(context.stages):
+            z, u = h @ stage.weight.T + stage.bias, t @ stage.along.T
+            if number == tail.start + 1:
+                v_of = z[:, tail.roots.units]
+            h, t = stage.outputs(z), stage.sums(stage.slopes(z) * stage.own(u))
+        assert v_of is not None
+        layer, room = found.layer, 1e-11 * (1.0 + np.abs(z))
+        steep = 1e-11 * (1.0 + np.abs(found.layer.tangent) + layer.pace / np.sqrt(case[3]))
+        assert (v_of >= found.ends[0] * (1.0 - 1e-11)).all()
+        assert (v_of <= found.ends[1] * (1.0 + 1e-11)).all()
+        assert (z >= layer.low - room).all()
+        assert (z <= layer.high + room).all()
+        assert (np.abs(u - layer.tangent) <= layer.tangent_radius + steep).all()
+        value, sizes = (rows * t).sum(axis=1), (np.abs(rows) * steep).sum(axis=1)
+        for number, plane in enumerate(planes):
+            above = plane.constant + (plane.x * x).sum(axis=1) + (plane.v * v).sum(axis=1)
+            assert (value <= above + sizes).all()
+            closest[number] = np.minimum(closest[number], above - value)
+    narrow = (boxes.high - boxes.low).max(axis=1) < 1e-5
+    if decided:
+        assert narrow.any()
+        assert (closest[:, narrow] < 1e-6 * (1.0 + layer.pace.max())).all()
+
+
+def quadratics(rng: np.random.Generator, count: int) -> Quadratics:
+    """Functions of three entries on five cubes, without errors."""
+    M = rng.normal(size=(INPUTS, INPUTS, 5, count))
+    M = 0.5 * (M + np.swapaxes(M, 0, 1))
+    constant, linear = rng.normal(size=(5, count)), rng.normal(size=(INPUTS, 5, count))
+    size = np.abs(constant) + np.abs(linear).sum(axis=0) + np.abs(M).sum(axis=(0, 1))
+    return Quadratics(constant, linear, M, np.zeros((5, count)), size)
+
+
+def test_sums_of_products_hold_with_common_errors() -> None:
+    rng = np.random.default_rng(0)
+    rows, weights = rng.normal(size=(4, 2)), rng.random((2, 4))
+    away = rng.random((2, 5, 2))
+    sums, plain = [], []
+    for errors in away:
+        functions = quadratics(rng, 4)
+        plain.append(functions)
+        common = replace(functions, error=errors @ np.abs(rows).T)
+        sums.append(Sums(common, rows, errors))
+    found = sums_of_products(sums[0], sums[1], weights, 1e-13)
+    apart = [replace(one.functions, error=0.0 * one.functions.error) for one in sums]
+    for _ in range(300):
+        e = rng.uniform(-1.0, 1.0, (INPUTS, 5, 1))
+        e = np.sign(e) if rng.random() < 0.5 else e
+        shifts = rng.choice([-1.0, 1.0], (2, 5, 2)) * away
+        p, q = (one.at(e) + shift @ rows.T for one, shift in zip(apart, shifts, strict=True))
+        assert (np.abs((p * q) @ weights.T - found.at(e)) <= found.error).all()
+    separate = sums[0].functions.multiplied(sums[1].functions, 1e-13).sums(weights)
+    assert (found.error < separate.error).all()
