@@ -7,9 +7,10 @@ objects (it is slow).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -110,8 +111,13 @@ def add_variables(
     return found
 
 
+def component_of(data: type) -> Any:
+    """The component that Pyomo has declared for a class of block data."""
+    return getattr(sys.modules[data.__module__], data.__name__.removesuffix("Data"))
+
+
 @declare_custom_block(name="LayerBlock")
-class LayerData(BlockData):
+class LayerBlockData(BlockData):
     """What a block holds of one layer; variables of units that are not there are read as none."""
 
     def __getattr__(self, name: str) -> Any:
@@ -123,12 +129,6 @@ class LayerData(BlockData):
         return found
 
 
-if TYPE_CHECKING:
-
-    class LayerBlock(LayerData):
-        """The component; the decorator declares it."""
-
-
 _OF_UNITS = (
     *("preactivation", "output", "switch", "segment"),
     *("arriving", "switched", "low", "high", "on", "off"),
@@ -137,7 +137,7 @@ _OF_UNITS = (
 
 def add_layers(block: Any, count: int) -> None:
     """Declare ``block.layer[i]``."""
-    declared(block, "layer", LayerBlock, range(count))
+    declared(block, "layer", component_of(LayerBlockData), range(count))
 
 
 def add_value(block: Any, low: float = -np.inf, high: float = np.inf) -> Any:

@@ -26,7 +26,7 @@ from pyomo.gdp import Disjunct
 from lipyomo.base.arguments import brief, deprecated, instance
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.blocks.assemble import all_or_nothing, declared
+from lipyomo.blocks.assemble import all_or_nothing, component_of, declared
 from lipyomo.blocks.assumptions import (
     Assumption,
     Unmoving,
@@ -105,8 +105,6 @@ class FormulationBlockData(BlockData):
     """What the block stands for where variables are asked for."""
     _formulate: ClassVar[Callable[..., None]]
     """``build_formulation`` as the subclass has written it."""
-    _kind: ClassVar[Any]
-    """The component."""
     _owned = False
     """Whether the block is a part of another one, which answers for it."""
     _draft: Draft | None = None
@@ -149,7 +147,10 @@ class FormulationBlockData(BlockData):
         users = self._written.changed(self)
         # Aside first: what fails there has changed nothing, and what is missing there would be.
         aside = pyo.Block(concrete=True)
-        aside.add_component(self.parent_component().local_name, self._kind())
+        aside.add_component(
+            self.parent_component().local_name,
+            component_of(self.parent_component()._ComponentDataClass)(),
+        )
         (trial,) = aside.component_objects(descend_into=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -264,9 +265,9 @@ class FormulationBlockData(BlockData):
             return False
         return any(other is self for other, _ in block._record.parts)
 
-    def _make_part(self, name: str, kind: Any, **arguments: Any) -> Any:
+    def _make_part(self, name: str, data: Any, **arguments: Any) -> Any:
         """Build ``self.name``, a block that is rebuilt with this one and answers for it."""
-        return self._own(declared(self, name, kind), **arguments)
+        return self._own(declared(self, name, component_of(data)), **arguments)
 
     def _own(self, part: Any, **arguments: Any) -> Any:
         """Build a block that is declared under this one as a part of it."""
@@ -370,7 +371,7 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
         module = sys.modules[data.__module__]
         for prefix in ("", "Scalar", "Indexed"):
             getattr(module, prefix + name).__doc__ = data.__doc__
-        data._kind = component = getattr(module, name)
+        component = component_of(data)
         component.build_formulation = build
         _take_arguments(component, data, set(signature.parameters))
         getattr(module, "Indexed" + name).build_formulation = _of_each

@@ -21,8 +21,8 @@ from lipyomo.blocks.assumptions import FixedInputWarning, Unmoving, can_move
 from lipyomo.blocks.forward import NetworkOptions, built_block
 from lipyomo.blocks.inputs import is_number
 from lipyomo.blocks.labels import Labels
-from lipyomo.blocks.relu import ReluNetworkBlock, ReluNetworkBlockData
-from lipyomo.blocks.smooth import SmoothNetworkBlock, SmoothNetworkBlockData
+from lipyomo.blocks.relu import ReluNetworkBlockData
+from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.networks.naming import Names
 from lipyomo.networks.network import Layer, Network
@@ -113,9 +113,9 @@ def network_block_of(
     if isinstance(network, Network):
         given = {**options, "network": network, "inputs": inputs}
         if smooth and network.smooth:
-            base = block._make_part("net", SmoothNetworkBlock, **given)
+            base = block._make_part("net", SmoothNetworkBlockData, **given)
         else:
-            base = block._make_part("net", ReluNetworkBlock, values=values, **given)
+            base = block._make_part("net", ReluNetworkBlockData, values=values, **given)
     elif smooth and isinstance(network, SmoothNetworkBlockData):
         base = built_block(network, SmoothNetworkBlockData, inputs, options)
     else:
@@ -288,12 +288,3 @@ def _named(wrt: Any, labels: Labels, names: Names | None) -> BoolArray:
     if not found.any():
         raise ProblemError("wrt names no input.  Remedy: at least one, or leave it out")
     return found
-
-
-def along(network: Network, counted: BoolArray) -> Network:
-    """A network with the same derivatives along the inputs that count, and none along others."""
-    if counted.all():
-        return network
-    first, *others = network.layers
-    cut = first.with_map(first.weight * counted[None, :], first.bias)
-    return Network([cut, *others], network.name, network.input_shape, network.output_shape)

@@ -10,7 +10,7 @@ Sources: LipMIP, sections 5 and E.2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from lipyomo.blocks.assemble import Rows, add_equalities, add_forms_below, add_v
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 
 @formulation_block("DualBallBlock")
@@ -135,12 +132,6 @@ class DualBallBlockData(FormulationBlockData):
         w = add_variables(self, "weight", range(count), np.zeros(count), np.ones(count))
         add_equalities(self, "hull", range(size), y, Forms.of(w).map(points.T))
         Rows(self, "simplex", [0]).equal(0, [1.0] * count, w, 1.0)
-
-
-if TYPE_CHECKING:
-
-    class DualBallBlock(Members[DualBallBlockData], DualBallBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""
 
 
 def _symmetric(vertices: FloatArray) -> bool:

@@ -9,7 +9,6 @@ The block uses the switches of a `ReluNetworkBlock`: value and gradient always a
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -17,9 +16,9 @@ import numpy.typing as npt
 
 from lipyomo.base.arguments import brief
 from lipyomo.base.arrays import FloatArray, Matrix
-from lipyomo.base.errors import BoundsMissing, ProblemError
+from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
-from lipyomo.blocks.assemble import declared
+from lipyomo.blocks.assemble import component_of, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
@@ -28,12 +27,10 @@ from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
 from lipyomo.problems.directions import parse_directions
-from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
+from lipyomo.problems.norms import OutputNorm
 from lipyomo.relaxations.linear import adjoint_bounds
+from lipyomo.relaxations.linear.balls import Boxes
 from lipyomo.solvers.rows import Forms
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 
 class NoGradient(ProblemError, AttributeError):
@@ -149,7 +146,8 @@ class GradientBlockData(FormulationBlockData):
             _, start = variables_of(self, "functional", functional, "functional", m, labels[1])
             points = limits
             if limits is None:
-                points = None if smooth else _corners(start)
+                box = box_of(start, finite=not smooth)
+                points = Boxes(box.lower[None], box.upper[None])
                 self._rely_on_bounds(start)
         ends = labels[0] if T is None else Labels.of(None, along.input_shape)
         if smooth:
@@ -167,7 +165,7 @@ class GradientBlockData(FormulationBlockData):
     def _build_rows(self, network_block: Any, directions: Any) -> None:
         """One gradient block an output."""
         outputs = network_block.labels[1]
-        declared(self, "row", GradientBlock, outputs)
+        declared(self, "row", component_of(GradientBlockData), outputs)
         for key in outputs:
             way = {"network": network_block, "directions": directions}
             self._own(self.row[key], functional=key, **way)
@@ -191,23 +189,3 @@ class GradientBlockData(FormulationBlockData):
                     f"Remedy: {self.name}.jacobian[k, j], or functional=k when it is built"
                 )
             return super().__getattr__(name)
-
-
-if TYPE_CHECKING:
-
-    class GradientBlock(Members[GradientBlockData], GradientBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""
-
-
-def _corners(variables: list[Any]) -> FloatArray | OutputNorm:
-    """Points whose hull holds a box of functionals: its corners, or those of a larger diamond."""
-    try:
-        box, m = box_of(variables), len(variables)
-    except BoundsMissing as error:
-        raise BoundsMissing(f"the functional has no bounds: {error}") from None
-    if 2**m <= ONE_BY_ONE:
-        return np.array(list(product(*zip(box.lower, box.upper, strict=True))))
-    reach = np.maximum(np.abs(box.lower), np.abs(box.upper)).sum()
-    if reach <= 0:
-        raise ProblemError("the functional is fixed to zero")
-    return np.asarray(np.vstack([np.eye(m), -np.eye(m)]) * reach)

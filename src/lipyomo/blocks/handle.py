@@ -13,20 +13,20 @@ from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.base.arguments import instance
 from lipyomo.base.errors import ProblemError
-from lipyomo.blocks.assemble import all_or_nothing
+from lipyomo.blocks.assemble import all_or_nothing, component_of
 from lipyomo.blocks.base import network_given
 from lipyomo.blocks.forward import NetworkSource
-from lipyomo.blocks.gradient import GradientBlock
+from lipyomo.blocks.gradient import GradientBlockData
 from lipyomo.blocks.labels import unpacked
-from lipyomo.blocks.lipschitz import LipschitzBlock
-from lipyomo.blocks.relu import ReluNetworkBlock
-from lipyomo.blocks.smooth import SmoothNetworkBlock
-from lipyomo.blocks.upper import UpperLipschitzBlock
+from lipyomo.blocks.lipschitz import LipschitzBlockData
+from lipyomo.blocks.relu import ReluNetworkBlockData
+from lipyomo.blocks.smooth import SmoothNetworkBlockData
+from lipyomo.blocks.upper import UpperLipschitzBlockData
 from lipyomo.networks.network import Network
 from lipyomo.problems.norms import InputNorm, OutputNorm
 
 if TYPE_CHECKING:
-    from lipyomo.blocks.typed import BlockData, Members
+    from lipyomo.blocks.typed import BlockData
 else:
     from pyomo.core.base.block import BlockData
 
@@ -97,7 +97,8 @@ class NetworkBlockData(BlockData):
         """
         self._need_two_slopes("limits of a constant are")
         name = _free_name(self, "limit")
-        block = UpperLipschitzBlock(self.net, radius=radius, **(self.norms | options))
+        kind = component_of(UpperLipschitzBlockData)
+        block = kind(self.net, radius=radius, **(self.norms | options))
         self.add_component(name, block)
         with all_or_nothing(block):
             block.at_most = pyo.Constraint(expr=block.value <= limit)
@@ -106,7 +107,7 @@ class NetworkBlockData(BlockData):
     def _row(self, key: Any) -> Any:
         """The gradient block of an output."""
         if self.component("row") is None:
-            self.add_component("row", GradientBlock(pyo.Any))
+            self.add_component("row", component_of(GradientBlockData)(pyo.Any))
         if key not in self.row:
             try:
                 self.row[key].build_formulation(self.net, functional=key)
@@ -119,7 +120,8 @@ class NetworkBlockData(BlockData):
         """The block whose value stays below the constant."""
         if self.component("steep") is None:
             self._need_two_slopes("steepness is")
-            self.add_component("steep", LipschitzBlock(self.net, **self.norms))
+            kind = component_of(LipschitzBlockData)
+            self.add_component("steep", kind(self.net, **self.norms))
         return self.steep
 
     def _need_two_slopes(self, what: str) -> None:
@@ -128,12 +130,6 @@ class NetworkBlockData(BlockData):
                 f"the network of '{self.name}' has smooth units, and {what} for piecewise-linear "
                 "ones.  Remedy: limits on jacobian[k, j] at a point, lipyomo.solve for a constant"
             )
-
-
-if TYPE_CHECKING:
-
-    class NetworkBlock(Members[NetworkBlockData], NetworkBlockData):
-        """The component; the decorator declares it."""
 
 
 @dataclass(frozen=True)
@@ -232,13 +228,14 @@ def add_network(
     instance(model, BlockData, "the model", ProblemError, "a Pyomo model or block")
     given = network_given(network)
     found = given if isinstance(given, Network) else getattr(given, "network", None)
-    kind = SmoothNetworkBlock if found is not None and found.smooth else ReluNetworkBlock
+    smooth = found is not None and found.smooth
+    kind = SmoothNetworkBlockData if smooth else ReluNetworkBlockData
     chosen = _free_name(model, "net") if name is None else name
-    block = NetworkBlock()
+    block: NetworkBlockData = component_of(NetworkBlockData)()
     model.add_component(chosen, block)
     with all_or_nothing(block):
         block.norms = {"norm": norm, "output_norm": output_norm}
-        block.net = kind()
+        block.net = component_of(kind)()
         block.net.build_formulation(given, inputs, **options)
     return block
 

@@ -12,32 +12,28 @@ r"""The Lipschitz constant of a network over a region as a Pyomo block.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from lipyomo.base.arguments import one_of
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.base.errors import ProblemError
-from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import Rows, add_value
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import along
-from lipyomo.blocks.dual_ball import DualBallBlock
+from lipyomo.blocks.dual_ball import DualBallBlockData
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
-from lipyomo.blocks.gradient import GradientBlock
-from lipyomo.blocks.norm import NormBlock
-from lipyomo.blocks.tangent import TangentBlock
+from lipyomo.blocks.gradient import GradientBlockData
+from lipyomo.blocks.norm import NormBlockData
+from lipyomo.blocks.tangent import TangentBlockData
 from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import DUAL, ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
 
@@ -47,8 +43,8 @@ class LipschitzBlockData(FormulationBlockData):
     """A network's local Lipschitz constant, to be maximised.
 
     After `build_formulation` the block holds ``value``, ``net`` (a `ReluNetworkBlock`, unless one
-    was given), ``inputs`` through it, and either ``ball``, ``gradient`` and ``norm`` (adjoint) or
-    ``tangent`` and, for vector-valued networks, ``norm`` (tangent).
+    was given), ``inputs`` through it, ``norm``, and either ``ball`` and ``gradient`` (adjoint) or
+    ``tangent``.
 
     Notes
     -----
@@ -151,7 +147,11 @@ class LipschitzBlockData(FormulationBlockData):
         self.encoding = encoding
         if limits is None:
             # The gradient is there in all inputs; a direction along some of them is not.
-            way = net if encoding == "adjoint" else along(net, counted)
+            way = (
+                net
+                if encoding == "adjoint"
+                else net.with_directions(sp.diags_array(counted.astype(float)))
+            )
             limits = derivative.ChainLimits.of(chain_limits(way, known, norm, measured, encoding))
         ends = net.input_dim if encoding == "adjoint" else net.output_dim
         derivative.check_limits(limits, net.hidden, ends)
@@ -171,41 +171,26 @@ class LipschitzBlockData(FormulationBlockData):
         m = way["network"].network.output_dim
         functional: Any = sole_functional(norm, m)
         if functional is None:
-            ball = self._make_part("ball", DualBallBlock, size=m, norm=norm, half=True)
+            ball = self._make_part("ball", DualBallBlockData, size=m, norm=norm, half=True)
             functional = ball.functional
-        part = self._make_part("gradient", GradientBlock, functional=functional, **way)
+        part = self._make_part("gradient", GradientBlockData, functional=functional, **way)
         pairs = zip(part.gradient.values(), counted, strict=True)
         entries = [entry for entry, counts in pairs if counts]
         size = {"inputs": entries, "norm": DUAL[input_norm], "sense": "max"}
-        self._tie_value(self._make_part("norm", NormBlock, **size).value)
+        self._tie_value(self._make_part("norm", NormBlockData, **size).value)
 
     def _build_tangent(
         self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm, counted: BoolArray
     ) -> None:
-        only, limits = sole_functional(norm, way["network"].network.output_dim), way["limits"]
         places = np.flatnonzero(counted).tolist() if way["directions"] is None else None
-        part = self._make_part("tangent", TangentBlock, norm=input_norm, wrt=places, **way)
+        part = self._make_part("tangent", TangentBlockData, norm=input_norm, wrt=places, **way)
         slopes = list(part.derivative.values())
-        if only is None:
-            size = {"inputs": slopes, "norm": norm, "sense": "max", "one_sided": True}
-            self._tie_value(self._make_part("norm", NormBlock, **size).value)
-            return
-        entries = np.flatnonzero(only)
-        coefs = (-only[entries]).tolist()
-        outputs = [slopes[k] for k in entries.tolist()]
-        ends = np.maximum(only * limits.end_lower, only * limits.end_upper)
-        value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + EQUAL), 0.0))
-        Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, value], 0.0)
+        size = {"inputs": slopes, "norm": norm, "sense": "max", "one_sided": True}
+        self._tie_value(self._make_part("norm", NormBlockData, **size).value)
 
     def _tie_value(self, source: Any) -> None:
         value = add_value(self, 0.0, max(source.ub, 0.0))
         Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [value, source], 0.0)
-
-
-if TYPE_CHECKING:
-
-    class LipschitzBlock(Members[LipschitzBlockData], LipschitzBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""
 
 
 def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:

@@ -14,7 +14,7 @@ The Euclidean norm has an epigraph only, a second-order cone ``sum_k g_k^2 <= va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyomo.environ as pyo
@@ -31,9 +31,6 @@ from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.use import OneSided
 from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 Sense: TypeAlias = Literal["max", "min", "both"]
 
@@ -205,9 +202,3 @@ class NormBlockData(FormulationBlockData):
             big = top - float(lows[k])
             below.at_most(k, [*(-c for c in coefs), 1.0, big], [*columns, self.value, a], big)
         Rows(self, "one_choice", [0]).equal(0, [1.0] * len(choice), choice, 1.0)
-
-
-if TYPE_CHECKING:
-
-    class NormBlock(Members[NormBlockData], NormBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""

@@ -13,7 +13,7 @@ z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from pyomo.common.collections import ComponentMap
@@ -35,9 +35,6 @@ from lipyomo.blocks.local_start import local_start
 from lipyomo.blocks.units import WITHOUT_SWITCH, UnitFormulation, switch_of
 from lipyomo.networks.phases import RIGHT
 from lipyomo.solvers.rows import Forms
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
 
@@ -198,9 +195,3 @@ class ReluNetworkBlockData(ForwardBlockData):
                 on[k] = value is not None and value > 0.5
             found.append(on)
         return tuple(found)
-
-
-if TYPE_CHECKING:
-
-    class ReluNetworkBlock(Members[ReluNetworkBlockData], ReluNetworkBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""

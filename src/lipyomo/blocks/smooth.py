@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +32,6 @@ from lipyomo.networks.activations.segments import Segment, segments_of
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.reductions.confine import confined, needs_ranges
 from lipyomo.solvers.rows import Forms
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 SmoothBounds: TypeAlias = (
     "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
@@ -222,9 +219,3 @@ def _within(layer: Layer, ranges: Ranges) -> Ranges:
             low[curve.units] = np.maximum(low[curve.units], curve.activation.low)
             high[curve.units] = np.minimum(high[curve.units], curve.activation.high)
     return low, high
-
-
-if TYPE_CHECKING:
-
-    class SmoothNetworkBlock(Members[SmoothNetworkBlockData], SmoothNetworkBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""

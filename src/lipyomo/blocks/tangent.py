@@ -11,17 +11,17 @@ the gradient without binaries for the signs of its entries.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from lipyomo.base.arrays import BoolArray, Matrix
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import along
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.labels import Labels, refer
@@ -30,9 +30,6 @@ from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear import tangent_bounds
 from lipyomo.solvers.rows import Forms
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 
 @formulation_block("TangentBlock", NetworkOptions)
@@ -125,7 +122,7 @@ class TangentBlockData(FormulationBlockData):
         elif direction is None:
             counted = derivative.along_of(self, base, wrt)
             v = self._add_ball(labels, counted, norm)
-            net = along(net, counted)
+            net = net.with_directions(sp.diags_array(counted.astype(float)))
         elif wrt is not None:
             raise ProblemError("wrt= has no meaning with a direction.  Remedy: leave one out")
         else:
@@ -151,9 +148,3 @@ class TangentBlockData(FormulationBlockData):
             size = add_sizes(self, "size", free, [v[j] for j in free], np.ones(len(free)))
             Rows(self, "unit_ball", [0]).at_most(0, [1.0] * len(free), size, 1.0)
         return v
-
-
-if TYPE_CHECKING:
-
-    class TangentBlock(Members[TangentBlockData], TangentBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""

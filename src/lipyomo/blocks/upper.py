@@ -24,7 +24,7 @@ the looser the bound; at radius 0 it is the norm of the gradient.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyomo.environ as pyo
@@ -50,9 +50,6 @@ from lipyomo.problems.domains import Box
 from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.solvers.rows import Forms
-
-if TYPE_CHECKING:
-    from lipyomo.blocks.typed import Members
 
 
 @formulation_block("UpperLipschitzBlock", PlaceOptions)
@@ -257,12 +254,6 @@ class UpperLipschitzBlockData(FormulationBlockData):
         return float(np.maximum(-forms.least, forms.most).max(initial=0.0)) * (
             1.0 + EXACT_TOLERANCE
         )
-
-
-if TYPE_CHECKING:
-
-    class UpperLipschitzBlock(Members[UpperLipschitzBlockData], UpperLipschitzBlockData):
-        """The component; the decorator declares it, one block or, over an index set, many."""
 
 
 def _few_vertices(norm: OutputNorm, m: int) -> FloatArray:

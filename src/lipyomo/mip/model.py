@@ -11,8 +11,9 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.base.arrays import FloatArray, Pattern
+from lipyomo.blocks import LipschitzBlock
 from lipyomo.blocks.assemble import linear
-from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
+from lipyomo.blocks.lipschitz import Encoding, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
 from lipyomo.mip.params import CUTOFF_SLACK
 from lipyomo.mip.scaling import with_input_unit

@@ -206,8 +206,10 @@ def outside(domain: Domain, low: FloatArray, high: FloatArray, unit: float) -> B
     return np.asarray(size * (1.0 - 2.0 * unit) > ball.radius)
 
 
-def functional_set(functionals: FloatArray | OutputNorm, m: int) -> Ball:
-    """The set of functionals y that is meant: the hull of rows (k, m), or a dual ball."""
+def functional_set(functionals: FloatArray | OutputNorm | Ball, m: int) -> Ball:
+    """The set of functionals y that is meant: the hull of rows (k, m), a dual ball, or itself."""
+    if isinstance(functionals, Ball):
+        return functionals
     if isinstance(functionals, OutputNorm):
         return DualBall(functionals)
     points = np.atleast_2d(np.asarray(functionals, dtype=np.float64))
