@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lipyomo.base.arguments import brief
+from lipyomo.base.arguments import brief, instance
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
@@ -23,54 +22,12 @@ from lipyomo.blocks.inputs import is_number
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
-from lipyomo.blocks.switch import ArrivingBounds, add_switched
+from lipyomo.blocks.switch import add_switched
 from lipyomo.networks.naming import Names
-from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.network import Network
 from lipyomo.problems.norms import InputNorm
-from lipyomo.relaxations.linear import DerivativeBounds
-from lipyomo.relaxations.linear.derivative import DerivativeRelaxation
+from lipyomo.relaxations.linear.limits import ChainLimits
 from lipyomo.solvers.rows import Forms
-
-
-@dataclass(frozen=True)
-class ChainLimits:
-    """Bounds along one derivative pass.
-
-    Attributes
-    ----------
-    layers : list of ArrivingBounds
-        One a hidden layer.
-    end_lower, end_upper : ndarray
-        Of the gradient (d,) or of the derivative of the outputs (m,).
-    """
-
-    layers: list[ArrivingBounds]
-    end_lower: FloatArray
-    end_upper: FloatArray
-
-    @classmethod
-    def of(cls, bounds: DerivativeBounds, factor: float = 1.0) -> ChainLimits:
-        """From the relaxation, the same whether a unit is on or off.
-
-        The pass starts from a set that is `factor` (>= 0) times as large as that of `bounds`.
-        """
-        layers = [
-            ArrivingBounds.plain(factor * low, factor * high)
-            for low, high in zip(bounds.lower, bounds.upper, strict=True)
-        ]
-        return cls(layers, factor * bounds.end_lower, factor * bounds.end_upper)
-
-
-def check_limits(limits: Any, layers: Sequence[Layer], end: int) -> None:
-    """Raise `ProblemError` unless these are bounds for such layers and such an end."""
-    if not isinstance(limits, ChainLimits):
-        raise ProblemError(f"limits={brief(limits)} are no ChainLimits")
-    sizes = [arriving.lower.size for arriving in limits.layers]
-    if sizes != [layer.units for layer in layers] or limits.end_lower.size != end:
-        raise ProblemError(
-            f"limits: they are for layers of {sizes} units and {limits.end_lower.size} ends, the "
-            f"network has {[layer.units for layer in layers]} and {end}"
-        )
 
 
 def linear_norm(given: Any) -> InputNorm:
@@ -159,6 +116,9 @@ def add_chain(
         Keys of the ends; by default those of the inputs, or outputs, of the network block.
     """
     network, phases = network_block.network, network_block.layer_bounds.phases
+    labels = network_block.labels[0 if backwards else 1] if labels is None else labels
+    instance(limits, ChainLimits, "limits", ProblemError, "a ChainLimits")
+    limits.check(network.hidden, len(labels))
     add_layers(block, len(network.hidden))
     along = network if along is None else along
     order, weights = list(range(len(network.hidden))), [layer.weight for layer in along.layers]
@@ -169,14 +129,8 @@ def add_chain(
         layer, switches = network.hidden[i], network_block.switches(i)
         passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
         forms = passed.map(weight)
-    labels = network_block.labels[0 if backwards else 1] if labels is None else labels
     ends = add_variables(block, name, labels, limits.end_lower, limits.end_upper)
     add_equalities(block, f"{name}_affine", labels, ends, forms)
-
-
-def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
-    """The relaxation of derivative bounds that belongs to a relaxation of pre-activation bounds."""
-    return "interval" if relaxation == "interval" else "linear"
 
 
 def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, int | None]:
@@ -194,13 +148,9 @@ def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, i
         If there is no such output, the length is wrong, or a number is not finite.
     """
     m = len(labels)
-    is_truth = isinstance(functional, bool | np.bool_)
-    if (
-        is_truth
-        or isinstance(functional, int | np.integer | str)
-        or (isinstance(functional, tuple) and len(functional) != m)
-    ):
-        place = None if is_truth else labels.place(functional)
+    is_key = isinstance(functional, int | np.integer | np.bool_ | str)
+    if is_key or (isinstance(functional, tuple) and len(functional) != m):
+        place = None if isinstance(functional, bool | np.bool_) else labels.place(functional)
         if place is None:
             raise ProblemError(
                 f"functional={functional!r} is out of range: there is no such output.  Remedy: "

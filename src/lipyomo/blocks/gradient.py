@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
 import numpy.typing as npt
 
-from lipyomo.base.arguments import brief
-from lipyomo.base.arrays import FloatArray, Matrix
+from lipyomo.base.arrays import Matrix
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import component_of, declared
@@ -27,9 +25,8 @@ from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
 from lipyomo.problems.directions import parse_directions
-from lipyomo.problems.norms import OutputNorm
-from lipyomo.relaxations.linear import adjoint_bounds
 from lipyomo.relaxations.linear.balls import Boxes
+from lipyomo.relaxations.linear.limits import ChainLimits, adjoint_limits
 from lipyomo.solvers.rows import Forms
 
 
@@ -86,7 +83,7 @@ class GradientBlockData(FormulationBlockData):
         inputs: Any = None,
         *,
         functional: Any = None,
-        limits: derivative.ChainLimits | OutputNorm | FloatArray | None = None,
+        limits: ChainLimits | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
         **options: Unpack[NetworkOptions],
     ) -> None:
@@ -101,9 +98,8 @@ class GradientBlockData(FormulationBlockData):
         functional : key of an output, sequence of m numbers, or m variables, optional
             An output, a fixed functional, or one that is itself part of the model.  Left out: the
             only output, or the whole Jacobian if there are several.
-        limits : ChainLimits, OutputNorm or ndarray (k, m), optional
-            For variable functionals: the dual ball, or the points in whose hull they lie, to
-            bound adjoints with.  The default is the box of their bounds.
+        limits : ChainLimits, optional
+            Bounds along the pass, for networks of two-slope units and one functional.
         directions : array_like, shape (d, k), optional
             T: ``gradient[j]`` is the derivative in direction j, a column of it.
         **options
@@ -120,44 +116,30 @@ class GradientBlockData(FormulationBlockData):
         base = derivative.network_block_of(self, network, inputs, options, smooth=True)
         net, labels = base.network, base.labels
         m = net.output_dim
-        if limits is not None and not isinstance(
-            limits, derivative.ChainLimits | OutputNorm | np.ndarray
-        ):
-            raise ProblemError(f"limits={brief(limits)} are no ChainLimits, norm or points")
-        if functional is None and m > 1:
-            if limits is not None:
-                raise ProblemError("limits belong to one functional, not to the whole Jacobian")
+        smooth = isinstance(base, SmoothNetworkBlockData)
+        every = functional is None and m > 1
+        if limits is not None and (smooth or every):
+            raise ProblemError("limits belong to one functional of a network of two-slope units")
+        if every:
             self._build_rows(base, directions)
             return
         T = parse_directions(net.input_dim, directions)
         along = net if T is None else net.with_directions(T)
         row = labels[1].keys[0] if functional is None else functional
         fixed, place = derivative.functional_of(row, labels[1])
-        smooth = isinstance(base, SmoothNetworkBlockData)
-        if limits is not None and smooth:
-            raise ProblemError("limits belong to networks of two-slope units")
-        if isinstance(limits, derivative.ChainLimits):
-            derivative.check_limits(limits, net.hidden, along.input_dim)
-        elif limits is not None and fixed is not None:
-            raise ProblemError("a norm or points as limits belong to a functional of variables")
+        ends = labels[0] if T is None else Labels.of(None, along.input_shape)
         start: Any = fixed
         points: Any = fixed
         if fixed is None:
             _, start = variables_of(self, "functional", functional, "functional", m, labels[1])
-            points = limits
-            if limits is None:
-                box = box_of(start, finite=not smooth)
-                points = Boxes(box.lower[None], box.upper[None])
-                self._rely_on_bounds(start)
-        ends = labels[0] if T is None else Labels.of(None, along.input_shape)
+            self._rely_on_bounds(start)
+            box = box_of(start, finite=not smooth)
+            points = Boxes(box.lower[None], box.upper[None])
         if smooth:
             add_smooth_chain(self, base, start, along, ends)
         else:
-            if not isinstance(limits, derivative.ChainLimits):
-                known = base.layer_bounds
-                relaxation = derivative.derivative_relaxation(known.relaxation)
-                limits = derivative.ChainLimits.of(adjoint_bounds(along, known, points, relaxation))
             forms = Forms.of(start) if fixed is None else Forms.numbers(fixed)
+            limits = adjoint_limits(along, base.layer_bounds, points) if limits is None else limits
             derivative.add_chain(self, "gradient", base, forms, limits, True, along, ends)
         if place is not None:
             self._refer_to({labels[1].keys[place]: self})

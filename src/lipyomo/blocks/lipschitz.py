@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arguments import one_of
-from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
+from lipyomo.base.arrays import BoolArray, Matrix
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import Rows, add_value
@@ -32,8 +32,14 @@ from lipyomo.blocks.tangent import TangentBlockData
 from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
 from lipyomo.problems.directions import parse_directions
-from lipyomo.problems.norms import DUAL, ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
-from lipyomo.relaxations.linear import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
+from lipyomo.problems.norms import DUAL, InputNorm, OutputNorm, output_norm_of
+from lipyomo.relaxations.linear import LayerBounds
+from lipyomo.relaxations.linear.limits import (
+    ChainLimits,
+    adjoint_limits,
+    hull_of_functionals,
+    tangent_limits,
+)
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
 
@@ -87,7 +93,7 @@ class LipschitzBlockData(FormulationBlockData):
         norm: InputNorm = "linf",
         output_norm: str | OutputNorm = "linf",
         encoding: Encoding | Literal["auto"] = "auto",
-        limits: derivative.ChainLimits | None = None,
+        limits: ChainLimits | None = None,
         wrt: Iterable[Any] | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
         **options: Unpack[NetworkOptions],
@@ -145,16 +151,11 @@ class LipschitzBlockData(FormulationBlockData):
         if encoding == "auto":
             encoding = choose_encoding(net, known, norm, measured, counted)
         self.encoding = encoding
-        if limits is None:
-            # The gradient is there in all inputs; a direction along some of them is not.
-            way = (
-                net
-                if encoding == "adjoint"
-                else net.with_directions(sp.diags_array(counted.astype(float)))
-            )
-            limits = derivative.ChainLimits.of(chain_limits(way, known, norm, measured, encoding))
-        ends = net.input_dim if encoding == "adjoint" else net.output_dim
-        derivative.check_limits(limits, net.hidden, ends)
+        if limits is None and encoding == "adjoint":
+            limits = adjoint_limits(net, known, hull_of_functionals(measured, net.output_dim))
+        elif limits is None:  # the gradient is there in all inputs, a direction along some only
+            some = sp.diags_array(counted.astype(float))
+            limits = tangent_limits(net.with_directions(some), known, norm)
         way = {"network": base, "limits": limits, "directions": T}
         build = self._build_adjoint if encoding == "adjoint" else self._build_tangent
         build(way, norm, measured, counted)
@@ -169,8 +170,9 @@ class LipschitzBlockData(FormulationBlockData):
         self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm, counted: BoolArray
     ) -> None:
         m = way["network"].network.output_dim
-        functional: Any = sole_functional(norm, m)
-        if functional is None:
+        vertices = norm.vertices(m)
+        functional: Any = None if vertices is None else vertices[0]
+        if vertices is None or len(vertices) > 1:
             ball = self._make_part("ball", DualBallBlockData, size=m, norm=norm, half=True)
             functional = ball.functional
         part = self._make_part("gradient", GradientBlockData, functional=functional, **way)
@@ -193,38 +195,6 @@ class LipschitzBlockData(FormulationBlockData):
         Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [value, source], 0.0)
 
 
-def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:
-    """The functional that decides a norm on m outputs by itself, or None."""
-    vertices = norm.vertices(m)
-    return vertices[0] if vertices is not None and len(vertices) == 1 else None
-
-
-def hull_of_functionals(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
-    """A set that holds the functionals of the adjoint encoding: few vertices, or the dual ball."""
-    vertices = norm.vertices(m)
-    if vertices is None or len(vertices) > ONE_BY_ONE:
-        return norm
-    if norm.kind in ("l1", "linf") or len(vertices) == 1:
-        return vertices
-    return norm if norm.kind == "cross" else np.asarray(vertices)
-
-
-def chain_limits(
-    network: Network,
-    known: LayerBounds,
-    input_norm: InputNorm,
-    norm: OutputNorm,
-    encoding: Encoding,
-) -> DerivativeBounds:
-    """Derivative bounds for one encoding, on the relaxation of the pre-activation bounds."""
-    relaxation = derivative.derivative_relaxation(known.relaxation)
-    if encoding == "adjoint":
-        return adjoint_bounds(
-            network, known, hull_of_functionals(norm, network.output_dim), relaxation
-        )
-    return tangent_bounds(network, known, input_norm, relaxation)
-
-
 def choose_encoding(
     network: Network,
     known: LayerBounds,
@@ -240,7 +210,7 @@ def choose_encoding(
     those binaries are no more than the unstable units, tangents beyond.
     """
     counted = np.ones(network.input_dim, dtype=bool) if counted is None else counted
-    end = chain_limits(network, known, input_norm, norm, "adjoint")
+    end = adjoint_limits(network, known, hull_of_functionals(norm, network.output_dim))
     if input_norm == "linf":
         paid = int((counted & (end.end_lower < 0) & (end.end_upper > 0)).sum())
     else:

@@ -10,49 +10,15 @@ Stable units multiply by their slope and need neither variable nor row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN
+from lipyomo.relaxations.linear.limits import ArrivingBounds
 from lipyomo.solvers.rows import Forms
-
-
-@dataclass(frozen=True)
-class ArrivingBounds:
-    """Bounds of what arrives at one layer's units, shapes (n,).
-
-    Attributes
-    ----------
-    on_lower, on_upper : ndarray
-        Given that the unit is on its right-hand slope.
-    off_lower, off_upper : ndarray
-        Given that it is on its left-hand slope.
-    """
-
-    on_lower: FloatArray
-    on_upper: FloatArray
-    off_lower: FloatArray
-    off_upper: FloatArray
-
-    @classmethod
-    def plain(cls, lower: FloatArray, upper: FloatArray) -> ArrivingBounds:
-        """The same bounds whatever the switch is."""
-        return cls(lower, upper, lower, upper)
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower bounds, whatever the switch is."""
-        return np.minimum(self.on_lower, self.off_lower)
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper bounds, whatever the switch is."""
-        return np.maximum(self.on_upper, self.off_upper)
 
 
 def add_switched(

@@ -28,7 +28,7 @@ from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.ranges import box_of
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import InputNorm
-from lipyomo.relaxations.linear import tangent_bounds
+from lipyomo.relaxations.linear.limits import ChainLimits, tangent_limits
 from lipyomo.solvers.rows import Forms
 
 
@@ -68,7 +68,7 @@ class TangentBlockData(FormulationBlockData):
         *,
         direction: Any = None,
         norm: InputNorm = "linf",
-        limits: derivative.ChainLimits | None = None,
+        limits: ChainLimits | None = None,
         wrt: Iterable[Any] | None = None,
         directions: npt.ArrayLike | Matrix | None = None,
         **options: Unpack[NetworkOptions],
@@ -109,8 +109,6 @@ class TangentBlockData(FormulationBlockData):
         norm = derivative.linear_norm(norm)
         base = derivative.network_block_of(self, network, inputs, options)
         net, known = base.network, base.layer_bounds
-        if limits is not None:
-            derivative.check_limits(limits, net.hidden, net.output_dim)
         labels, scale = base.labels[0], 1.0
         T = parse_directions(net.input_dim, directions)
         if T is not None:
@@ -133,8 +131,7 @@ class TangentBlockData(FormulationBlockData):
             scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
             norm = "linf"
         if limits is None:
-            relaxation = derivative.derivative_relaxation(known.relaxation)
-            limits = derivative.ChainLimits.of(tangent_bounds(net, known, norm, relaxation), scale)
+            limits = tangent_limits(net, known, norm, scale)
         derivative.add_chain(
             self, "derivative", base, Forms.of(v), limits, backwards=False, along=net
         )

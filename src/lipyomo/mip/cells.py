@@ -16,7 +16,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.errors import DomainError
-from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
 from lipyomo.mip.params import ENOUGH_UNITS
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT
@@ -28,6 +27,7 @@ from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.balls import DualBall, Points
 from lipyomo.relaxations.linear.gradient import gradient_ends
+from lipyomo.relaxations.linear.limits import ChainLimits, derivative_relaxation
 
 
 @dataclass(frozen=True)

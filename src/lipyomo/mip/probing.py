@@ -15,9 +15,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
-from lipyomo.blocks.lipschitz import hull_of_functionals
-from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.params import ENOUGH_UNITS, SECONDS, SHARE
 from lipyomo.mip.semidefinite import CellBounder, unstable_units
@@ -30,6 +27,12 @@ from lipyomo.relaxations.linear import (
     preactivation_bounds,
 )
 from lipyomo.relaxations.linear.gradient import entry_norms
+from lipyomo.relaxations.linear.limits import (
+    ArrivingBounds,
+    ChainLimits,
+    derivative_relaxation,
+    hull_of_functionals,
+)
 
 
 def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) -> Cell:

@@ -185,7 +185,7 @@ def refined(
 def adjoint_bounds(
     network: Network,
     bounds: LayerBounds,
-    functionals: FloatArray | OutputNorm,
+    functionals: FloatArray | OutputNorm | Ball,
     relaxation: DerivativeRelaxation = "linear",
 ) -> DerivativeBounds:
     """Bounds of the adjoints of every hidden layer and of the gradient.
