@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 
+from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import add_equalities, add_variables, declared, linear
+from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared, linear
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
 from lipyomo.blocks.labels import Labels, refer
@@ -85,6 +86,7 @@ class ForwardBlockData(FormulationBlockData):
     labels: tuple[Labels, Labels] | None = None
     layer_bounds: LayerBounds | None = None
     formulation: UnitFormulation = "bigm"
+    groups: int = 2
     segments: int | None = None
 
     def _attach(
@@ -114,6 +116,16 @@ class ForwardBlockData(FormulationBlockData):
         self.labels = labels, Labels.of(given, net.output_shape)
         return net, variables
 
+    def _check_units(
+        self, formulation: Any, groups: Any, bounds: Any, relaxations: Sequence[str]
+    ) -> None:
+        """Keep how unstable units are written; `ProblemError` if an argument is none."""
+        one_of(formulation, UNIT_TIES, "formulation", ProblemError)
+        self.formulation = formulation
+        self.groups = whole_number(groups, "groups", ProblemError, 1)
+        if isinstance(bounds, str) or bounds is None:
+            one_of(bounds, relaxations, "bounds", ProblemError)
+
     def _area(self, variables: list[Any]) -> Domain:
         """Where the inputs may be."""
         assert self.region is not None
@@ -137,7 +149,18 @@ class ForwardBlockData(FormulationBlockData):
         else:
             self.layer_bounds = preactivation_bounds(network, area, None, cast(Relaxation, bounds))
 
-    def _add_layer(self, i: int, layer: Layer, before: Forms, values: bool, groups: int) -> Forms:
+    def _add_all(
+        self, network: Network, variables: list[Any], outputs: Any, values: bool = True
+    ) -> None:
+        """All layers and the outputs; without `values` what switches need."""
+        add_layers(self, len(network.hidden))
+        forms, last = Forms.of(variables), len(network.hidden) - 1
+        for i, layer in enumerate(network.hidden):
+            forms = self._add_layer(i, layer, forms, values or i < last)
+        if values:
+            self._add_outputs(network, forms, outputs)
+
+    def _add_layer(self, i: int, layer: Layer, before: Forms, values: bool) -> Forms:
         """One hidden layer; returns its outputs as forms in the new variables.
 
         Without `values` there is only what its switches need.
@@ -160,7 +183,7 @@ class ForwardBlockData(FormulationBlockData):
         (least,), (most,) = activated(layer, phases[None], low[None], high[None])
         y = add_variables(block, "output", own.tolist(), least[own], most[own])
         out = dict(zip(own.tolist(), y, strict=True))
-        units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, groups)
+        units = OpenUnits(layer, free, z, [out[k] for k in free], low, high, self.groups)
         UNIT_TIES[self.formulation](block, units)
         self._add_curves(block, layer, z, out, (low, high))
         return self._activations(block, layer, slope, z, out)

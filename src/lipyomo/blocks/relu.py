@@ -18,13 +18,11 @@ from typing import Any, Unpack
 import numpy as np
 from pyomo.common.collections import ComponentMap
 
-from lipyomo.base.arguments import one_of, whole_number
+from lipyomo.base.arguments import one_of
 from lipyomo.base.arrays import Pattern
 from lipyomo.base.errors import ProblemError
-from lipyomo.blocks.assemble import add_layers
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.forward import (
-    UNIT_TIES,
     BoundChoice,
     ForwardBlockData,
     NetworkSource,
@@ -34,7 +32,6 @@ from lipyomo.blocks.inputs import PlaceOptions
 from lipyomo.blocks.local_start import local_start
 from lipyomo.blocks.units import WITHOUT_SWITCH, UnitFormulation, switch_of
 from lipyomo.networks.phases import RIGHT
-from lipyomo.solvers.rows import Forms
 
 RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
 
@@ -129,23 +126,13 @@ class ReluNetworkBlockData(ForwardBlockData):
             If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
             block is then as it was before the call.
         """
-        one_of(formulation, UNIT_TIES, "formulation", ProblemError)
-        whole_number(groups, "groups", ProblemError, 1)
         one_of(values, (True, False), "value of values", ProblemError)
-        if isinstance(bounds, str) or bounds is None:
-            one_of(bounds, RELAXATIONS, "bounds", ProblemError)
+        self._check_units(formulation, groups, bounds, RELAXATIONS)
         net, variables = self._attach(network, inputs, outputs, place)
         need_two_slopes(net, "ReluNetworkBlock, like the blocks of derivatives,")
-        self.formulation = formulation
         values = values or formulation != "bigm" or outputs is not None
         self._bound(net, variables, bounds)
-        add_layers(self, len(net.hidden))
-        forms = Forms.of(variables)
-        for i, layer in enumerate(net.hidden):
-            last = i == len(net.hidden) - 1
-            forms = self._add_layer(i, layer, forms, values or not last, groups)
-        if values:
-            self._add_outputs(net, forms, outputs)
+        self._add_all(net, variables, outputs, values)
 
     # -- what derivative blocks need ---------------------------------------------------------------
 

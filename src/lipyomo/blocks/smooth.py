@@ -23,7 +23,7 @@ from lipyomo.blocks.assemble import add_layers, declared
 from lipyomo.blocks.bands import add_bands
 from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
-from lipyomo.blocks.forward import UNIT_TIES, ForwardBlockData, NetworkSource, Ranges
+from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, Ranges
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
 from lipyomo.blocks.labels import refer
 from lipyomo.blocks.units import UnitFormulation
@@ -31,7 +31,6 @@ from lipyomo.networks.activations import Confined
 from lipyomo.networks.activations.segments import Segment, segments_of
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.reductions.confine import confined, needs_ranges
-from lipyomo.solvers.rows import Forms
 
 SmoothBounds: TypeAlias = (
     "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
@@ -130,35 +129,28 @@ class SmoothNetworkBlockData(ForwardBlockData):
             segments = whole_number(segments, "segments", ProblemError, 1)
         if formulation is None:
             formulation = "complementarity" if segments is None else "bigm"
-        one_of(formulation, UNIT_TIES, "formulation", ProblemError)
         one_of(reduced_space, (True, False), "value of reduced_space", ProblemError)
         if reduced_space and segments is not None:
             raise ProblemError("segments need variables.  Remedy: leave reduced_space=True out")
-        whole_number(groups, "groups", ProblemError, 1)
-        if isinstance(bounds, str) or bounds is None:
-            one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
+        self._check_units(formulation, groups, bounds, ("linear", "interval"))
         net, variables = self._attach(network, inputs, outputs, place)
         if needs_ranges(net):  # squares of which products are made, quotients, powers
             net = self.network = confined(net, self._area(variables))
-        self.formulation, self.segments = formulation, segments
-        self.reduced_space = reduced_space
+        self.segments, self.reduced_space = segments, reduced_space
         self._bound(net, variables, bounds)
         assert self.layer_bounds is not None
         pairs = [_within(layer, self.ranges(i)) for i, layer in enumerate(net.hidden)]
         lower, upper = [low for low, _ in pairs], [high for _, high in pairs]
         self.layer_bounds = replace(self.layer_bounds, lower=lower, upper=upper)
-        add_layers(self, len(net.hidden))
         if reduced_space:
             self._add_expressions(net, variables, outputs)
-            return
-        forms = Forms.of(variables)
-        for i, layer in enumerate(net.hidden):
-            forms = self._add_layer(i, layer, forms, True, groups)
-        self._add_outputs(net, forms, outputs)
+        else:
+            self._add_all(net, variables, outputs)
 
     def _add_expressions(self, network: Network, variables: list[Any], given: Any) -> None:
         """All layers as expressions in the inputs."""
         assert self.labels is not None
+        add_layers(self, len(network.hidden))
         now = list(variables)
         for i, layer in enumerate(network.hidden):
             part, (low, high) = self.layer[i], self.ranges(i)
