@@ -16,22 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.base.block import BlockData, declare_custom_block
-from pyomo.core.expr import LinearExpression
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.blocks.ranges import set_bounds
-from lipyomo.solvers.rows import Forms, MatrixRows
-
-
-def linear(coefs: list[float], variables: list[Any]) -> Any:
-    """``coefs . variables`` as a Pyomo expression."""
-    return LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
-
-
-def index_of(keys: Iterable[Any]) -> Any:
-    """Keys as an index; an empty one says its dimension, which transformations ask for."""
-    index = list(keys)
-    return index if index else pyo.Set(initialize=[], dimen=1)
+from lipyomo.solvers.rows import Forms, MatrixRows, Rows, index_of
+from lipyomo.solvers.variables import set_bounds
 
 
 @contextmanager
@@ -183,36 +171,6 @@ def add_equalities(
     rows = MatrixRows(index_of(index), targets, forms, keep)
     block.add_component(name, rows)
     rows.fill(index)
-
-
-class Rows:
-    """Rows of one named constraint, added one by one; without keys there is no constraint.
-
-    Parameters
-    ----------
-    block : BlockData
-    name : str
-    keys : iterable
-        All keys that will be used.
-    """
-
-    def __init__(self, block: Any, name: str, keys: Iterable[Any]) -> None:
-        index = list(keys)
-        self._constraint = pyo.Constraint(index_of(index))
-        if index:
-            block.add_component(name, self._constraint)
-
-    def at_most(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
-        """``coefs . variables <= bound``."""
-        self._constraint[key] = (None, linear(coefs, variables), bound)
-
-    def at_least(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
-        """``coefs . variables >= bound``."""
-        self._constraint[key] = (bound, linear(coefs, variables), None)
-
-    def equal(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
-        """``coefs . variables == bound``."""
-        self._constraint[key] = (linear(coefs, variables), bound)
 
 
 def add_forms_below(block: Any, name: str, forms: Forms, bounds: FloatArray) -> None:

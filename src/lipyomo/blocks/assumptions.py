@@ -12,7 +12,8 @@ from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.blocks.ranges import ends_of, is_variable
+from lipyomo.solvers.expressions import range_of_expression
+from lipyomo.solvers.variables import ends_of, is_variable
 
 
 class FixedInputWarning(UserWarning):
@@ -79,12 +80,6 @@ class Unmoving:
         if not can_move(self.source):
             return None
         return f"'{self.source}' can move now, and no direction along it is counted"
-
-
-def range_of_expression(expression: Any) -> tuple[float, float]:
-    """Range of an expression from the bounds of its variables, fixed or not, rounded outwards."""
-    lower, upper = ends_of(*compute_bounds_on_expr(expression, ignore_fixed=True))
-    return lower - 1e-12 * abs(lower), upper + 1e-12 * abs(upper)
 
 
 def enclosing(component: Any) -> Iterator[Any]:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.blocks.assemble import Rows, add_variables
+from lipyomo.blocks.assemble import add_variables
 from lipyomo.networks.activations.segments import Segment
+from lipyomo.solvers.rows import Rows
 
 
 def add_bands(

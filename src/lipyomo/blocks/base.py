@@ -27,17 +27,12 @@ from lipyomo.base.arguments import brief, deprecated, instance
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.assemble import all_or_nothing, component_of, declared
-from lipyomo.blocks.assumptions import (
-    Assumption,
-    Unmoving,
-    enclosing,
-    switched_off,
-)
+from lipyomo.blocks.assumptions import Assumption, Unmoving, enclosing, switched_off
 from lipyomo.blocks.labels import entries_of
-from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.use import OneSided, check_use
 from lipyomo.blocks.written import Users, Written, check_unused, components_of
 from lipyomo.networks.network import Network
+from lipyomo.solvers.variables import ends_of
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import BlockData

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.core.expr import SumExpression
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
@@ -106,14 +105,6 @@ def need_no_kink(layer: Layer, ranges: tuple[FloatArray, FloatArray], i: int, wh
         raise ProblemError(
             f"unit {int(bent[0])} of hidden layer {i} has a kink within its bounds, and {why}"
         )
-
-
-def combination(coefs: list[float], items: list[Any], constant: float = 0.0) -> Any:
-    """``coefs . items + constant`` of numbers and expressions."""
-    numbers = [(c, item) for c, item in zip(coefs, items, strict=True) if c != 0.0]
-    fixed = constant + sum(c * item for c, item in numbers if isinstance(item, float))
-    terms = [c * item for c, item in numbers if not isinstance(item, float)]
-    return SumExpression([*terms, fixed]) if terms else fixed
 
 
 def _positive(z: Any, ends: Range) -> Any:

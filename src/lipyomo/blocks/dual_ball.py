@@ -18,10 +18,10 @@ from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.blocks.assemble import Rows, add_equalities, add_forms_below, add_variables
+from lipyomo.blocks.assemble import add_equalities, add_forms_below, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.problems.norms import OutputNorm, output_norm_of
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.rows import Forms, Rows
 
 
 @formulation_block("DualBallBlock")

@@ -13,12 +13,11 @@ import pyomo.environ as pyo
 from lipyomo.base.arguments import one_of, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import BoundsMissing, ProblemError
-from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared, linear
+from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
 from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.local_start import inputs_of
-from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.units import (
     WITHOUT_SWITCH,
     OpenUnits,
@@ -39,7 +38,9 @@ from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.interval import activated, interval_range
 from lipyomo.relaxations.linear.layers import given_bounds
 from lipyomo.relaxations.linear.sharpen import sharpened_bounds
+from lipyomo.solvers.expressions import linear
 from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.variables import box_of, need_finite
 
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
 """A network, the path of an ONNX file, or a built block of a network's value."""

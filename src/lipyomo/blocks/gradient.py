@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy.typing as npt
 
 from lipyomo.base.arrays import Matrix
-from lipyomo.base.errors import ProblemError
+from lipyomo.base.errors import BoundsMissing, ProblemError
 from lipyomo.blocks import derivative
 from lipyomo.blocks.assemble import component_of, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.labels import Labels, joined, refer
-from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
 from lipyomo.problems.directions import parse_directions
 from lipyomo.relaxations.linear.balls import Boxes
 from lipyomo.relaxations.linear.limits import ChainLimits, adjoint_limits
 from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.variables import box_of
 
 
 class NoGradient(ProblemError, AttributeError):
@@ -133,7 +133,10 @@ class GradientBlockData(FormulationBlockData):
         if fixed is None:
             _, start = variables_of(self, "functional", functional, "functional", m, labels[1])
             self._rely_on_bounds(start)
-            box = box_of(start, finite=not smooth)
+            try:
+                box = box_of(start, finite=not smooth)
+            except BoundsMissing as error:
+                raise BoundsMissing(f"the functional has no bounds: {error}") from None
             points = Boxes(box.lower[None], box.upper[None])
         if smooth:
             add_smooth_chain(self, base, start, along, ends)

@@ -21,9 +21,9 @@ import pyomo.environ as pyo
 
 from lipyomo.base.errors import ProblemError, SolverError
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.units import ends_of_terms, terms_of
 from lipyomo.solvers import solve_model
+from lipyomo.solvers.expressions import linear
 
 VIOLATION = 1e-4
 """Relative to a unit's range: lesser violations get no cut, which would change little."""

@@ -14,22 +14,15 @@ from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import DomainError, ProblemError
-from lipyomo.blocks.assemble import (
-    Rows,
-    add_forms_below,
-    add_sizes,
-    add_variables,
-    builder_of,
-    index_of,
-    linear,
-)
-from lipyomo.blocks.assumptions import can_move, range_of_expression
+from lipyomo.blocks.assemble import add_forms_below, add_sizes, add_variables, builder_of
+from lipyomo.blocks.assumptions import can_move
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.labels import Labels, entries_of, refer
-from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.networks.scaling import Scaling
 from lipyomo.problems.domains import Box, Domain
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.expressions import linear, range_of_expression
+from lipyomo.solvers.rows import Forms, Rows, index_of
+from lipyomo.solvers.variables import box_of, ends_of, is_variable
 
 InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"
 """Pairs (lower, upper) by position or by the index of the given variables, or one pair an input."""

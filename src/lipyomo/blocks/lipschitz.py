@@ -22,7 +22,7 @@ from lipyomo.base.arguments import one_of
 from lipyomo.base.arrays import BoolArray, Matrix
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
-from lipyomo.blocks.assemble import Rows, add_value
+from lipyomo.blocks.assemble import add_value
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.dual_ball import DualBallBlockData
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
@@ -40,6 +40,7 @@ from lipyomo.relaxations.linear.limits import (
     hull_of_functionals,
     tangent_limits,
 )
+from lipyomo.solvers.rows import Rows
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
 

@@ -14,9 +14,9 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap, ComponentSet
 from pyomo.repn import generate_standard_repn
 
-from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.units import switch_of
 from lipyomo.primal.heuristics.values import Term, ValueAscent
+from lipyomo.solvers.variables import ends_of
 
 
 def local_start(model: Any, blocks: Sequence[Any], columns: list[Any]) -> ComponentMap | None:

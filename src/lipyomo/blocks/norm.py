@@ -23,14 +23,14 @@ from lipyomo.base.arguments import one_of
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
+from lipyomo.blocks.assemble import add_sizes, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import holds_variables, variables_of
 from lipyomo.blocks.labels import Labels, refer
-from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.use import OneSided
 from lipyomo.problems.norms import OutputNorm, output_norm_of
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.rows import Forms, Rows
+from lipyomo.solvers.variables import box_of, ends_of, set_bounds
 
 Sense: TypeAlias = Literal["max", "min", "both"]
 

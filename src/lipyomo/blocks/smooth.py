@@ -22,7 +22,7 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_layers, declared
 from lipyomo.blocks.bands import add_bands
 from lipyomo.blocks.base import formulation_block
-from lipyomo.blocks.curves import combination, expression_of, kinds_of, need_no_kink
+from lipyomo.blocks.curves import expression_of, kinds_of, need_no_kink
 from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, Ranges
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
 from lipyomo.blocks.labels import refer
@@ -31,6 +31,7 @@ from lipyomo.networks.activations import Confined
 from lipyomo.networks.activations.segments import Segment, segments_of
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.reductions.confine import confined, needs_ranges
+from lipyomo.solvers.expressions import combination
 
 SmoothBounds: TypeAlias = (
     "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"

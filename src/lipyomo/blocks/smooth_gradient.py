@@ -21,13 +21,14 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
-from lipyomo.blocks.curves import combination, kinds_of, need_no_kink, slope_of
+from lipyomo.blocks.curves import kinds_of, need_no_kink, slope_of
 from lipyomo.blocks.labels import Labels
-from lipyomo.blocks.ranges import box_of
 from lipyomo.networks.network import Network
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.parts import parts_of
+from lipyomo.solvers.expressions import combination
 from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.variables import box_of
 
 Ends = tuple[FloatArray, FloatArray]
 

@@ -15,11 +15,11 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.numerics.split import SplitMatrix
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
+from lipyomo.blocks.assemble import add_equalities, add_variables
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, decide
 from lipyomo.relaxations.linear.interval import Switches, activated
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.rows import Forms, Rows
 
 
 @dataclass(frozen=True)

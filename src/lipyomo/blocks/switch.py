@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
+from lipyomo.blocks.assemble import add_equalities, add_variables
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN
 from lipyomo.relaxations.linear.limits import ArrivingBounds
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.rows import Forms, Rows
 
 
 def add_switched(

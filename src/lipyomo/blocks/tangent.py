@@ -20,16 +20,16 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import BoolArray, Matrix
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks import derivative
-from lipyomo.blocks.assemble import Rows, add_sizes, add_variables
+from lipyomo.blocks.assemble import add_sizes, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.labels import Labels, refer
-from lipyomo.blocks.ranges import box_of
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear.limits import ChainLimits, tangent_limits
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.rows import Forms, Rows
+from lipyomo.solvers.variables import box_of
 
 
 @formulation_block("TangentBlock", NetworkOptions)

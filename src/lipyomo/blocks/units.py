@@ -26,9 +26,11 @@ import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.blocks.assemble import Rows, add_variables, declared, linear
-from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.assemble import add_variables, declared
 from lipyomo.networks.network import Layer
+from lipyomo.solvers.expressions import linear
+from lipyomo.solvers.rows import Rows
+from lipyomo.solvers.variables import box_of
 
 UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]
 

@@ -34,14 +34,13 @@ from lipyomo.base.arguments import real_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.tolerances import EXACT_TOLERANCE
-from lipyomo.blocks.assemble import Rows, add_layers, add_value, add_variables, declared
+from lipyomo.blocks.assemble import add_layers, add_value, add_variables, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import directions_of, linear_norm
 from lipyomo.blocks.forward import NetworkSource, built_block, in_model_units, need_two_slopes
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
 from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.local_start import inputs_of
-from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.spans import Certain, Span, above_sizes, through_slopes, through_units
 from lipyomo.blocks.use import OneSided
@@ -49,7 +48,8 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
 from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.rows import Forms, Rows
+from lipyomo.solvers.variables import box_of, need_finite
 
 
 @formulation_block("UpperLipschitzBlock", PlaceOptions)

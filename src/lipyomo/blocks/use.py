@@ -16,15 +16,13 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
-from pyomo.core.expr.calculus.derivatives import Modes, differentiate
-from pyomo.core.expr.calculus.diff_with_pyomo import DifferentiationException
 from pyomo.core.expr.visitor import identify_variables
-from pyomo.repn import generate_standard_repn
 
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.tolerances import EXACT_TOLERANCE
-from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.written import rows_of_others
+from lipyomo.solvers.expressions import implied_size, slope_signs
+from lipyomo.solvers.variables import ends_of
 
 Sense: TypeAlias = Literal["max", "min"]
 
@@ -103,7 +101,7 @@ def check_use(root: Any) -> None:
     pulled = ComponentMap()
     for objective in root.component_data_objects(pyo.Objective, active=True):
         turn = 1 if objective.sense == pyo.maximize else -1
-        for variable, slope in _slopes(objective.expr).items():
+        for variable, slope in slope_signs(objective.expr).items():
             pulled[variable] = None if slope is None else turn * slope
             if variable in known:
                 _check_objective(known[variable], objective.name, pulled[variable])
@@ -111,24 +109,6 @@ def check_use(root: Any) -> None:
         held = [v for v in identify_variables(constraint.body, include_fixed=False) if v in known]
         if held:
             _check_constraint([known[v] for v in held], constraint, pulled)
-
-
-def _slopes(expression: Any) -> ComponentMap:
-    """The signs of an expression's derivatives by variable; None where a sign may change."""
-    form = generate_standard_repn(expression, compute_values=True, quadratic=False)
-    if form.is_linear():
-        signs = np.sign(form.linear_coefs).tolist()
-        return ComponentMap(zip(form.linear_vars, signs, strict=True))
-    variables = list(identify_variables(expression, include_fixed=False))
-    try:
-        slopes = differentiate(expression, wrt_list=variables, mode=Modes.reverse_symbolic)
-    except DifferentiationException:
-        slopes = [None] * len(variables)
-    found = ComponentMap()
-    for variable, slope in zip(variables, slopes, strict=True):
-        low, high = ends_of(*((None, None) if slope is None else compute_bounds_on_expr(slope)))
-        found[variable] = 1.0 if low >= 0.0 < high else -1.0 if high <= 0.0 > low else None
-    return found
 
 
 def _check_bounds(value: OneSided) -> None:
@@ -143,22 +123,8 @@ def _check_bounds(value: OneSided) -> None:
     if bound >= sign * value.end - slack:
         return
     rows = variable.parent_block().component_data_objects(pyo.Constraint, active=None)
-    if bound < min((_implied(row, variable, sign) for row in rows), default=np.inf) - slack:
+    if bound < min((implied_size(row, variable, sign) for row in rows), default=np.inf) - slack:
         _complain(value, "a fixed value" if variable.fixed else "a bound of its own", True)
-
-
-def _implied(row: Any, variable: Any, sign: int) -> float:
-    """How large ``sign * variable`` can be by a linear row and the bounds of the others."""
-    form = generate_standard_repn(row.body, compute_values=True, quadratic=False)
-    weights = ComponentMap(zip(form.linear_vars, form.linear_coefs, strict=True))
-    weight = weights.pop(variable, 0.0)
-    if not form.is_linear() or not weight:
-        return np.inf
-    low, high = ends_of(row.lb, row.ub)
-    total = sign * ((high if weight * sign > 0 else low) - form.constant) / weight
-    for other, own in weights.items():
-        total -= min(sign * own / weight * end for end in ends_of(*other.bounds))
-    return float(total)
 
 
 def _check_objective(value: OneSided, name: str, slope: float | None) -> None:
@@ -180,7 +146,7 @@ def _check_constraint(values: list[OneSided], constraint: Any, pulled: Component
     """
     low, high = ends_of(constraint.lb, constraint.ub)
     least, most = ends_of(*compute_bounds_on_expr(constraint.body))
-    slopes = _slopes(constraint.body)
+    slopes = slope_signs(constraint.body)
     doubtful = []
     pulls = [-s * pulled[v] for v, s in slopes.items() if s and pulled.get(v)]
     for value in values:

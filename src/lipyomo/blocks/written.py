@@ -17,7 +17,7 @@ from pyomo.core.base.componentuid import ComponentUID
 from pyomo.gdp import Disjunct
 
 from lipyomo.base.errors import ProblemError
-from lipyomo.blocks.ranges import ends_of, is_variable, set_bounds
+from lipyomo.solvers.variables import ends_of, is_variable, set_bounds
 
 Ends: TypeAlias = tuple[float, float]
 

@@ -12,7 +12,6 @@ from pyomo.common.collections import ComponentMap
 
 from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.blocks import LipschitzBlock
-from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.lipschitz import Encoding, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
 from lipyomo.mip.params import CUTOFF_SLACK
@@ -21,6 +20,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, solve_model
+from lipyomo.solvers.expressions import linear
 
 
 class CellModel:

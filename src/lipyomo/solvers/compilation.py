@@ -7,7 +7,6 @@ constants that miss a bound by rounding, NaN.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -42,6 +41,7 @@ from lipyomo.solvers.normalise import TOLERANCE
 from lipyomo.solvers.reading import ORDER, Reader, numbers
 from lipyomo.solvers.rows import MatrixRowData
 from lipyomo.solvers.status import INFINITE
+from lipyomo.solvers.variables import ends_of
 
 _KNOWN = {Block, Constraint, ExternalFunction, Objective, Port, SOSConstraint, Suffix}
 """Kinds of active components that a model may have."""
@@ -204,7 +204,7 @@ def _read_constraints(reader: Reader, model: Any) -> list[tuple[Any, Any, float,
             continue
         low, body, high = con.to_bounded_expression()
         form = reader.form(con, body)
-        ends = -math.inf if low is None else value(low), math.inf if high is None else value(high)
+        ends = ends_of(None if low is None else value(low), None if high is None else value(high))
         if form.quadratic:
             bent.append((con, form, *ends))
         else:
@@ -267,8 +267,7 @@ def _settled(model: LinearModel, scale: FloatArray) -> LinearModel:
 def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return bounds (domains included) and integrality of the variables."""
     bounds = [(var.value, var.value) if var.fixed else var.bounds for var in columns]
-    lower = np.array([-math.inf if low is None else low for low, _ in bounds], dtype=np.float64)
-    upper = np.array([math.inf if high is None else high for _, high in bounds], dtype=np.float64)
+    lower, upper = np.array([ends_of(*pair) for pair in bounds]).reshape(-1, 2).T.copy()
     lower[lower <= -INFINITE] = -np.inf
     upper[upper >= INFINITE] = np.inf
     integer = np.array([not var.is_continuous() for var in columns], dtype=np.bool_)

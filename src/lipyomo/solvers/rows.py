@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.common.autoslots import AutoSlots
 from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
-from pyomo.core.expr import LinearExpression
 from pyomo.core.expr.relational_expr import EqualityExpression
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.solvers.expressions import linear
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,43 @@ class MatrixRows(IndexedConstraint):
             coefs, variables = self.forms.row(k)
             coefs.append(-1.0)
             variables.append(self.targets[place])
-            body = LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
+            body = linear(coefs, variables)
             latest = place, EqualityExpression((body, -float(self.forms.constant[k])))
             self._latest = latest
         return latest[1]
+
+
+def index_of(keys: Iterable[Any]) -> Any:
+    """Keys as an index; an empty one says its dimension, which transformations ask for."""
+    index = list(keys)
+    return index if index else pyo.Set(initialize=[], dimen=1)
+
+
+class Rows:
+    """Rows of one named constraint, added one by one; without keys there is no constraint.
+
+    Parameters
+    ----------
+    block : BlockData
+    name : str
+    keys : iterable
+        All keys that will be used.
+    """
+
+    def __init__(self, block: Any, name: str, keys: Iterable[Any]) -> None:
+        index = list(keys)
+        self._constraint = pyo.Constraint(index_of(index))
+        if index:
+            block.add_component(name, self._constraint)
+
+    def at_most(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
+        """``coefs . variables <= bound``."""
+        self._constraint[key] = (None, linear(coefs, variables), bound)
+
+    def at_least(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
+        """``coefs . variables >= bound``."""
+        self._constraint[key] = (bound, linear(coefs, variables), None)
+
+    def equal(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:
+        """``coefs . variables == bound``."""
+        self._constraint[key] = (linear(coefs, variables), bound)

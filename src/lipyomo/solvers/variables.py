@@ -1,4 +1,4 @@
-"""The box that variables' bounds span."""
+"""Bounds of variables as numbers, and the box that they span."""
 
 from __future__ import annotations
 
