@@ -52,10 +52,8 @@ class Record:
         How often it was built.
     assumptions : list of Assumption or Unmoving
         Bounds that have to hold.
-    parts : list of (FormulationBlockData, int)
-        Blocks that it was built on, with their versions.
-    grounds : list of BlockData
-        Blocks that have to be active.
+    grounds : list of (FormulationBlockData, int or None)
+        Blocks that have to be active, with their versions where it was built on them.
     one_sided : list of OneSided
         Variables that mean something only where they are made large, or small.
     """
@@ -63,8 +61,7 @@ class Record:
     recipe: dict[str, Any] = field(default_factory=dict)
     version: int = 0
     assumptions: list[Assumption | Unmoving] = field(default_factory=list)
-    parts: list[tuple[Any, int]] = field(default_factory=list)
-    grounds: list[Any] = field(default_factory=list)
+    grounds: list[tuple[Any, int | None]] = field(default_factory=list)
     one_sided: list[OneSided] = field(default_factory=list)
 
 
@@ -138,7 +135,7 @@ class FormulationBlockData(BlockData):
         if self._owned:
             _owner_of(self).rebuild()
             return
-        recipe = self._again(dict(self._record.recipe))
+        recipe = dict(self._record.recipe)
         users = self._written.changed(self)
         # Aside first: what fails there has changed nothing, and what is missing there would be.
         aside = pyo.Block(concrete=True)
@@ -173,8 +170,8 @@ class FormulationBlockData(BlockData):
             broken = known.broken()
             if broken is not None:
                 return broken
-        for other, version in self._record.parts:
-            if other._record.version != version:
+        for other, version in self._record.grounds:
+            if version not in (None, other._record.version):
                 return f"'{other.name}', which it was built on, was rebuilt"
             found: str | None = other.stale() if other.parent_block() is self else None
             if found is not None:
@@ -187,10 +184,6 @@ class FormulationBlockData(BlockData):
         # A variable is no index either: it is refused as what it was given for.
         is_variable = getattr(given, "ctype", None) is pyo.Var
         return is_variable or isinstance(given, Network | BlockData | str | os.PathLike)
-
-    def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a rebuild, from those of the first time."""
-        return recipe
 
     def _build(self, arguments: dict[str, Any]) -> None:
         """Write the constraints, all or nothing.
@@ -246,19 +239,20 @@ class FormulationBlockData(BlockData):
 
     def _rely_on_block(self, other: Any) -> None:
         """Keep the state of another block that this one is built on."""
-        self._record.parts.append((other, other._record.version))
-        self._record.grounds.append(other)
+        self._record.grounds.append((other, other._record.version))
 
     def _rely_on_owners(self, variables: Iterable[Any]) -> None:
         """Keep the blocks that given variables belong to: they have to be active."""
         owners = {id(owner): owner for owner in map(_owner_of, variables) if owner is not None}
-        self._record.grounds.extend(owner for owner in owners.values() if owner is not self)
+        others = [(owner, None) for owner in owners.values() if owner is not self]
+        self._record.grounds.extend(others)
 
     def _carries(self, block: Any) -> bool:
         """Whether a block was built on this one, or is part of one that was."""
         if not isinstance(block, FormulationBlockData):
             return False
-        return any(other is self for other, _ in block._record.parts)
+        grounds = block._record.grounds
+        return any(other is self and version is not None for other, version in grounds)
 
     def _make_part(self, name: str, data: Any, **arguments: Any) -> Any:
         """Build ``self.name``, a block that is rebuilt with this one and answers for it."""
@@ -269,7 +263,7 @@ class FormulationBlockData(BlockData):
         part._owned = True
         part._record = Record(arguments, part._record.version + 1)
         part._formulate(**arguments)
-        self._record.grounds.append(part)
+        self._record.grounds.append((part, None))
         return part
 
     def _adopt(self, component: Any) -> None:
@@ -304,7 +298,7 @@ class FormulationBlockData(BlockData):
                 f"block '{self.name}' no longer fits the model: {found}.  Remedy: "
                 f"{self.name}.rebuild(), or lipyomo.blocks.rebuild(model) for all blocks of a model"
             )
-        for other in self._record.grounds:
+        for other, _ in self._record.grounds:
             off = switched_off(other, self)
             if off is not None:
                 raise ProblemError(

@@ -1,4 +1,4 @@
-"""What blocks of derivatives share: the inputs that count, and bounds of what arrives at switches.
+"""What blocks of derivatives share: the network block, functionals, and the inputs that count.
 
 Directions along inputs count where these can move, as in `lipyomo.solve`.
 """
@@ -11,23 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.base.arguments import brief, instance
+from lipyomo.base.arguments import brief
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
-from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables
 from lipyomo.blocks.assumptions import FixedInputWarning, Unmoving, can_move
 from lipyomo.blocks.forward import NetworkOptions, built_block
 from lipyomo.blocks.inputs import is_number
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
-from lipyomo.blocks.switch import add_switched
 from lipyomo.networks.naming import Names
 from lipyomo.networks.network import Network
 from lipyomo.problems.norms import InputNorm
-from lipyomo.relaxations.linear.limits import ChainLimits
-from lipyomo.solvers.rows import Forms
 
 
 def linear_norm(given: Any) -> InputNorm:
@@ -85,52 +81,6 @@ def along_of(block: Any, base: Any, wrt: Any) -> BoolArray:
     """Along which inputs of a network block directions count; that the others stay is relied on."""
     region = base.region
     return directions_of(block, base.network, base.labels[0], region.moving, wrt, region.sources)
-
-
-def add_chain(
-    block: Any,
-    name: str,
-    network_block: Any,
-    forms: Forms,
-    limits: ChainLimits,
-    backwards: bool,
-    along: Network | None = None,
-    labels: Labels | None = None,
-) -> None:
-    """The pass of a derivative through a network, from `forms` to the variables ``block.name``.
-
-    Parameters
-    ----------
-    block : BlockData
-        Gets ``layer[i]``, ``name`` and its rows.
-    name : str
-    network_block : ReluNetworkBlock
-    forms : Forms
-        A functional on the outputs, or a direction of the inputs.
-    limits : ChainLimits
-    backwards : bool
-        From outputs to inputs.
-    along : Network, optional
-        The network as a function of other directions than its inputs.
-    labels : Labels, optional
-        Keys of the ends; by default those of the inputs, or outputs, of the network block.
-    """
-    network, phases = network_block.network, network_block.layer_bounds.phases
-    labels = network_block.labels[0 if backwards else 1] if labels is None else labels
-    instance(limits, ChainLimits, "limits", ProblemError, "a ChainLimits")
-    limits.check(network.hidden, len(labels))
-    add_layers(block, len(network.hidden))
-    along = network if along is None else along
-    order, weights = list(range(len(network.hidden))), [layer.weight for layer in along.layers]
-    if backwards:
-        order, weights = order[::-1], [weight.T for weight in weights[::-1]]
-    forms = forms.map(weights[0])
-    for i, weight in zip(order, weights[1:], strict=True):
-        layer, switches = network.hidden[i], network_block.switches(i)
-        passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
-        forms = passed.map(weight)
-    ends = add_variables(block, name, labels, limits.end_lower, limits.end_upper)
-    add_equalities(block, f"{name}_affine", labels, ends, forms)
 
 
 def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, int | None]:

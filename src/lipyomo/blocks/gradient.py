@@ -21,6 +21,7 @@ from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.labels import Labels, joined, refer
+from lipyomo.blocks.passes import add_chain
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
 from lipyomo.problems.directions import parse_directions
@@ -143,7 +144,7 @@ class GradientBlockData(FormulationBlockData):
         else:
             forms = Forms.of(start) if fixed is None else Forms.numbers(fixed)
             limits = adjoint_limits(along, base.layer_bounds, points) if limits is None else limits
-            derivative.add_chain(self, "gradient", base, forms, limits, True, along, ends)
+            add_chain(self, "gradient", base, forms, limits, True, along, ends)
         if place is not None:
             self._refer_to({labels[1].keys[place]: self})
 

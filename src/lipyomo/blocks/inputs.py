@@ -164,7 +164,7 @@ def variables_of(
     """
     keys, found = in_order(given, what, labels)
     if size is not None and len(found) != size:
-        raise ProblemError(f"{len(found)} {_plural(what)} were given, the network has {size}")
+        raise ProblemError(f"{what}: {len(found)} were given, the network has {size}")
     places = [j for j, item in enumerate(found) if not is_variable(item)]
     block._rely_on_owners([item for item in found if is_variable(item)])
     if not places:
@@ -184,10 +184,6 @@ def variables_of(
             block._rely_on(expression, *range_of_expression(expression))
             block._rely_on_owners(list(identify_variables(expression)))
     return keys, found
-
-
-def _plural(what: str) -> str:
-    return what if what.startswith("inputs") else f"entries of the {what}"
 
 
 @dataclass(frozen=True)
@@ -286,11 +282,11 @@ def parse_input_bounds(given: Any, labels: Labels) -> Box:
         try:
             lower[j], upper[j] = ends_of(*pair)
         except (TypeError, ValueError):
-            raise ProblemError(
-                f"input_bounds: {pair!r} of input {key!r} is no pair (lower, upper)"
-            ) from None
+            lower[j] = np.nan
         if not lower[j] <= upper[j]:
-            raise ProblemError(f"input_bounds: {pair!r} of input {key!r} is empty or NaN")
+            raise ProblemError(
+                f"input_bounds: {pair!r} of input {key!r} is no pair (lower, upper) of numbers"
+            )
     return Box(lower, upper)
 
 

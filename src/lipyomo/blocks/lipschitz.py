@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from lipyomo.base.arguments import one_of
 from lipyomo.base.arrays import BoolArray, Matrix
@@ -38,7 +37,6 @@ from lipyomo.relaxations.linear.limits import (
     ChainLimits,
     adjoint_limits,
     hull_of_functionals,
-    tangent_limits,
 )
 from lipyomo.solvers.rows import Rows
 
@@ -152,24 +150,22 @@ class LipschitzBlockData(FormulationBlockData):
         if encoding == "auto":
             encoding = choose_encoding(net, known, norm, measured, counted)
         self.encoding = encoding
+        # For rebuilds: limits are those of this time's domain, others may build on the encoding.
+        self._record.recipe.update(limits=None, encoding=encoding)
         if limits is None and encoding == "adjoint":
             limits = adjoint_limits(net, known, hull_of_functionals(measured, net.output_dim))
-        elif limits is None:  # the gradient is there in all inputs, a direction along some only
-            some = sp.diags_array(counted.astype(float))
-            limits = tangent_limits(net.with_directions(some), known, norm)
         way = {"network": base, "limits": limits, "directions": T}
-        build = self._build_adjoint if encoding == "adjoint" else self._build_tangent
-        build(way, norm, measured, counted)
-        self._record.one_sided.append(OneSided(self.value, "max", self.value.ub, strict=True))
+        write = self._adjoint if encoding == "adjoint" else self._tangent
+        size = write(way, norm, measured)
+        top = self._make_part("norm", NormBlockData, sense="max", **size).value
+        value = add_value(self, 0.0, max(top.ub, 0.0))
+        Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [value, top], 0.0)
+        self._record.one_sided.append(OneSided(value, "max", value.ub, strict=True))
 
-    def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
-        # Bounds that were given belong to the domain of that time, and so does the choice of the
-        # encoding that others may have built on.
-        return {**recipe, "limits": None, "encoding": self.encoding}
-
-    def _build_adjoint(
-        self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm, counted: BoolArray
-    ) -> None:
+    def _adjoint(
+        self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm
+    ) -> dict[str, Any]:
+        """The norm of a gradient, whose functional runs over the dual ball of the output norm."""
         m = way["network"].network.output_dim
         vertices = norm.vertices(m)
         functional: Any = None if vertices is None else vertices[0]
@@ -177,23 +173,16 @@ class LipschitzBlockData(FormulationBlockData):
             ball = self._make_part("ball", DualBallBlockData, size=m, norm=norm, half=True)
             functional = ball.functional
         part = self._make_part("gradient", GradientBlockData, functional=functional, **way)
-        pairs = zip(part.gradient.values(), counted, strict=True)
-        entries = [entry for entry, counts in pairs if counts]
-        size = {"inputs": entries, "norm": DUAL[input_norm], "sense": "max"}
-        self._tie_value(self._make_part("norm", NormBlockData, **size).value)
+        pairs = zip(part.gradient.values(), self.counted, strict=True)
+        return {"inputs": [entry for entry, counts in pairs if counts], "norm": DUAL[input_norm]}
 
-    def _build_tangent(
-        self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm, counted: BoolArray
-    ) -> None:
-        places = np.flatnonzero(counted).tolist() if way["directions"] is None else None
-        part = self._make_part("tangent", TangentBlockData, norm=input_norm, wrt=places, **way)
-        slopes = list(part.derivative.values())
-        size = {"inputs": slopes, "norm": norm, "sense": "max", "one_sided": True}
-        self._tie_value(self._make_part("norm", NormBlockData, **size).value)
-
-    def _tie_value(self, source: Any) -> None:
-        value = add_value(self, 0.0, max(source.ub, 0.0))
-        Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [value, source], 0.0)
+    def _tangent(
+        self, way: dict[str, Any], input_norm: InputNorm, norm: OutputNorm
+    ) -> dict[str, Any]:
+        """The norm of a derivative, whose direction runs over the ball of the input norm."""
+        wrt = np.flatnonzero(self.counted).tolist() if way["directions"] is None else None
+        part = self._make_part("tangent", TangentBlockData, norm=input_norm, wrt=wrt, **way)
+        return {"inputs": list(part.derivative.values()), "norm": norm, "one_sided": True}
 
 
 def choose_encoding(

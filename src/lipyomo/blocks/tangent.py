@@ -25,6 +25,7 @@ from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.labels import Labels, refer
+from lipyomo.blocks.passes import add_chain
 from lipyomo.problems.directions import parse_directions
 from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear.limits import ChainLimits, tangent_limits
@@ -132,9 +133,7 @@ class TangentBlockData(FormulationBlockData):
             norm = "linf"
         if limits is None:
             limits = tangent_limits(net, known, norm, scale)
-        derivative.add_chain(
-            self, "derivative", base, Forms.of(v), limits, backwards=False, along=net
-        )
+        add_chain(self, "derivative", base, Forms.of(v), limits, False, net, base.labels[1])
 
     def _add_ball(self, keys: Labels, counted: BoolArray, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball, zero where it may not go."""

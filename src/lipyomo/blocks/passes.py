@@ -1,4 +1,4 @@
-r"""Products of a binary switch with a bounded form: the derivative of a unit.
+r"""The pass of a derivative through a network: products of switches with bounded forms.
 
 An arriving derivative t (adjoint or tangent) leaves a unit as ``left t + (right - left) s`` with
 s = a t.  With t in [l1, u1] given a = 1 and in [l0, u0] given a = 0:
@@ -14,11 +14,58 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.blocks.assemble import add_equalities, add_variables
-from lipyomo.networks.network import Layer
+from lipyomo.base.arguments import instance
+from lipyomo.base.errors import ProblemError
+from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables
+from lipyomo.blocks.labels import Labels
+from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN
-from lipyomo.relaxations.linear.limits import ArrivingBounds
+from lipyomo.relaxations.linear.limits import ArrivingBounds, ChainLimits
 from lipyomo.solvers.rows import Forms, Rows
+
+
+def add_chain(
+    block: Any,
+    name: str,
+    network_block: Any,
+    forms: Forms,
+    limits: ChainLimits,
+    backwards: bool,
+    along: Network,
+    labels: Labels,
+) -> None:
+    """The pass of a derivative through a network, from `forms` to the variables ``block.name``.
+
+    Parameters
+    ----------
+    block : BlockData
+        Gets ``layer[i]``, ``name`` and its rows.
+    name : str
+    network_block : ReluNetworkBlock
+    forms : Forms
+        A functional on the outputs, or a direction of the inputs.
+    limits : ChainLimits
+    backwards : bool
+        From outputs to inputs.
+    along : Network
+        The network as a function of the directions that are asked for.
+    labels : Labels
+        Keys of the ends.
+    """
+    network, phases = network_block.network, network_block.layer_bounds.phases
+    instance(limits, ChainLimits, "limits", ProblemError, "a ChainLimits")
+    limits.check(network.hidden, len(labels))
+    add_layers(block, len(network.hidden))
+    order, weights = list(range(len(network.hidden))), [layer.weight for layer in along.layers]
+    if backwards:
+        order, weights = order[::-1], [weight.T for weight in weights[::-1]]
+    forms = forms.map(weights[0])
+    for i, weight in zip(order, weights[1:], strict=True):
+        layer, switches = network.hidden[i], network_block.switches(i)
+        passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
+        forms = passed.map(weight)
+    ends = add_variables(block, name, labels, limits.end_lower, limits.end_upper)
+    add_equalities(block, f"{name}_affine", labels, ends, forms)
 
 
 def add_switched(
