@@ -17,7 +17,7 @@ from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assumptions import FixedInputWarning, Unmoving, can_move
 from lipyomo.blocks.forward import NetworkOptions, built_block
-from lipyomo.blocks.inputs import is_number
+from lipyomo.blocks.inputs import Region, is_number
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
@@ -77,12 +77,6 @@ def network_block_of(
     return base
 
 
-def along_of(block: Any, base: Any, wrt: Any) -> BoolArray:
-    """Along which inputs of a network block directions count; that the others stay is relied on."""
-    region = base.region
-    return directions_of(block, base.network, base.labels[0], region.moving, wrt, region.sources)
-
-
 def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, int | None]:
     """A fixed functional as numbers, with its output if it is one; None for variables.
 
@@ -118,12 +112,7 @@ def functional_of(functional: Any, labels: Labels) -> tuple[FloatArray | None, i
 
 
 def directions_of(
-    block: Any,
-    network: Network,
-    labels: Labels,
-    moving: Sequence[bool],
-    wrt: Any,
-    sources: Sequence[Any] = (),
+    block: Any, network: Network, region: Region, wrt: Any, moving: BoolArray | None = None
 ) -> BoolArray:
     """Along which inputs directions count, with a warning where some do not.
 
@@ -132,17 +121,15 @@ def directions_of(
     Parameters
     ----------
     block : FormulationBlockData
-        For messages.
+        That relies on it.
     network : Network
-    labels : Labels
+    region : Region
         Of its inputs.
-    moving : sequence of bool, length d
-        Which inputs can move.  At a single point, where none can, all of them count.
     wrt : iterable of keys or positions, or None
         Which inputs are asked for; None stands for those that can move.
-    sources : sequence, optional
-        The inputs as they were given, where they are what moves.  Where a domain holds one, the
-        block that has its rows relies on it.
+    moving : ndarray of bool, shape (d,), optional
+        Which inputs can move, if that does not follow from their region.  At a single point, where
+        none can, all of them count.
 
     Raises
     ------
@@ -154,16 +141,18 @@ def directions_of(
     FixedInputWarning
         If inputs are left out that were not asked to be.
     """
-    keys = labels.keys
+    keys = region.labels.keys
     if wrt is not None:
-        return _named(wrt, labels, network.input_names)
-    found = np.array(moving, dtype=bool)
+        return _named(wrt, region.labels, network.input_names)
+    found = np.array(region.moving if moving is None else moving, dtype=bool)
     if not found.any() or found.all():
         return np.ones(len(keys), dtype=bool)
-    held = (source for source, moves in zip(sources, found, strict=False) if not moves)
-    block._record.assumptions.extend(Unmoving(item) for item in held if not can_move(item))
-    still = [keys[j] for j in np.flatnonzero(~found)]
-    shown = ", ".join(map(str, still[:5])) + (" ..." if len(still) > 5 else "")
+    still = np.flatnonzero(~found).tolist()
+    if moving is None:
+        # Where a domain holds an input, the block that has its rows relies on that.
+        held = [region.sources[j] for j in still if not can_move(region.sources[j])]
+        block._record.assumptions.extend(map(Unmoving, held))
+    shown = ", ".join(str(keys[j]) for j in still[:5]) + (" ..." if len(still) > 5 else "")
     warnings.warn(
         f"block '{block.name}': {len(still)} of {len(keys)} inputs cannot move ({shown}), and no "
         "direction along them counts.  Name the inputs that do by wrt=",

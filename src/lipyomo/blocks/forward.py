@@ -17,7 +17,6 @@ from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, d
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
 from lipyomo.blocks.labels import Labels, refer
-from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.units import (
     WITHOUT_SWITCH,
     OpenUnits,
@@ -32,7 +31,6 @@ from lipyomo.blocks.units import (
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN
 from lipyomo.networks.scaling import scaling_of
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.interval import activated, interval_range
@@ -92,15 +90,8 @@ class ForwardBlockData(FormulationBlockData):
 
     def _attach(
         self, network: Any, inputs: Any, outputs: Any, place: PlaceOptions
-    ) -> tuple[Network, list[Any]]:
-        """Declare the inputs and what holds them.
-
-        Returns
-        -------
-        network : Network
-            In the model's units.
-        variables : list of VarData
-            Its inputs.
+    ) -> tuple[Network, Region]:
+        """Declare the inputs and what holds them; returns the network in the model's units.
 
         Raises
         ------
@@ -109,13 +100,13 @@ class ForwardBlockData(FormulationBlockData):
         """
         if not isinstance(network, Network):
             twin = built_block(network, ForwardBlockData)
-            inputs = inputs_of(twin) if inputs is None else inputs
+            inputs = twin.region.variables if inputs is None and twin.region else inputs
             network = twin.network
         self.network = net = in_model_units(network, place)
-        variables, self.region, labels = attach_inputs(self, inputs, place, net.input_shape)
+        self.region = region = attach_inputs(self, inputs, place, net.input_shape)
         given = None if outputs is None else items_of(outputs, "outputs")[0]
-        self.labels = labels, Labels.of(given, net.output_shape)
-        return net, variables
+        self.labels = region.labels, Labels.of(given, net.output_shape)
+        return net, region
 
     def _check_units(
         self, formulation: Any, groups: Any, bounds: Any, relaxations: Sequence[str]
@@ -127,24 +118,19 @@ class ForwardBlockData(FormulationBlockData):
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, relaxations, "bounds", ProblemError)
 
-    def _area(self, variables: list[Any]) -> Domain:
-        """Where the inputs may be."""
-        assert self.region is not None
-        return self.region.area([variable.name for variable in variables])
-
     def ranges(self, i: int) -> Ranges:
         """Bounds of the pre-activations of hidden layer i."""
         assert self.layer_bounds is not None
         return self.layer_bounds.lower[i], self.layer_bounds.upper[i]
 
-    def _bound(self, network: Network, variables: list[Any], bounds: Any) -> None:
+    def _bound(self, network: Network, region: Region, bounds: Any) -> None:
         """Keep bounds of the pre-activations, computed or checked."""
         if not isinstance(bounds, str):
             self.layer_bounds = given_bounds(network, bounds)
             return
-        area = self._area(variables)
+        area = region.area()
         if self.segments is not None or self.formulation not in WITHOUT_SWITCH:
-            need_finite(variables, area.lower, area.upper)
+            need_finite(region.variables, area.lower, area.upper)
         if bounds == "ascent":
             self.layer_bounds = sharpened_bounds(network, area)
         else:

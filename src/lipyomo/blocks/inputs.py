@@ -199,12 +199,18 @@ class Region:
     domain : Domain or None
     sources : list of VarData, expressions or numbers
         The inputs as they were given.
+    variables : list of VarData
+        The inputs.
+    labels : Labels
+        Their keys.
     """
 
     own: Box
     given: Box
     domain: Domain | None
     sources: list[Any]
+    variables: list[Any]
+    labels: Labels
 
     @property
     def wanted(self) -> tuple[FloatArray, FloatArray]:
@@ -229,7 +235,7 @@ class Region:
             for low, high, source in zip(lower, upper, self.sources, strict=True)
         ]
 
-    def area(self, names: list[str]) -> Domain:
+    def area(self) -> Domain:
         """The region as a domain.
 
         Raises
@@ -241,8 +247,9 @@ class Region:
         wrong = np.flatnonzero(lower > upper)
         if wrong.size:
             j = int(wrong[0])
+            name = self.variables[j].name if self.variables else f"inputs[{self.labels.keys[j]}]"
             raise DomainError(
-                f"the domain and the bounds of '{names[j]}' do not meet: at least {lower[j]:g}, at "
+                f"the domain and the bounds of '{name}' do not meet: at least {lower[j]:g}, at "
                 f"most {upper[j]:g}"
             )
         domain = self.domain
@@ -320,17 +327,10 @@ def check_domain(domain: Any, size: int) -> None:
 
 def attach_inputs(
     block: FormulationBlockData, given: Any, place: PlaceOptions, shape: tuple[int, ...]
-) -> tuple[list[Any], Region, Labels]:
+) -> Region:
     """Declare ``block.inputs`` and the constraints that hold them in their region.
 
     What the variables' own bounds imply takes no row, and is relied on.
-
-    Returns
-    -------
-    variables : list of VarData, as many as `shape` holds
-    region : Region
-    labels : Labels
-        The keys of ``block.inputs``.
     """
     labels, domain = Labels.of(None, shape), place.get("domain")
     size = len(labels)
@@ -342,24 +342,25 @@ def attach_inputs(
     box = parse_input_bounds(place.get("input_bounds"), labels)
     own = Box(-np.inf, np.inf, size) if given is None else box_of(variables, finite=False)
     sources = variables if given is None else items_of(given, "inputs")[1]
-    region = Region(own, box, domain, sources)
-    region.area([v.name for v in variables] or [f"inputs[{j}]" for j in labels])
+    region = Region(own, box, domain, sources, variables, labels)
+    region.area()
     if given is not None:
         refer(block, "inputs", variables, labels)
     else:
         variables = add_variables(block, "inputs", labels, *region.box)
         builder = builder_of(block)
         builder._draft.users.hold(builder)
-        region = Region(box_of(variables, finite=False), box, domain, variables)
-    _hold(block, variables, region)
+        own = box_of(variables, finite=False)
+        region = Region(own, box, domain, variables, variables, labels)
+    _hold(block, region)
     if domain is not None:
         _add_domain_rows(block, variables, domain)
-    return variables, region, labels
+    return region
 
 
-def _hold(block: FormulationBlockData, variables: list[Any], region: Region) -> None:
+def _hold(block: FormulationBlockData, region: Region) -> None:
     """Rows for the wanted box where bounds do not imply it; the rest is relied on."""
-    own, (lower, upper) = region.own, region.wanted
+    own, variables, (lower, upper) = region.own, region.variables, region.wanted
     below, above = lower > own.lower, upper < own.upper
     places = np.flatnonzero(below | above).tolist()
     if places:

@@ -141,7 +141,7 @@ class LipschitzBlockData(FormulationBlockData):
         measured.check(net.output_dim)
         T = parse_directions(net.input_dim, directions)
         if T is None:
-            counted = derivative.along_of(self, base, wrt)
+            counted = derivative.directions_of(self, base.network, base.region, wrt)
         elif wrt is not None:
             raise ProblemError("give only one of wrt and directions")
         else:

@@ -39,7 +39,7 @@ def local_start(model: Any, blocks: Sequence[Any], columns: list[Any]) -> Compon
     known = ComponentSet(v for block in blocks for v in _variables_of(block))
     if any(column not in known for column in columns):
         return None
-    inputs = list(ComponentSet(v for block in blocks for v in inputs_of(block)))
+    inputs = list(ComponentSet(v for block in blocks for v in block.region.variables))
     ascent = _ascent_of(model, blocks, inputs)
     if ascent is None:
         return None
@@ -73,7 +73,7 @@ def _ascent_of(model: Any, blocks: Sequence[Any], inputs: list[Any]) -> ValueAsc
     lower, upper = np.array([ends_of(*ends) for ends in held]).reshape(-1, 2).T
     terms = []
     for block in blocks:
-        places = np.array([place[v] for v in inputs_of(block)], dtype=np.intp)
+        places = np.array([place[v] for v in block.region.variables], dtype=np.intp)
         low, high = block.region.box
         np.maximum.at(lower, places, low)
         np.minimum.at(upper, places, high)
@@ -86,11 +86,6 @@ def _ascent_of(model: Any, blocks: Sequence[Any], inputs: list[Any]) -> ValueAsc
     return ValueAscent(lower, upper, direct, terms)
 
 
-def inputs_of(block: Any) -> list[Any]:
-    """The variables behind the inputs of a network block."""
-    return [v if v.is_variable_type() else v.expr for v in block.inputs.values()]
-
-
 def outputs_of(block: Any) -> list[Any]:
     """The variables behind the outputs of a network block."""
     return [v if v.is_variable_type() else v.expr for v in block.outputs.values()]
@@ -98,7 +93,7 @@ def outputs_of(block: Any) -> list[Any]:
 
 def _variables_of(block: Any) -> Iterator[Any]:
     """All variables of a network block that a start has values of."""
-    yield from inputs_of(block)
+    yield from block.region.variables
     yield from outputs_of(block)
     for part in block.layer.values():
         for name in ("preactivation", "output", "switch"):

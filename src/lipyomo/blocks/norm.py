@@ -155,9 +155,8 @@ class NormBlockData(FormulationBlockData):
                 below.at_most((k, -1), [1.0, 1.0, -up], [p, g, a], 0.0)
             if one_sided and len(mixed) == len(variables) and mixed:
                 sign[0].fix(1)
-        self.value.setlb(-float(reach.sum()) if one_sided and np.isfinite(reach).all() else 0.0)
-        if np.isfinite(reach).all():
-            self.value.setub(float(np.maximum(reach, 0.0).sum()) * (1.0 + EQUAL))
+        top = float(np.maximum(reach, 0.0).sum()) * (1.0 + EQUAL)
+        set_bounds(self.value, -top if one_sided else 0.0, top)
         rows = Rows(self, "sum", [0])
         compare = {"both": rows.equal, "max": rows.at_most, "min": rows.at_least}[sense]
         compare(0, [*coefs, 1.0], [*terms, self.value], 0.0)
@@ -181,8 +180,7 @@ class NormBlockData(FormulationBlockData):
         keys = range(len(signed))
         highs, lows = box.support(signed), -box.support(-signed)
         top = float(highs.max()) + EQUAL * float(np.abs(highs).max())
-        self.value.setlb((-top if np.isfinite(top) else None) if one_sided else 0.0)
-        self.value.setub(top if np.isfinite(top) else None)
+        set_bounds(self.value, -top if one_sided else 0.0, top)
         if sense != "max":
             above = Rows(self, "value_above", keys)
             for k, (coefs, columns) in enumerate(rows):

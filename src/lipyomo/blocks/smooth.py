@@ -134,19 +134,19 @@ class SmoothNetworkBlockData(ForwardBlockData):
         if reduced_space and segments is not None:
             raise ProblemError("segments need variables.  Remedy: leave reduced_space=True out")
         self._check_units(formulation, groups, bounds, ("linear", "interval"))
-        net, variables = self._attach(network, inputs, outputs, place)
+        net, region = self._attach(network, inputs, outputs, place)
         if needs_ranges(net):  # squares of which products are made, quotients, powers
-            net = self.network = confined(net, self._area(variables))
+            net = self.network = confined(net, region.area())
         self.segments, self.reduced_space = segments, reduced_space
-        self._bound(net, variables, bounds)
+        self._bound(net, region, bounds)
         assert self.layer_bounds is not None
         pairs = [_within(layer, self.ranges(i)) for i, layer in enumerate(net.hidden)]
         lower, upper = [low for low, _ in pairs], [high for _, high in pairs]
         self.layer_bounds = replace(self.layer_bounds, lower=lower, upper=upper)
         if reduced_space:
-            self._add_expressions(net, variables, outputs)
+            self._add_expressions(net, region.variables, outputs)
         else:
-            self._add_all(net, variables, outputs)
+            self._add_all(net, region.variables, outputs)
 
     def _add_expressions(self, network: Network, variables: list[Any], given: Any) -> None:
         """All layers as expressions in the inputs."""

@@ -22,6 +22,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
 from lipyomo.blocks.curves import kinds_of, need_no_kink, slope_of
+from lipyomo.blocks.forward import Ranges
 from lipyomo.blocks.labels import Labels
 from lipyomo.networks.network import Network
 from lipyomo.relaxations.linear.interval import Switches
@@ -29,8 +30,6 @@ from lipyomo.relaxations.linear.parts import parts_of
 from lipyomo.solvers.expressions import combination
 from lipyomo.solvers.rows import Forms
 from lipyomo.solvers.variables import box_of
-
-Ends = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,9 @@ def _check_slopes(base: Any) -> None:
         need_no_kink(layer, base.ranges(i), i, why)
 
 
-def _passed(block: Any, slopes: SlopesOfUnits, arriving: Forms, ends: Ends) -> tuple[Forms, Ends]:
+def _passed(
+    block: Any, slopes: SlopesOfUnits, arriving: Forms, ends: Ranges
+) -> tuple[Forms, Ranges]:
     """What leaves the units of one layer, with rows for those that are curved."""
     keys = list(slopes.curved)
     moving = [k for k in keys if not arriving.is_constant()[k]]
@@ -142,13 +143,9 @@ def _passed(block: Any, slopes: SlopesOfUnits, arriving: Forms, ends: Ends) -> t
         for k, out in zip(keys, passed, strict=True):
             rows[k] = out - slopes.curved[k] * factors[k] == 0.0
     # A curved unit passes a variable of its own, a straight one what arrives times its slope.
-    n, width = slopes.least.size, len(arriving.columns)
-    straight = np.where(np.isin(np.arange(n), keys), 0.0, slopes.least)
-    own = sp.csr_array((np.ones(len(keys)), (keys, np.arange(len(keys)))), shape=(n, len(keys)))
-    kept = arriving.map(sp.diags_array(straight))
-    assert kept.matrix is not None
-    matrix = sp.hstack([sp.csr_array(kept.matrix), own]) if width else own
-    return Forms(matrix, kept.constant, [*kept.columns, *passed]), (low, high)
+    curved = np.isin(np.arange(slopes.least.size), keys)
+    straight = arriving.map(sp.diags_array(np.where(curved, 0.0, slopes.least)))
+    return straight.plus(keys, passed), (low, high)
 
 
 def _add_expressions(

@@ -119,7 +119,7 @@ class TangentBlockData(FormulationBlockData):
             columns = Labels.of(None, net.input_shape)
             v = self._add_ball(columns, np.ones(net.input_dim, dtype=bool), norm)
         elif direction is None:
-            counted = derivative.along_of(self, base, wrt)
+            counted = derivative.directions_of(self, base.network, base.region, wrt)
             v = self._add_ball(labels, counted, norm)
             net = net.with_directions(sp.diags_array(counted.astype(float)))
         elif wrt is not None:

@@ -39,8 +39,7 @@ from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import directions_of, linear_norm
 from lipyomo.blocks.forward import NetworkSource, built_block, in_model_units, need_two_slopes
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
-from lipyomo.blocks.labels import Labels, refer
-from lipyomo.blocks.local_start import inputs_of
+from lipyomo.blocks.labels import refer
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.spans import Certain, Span, above_sizes, through_slopes, through_units
 from lipyomo.blocks.use import OneSided
@@ -159,11 +158,11 @@ class UpperLipschitzBlockData(FormulationBlockData):
         vertices = _few_vertices(measured, net.output_dim)
         self.network = net
         if base is None:
-            centre, region, labels = attach_inputs(self, inputs, place, net.input_shape)
+            region = attach_inputs(self, inputs, place, net.input_shape)
         else:
-            centre, region, labels = inputs_of(base), base.region, base.labels[0]
-            refer(self, "inputs", centre, labels)
-        box, counted = self._box(net, centre, region, labels, radius, wrt)
+            region = base.region
+            refer(self, "inputs", region.variables, region.labels)
+        box, counted = self._box(net, region, radius, wrt)
         known = preactivation_bounds(net, Box(box.least, box.most))
         add_layers(self, len(net.hidden))
         certain = []
@@ -179,17 +178,11 @@ class UpperLipschitzBlockData(FormulationBlockData):
         self.value.setub(max(tops))
 
     def _box(
-        self,
-        network: Network,
-        centre: list[Any],
-        region: Region,
-        labels: Labels,
-        radius: Any,
-        wrt: Any,
+        self, network: Network, region: Region, radius: Any, wrt: Any
     ) -> tuple[Span, BoolArray]:
         """The box around the inputs, with numbers that hold wherever it is; what can move in it."""
+        centre, labels, (lower, upper) = region.variables, region.labels, region.box
         d = len(centre)
-        lower, upper = region.box
         need_finite(centre, lower, upper)
         _, given = in_order(radius, "radius", labels)
         if len(given) not in (1, d):
@@ -200,9 +193,8 @@ class UpperLipschitzBlockData(FormulationBlockData):
             raise ProblemError(f"radius={radius!r} may be negative.  Remedy: bounds >= 0")
         self._rely_on_bounds(radii)
         each = len(given) > 1
-        moving = (sizes.upper > 0).tolist() if each else region.moving
-        sources = () if each else region.sources
-        counted = directions_of(self, network, labels, moving, wrt, sources)
+        moving = sizes.upper > 0 if each else None
+        counted = directions_of(self, network, region, wrt, moving)
         declared(self, "radius", pyo.Expression, labels)
         wide = counted | each
         for j, key in enumerate(labels):

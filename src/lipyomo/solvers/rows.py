@@ -79,6 +79,15 @@ class Forms:
         matrix = weight if self.matrix is None else weight @ self.matrix
         return Forms(matrix, np.asarray(weight @ self.constant + bias), self.columns)
 
+    def plus(self, places: Sequence[int], variables: Sequence[Any]) -> Forms:
+        """With a variable added to each of some forms."""
+        count = len(places)
+        own = sp.csr_array((np.ones(count), (places, np.arange(count))), shape=(self.size, count))
+        if not self.columns:
+            return Forms(own, self.constant, list(variables))
+        known = sp.eye_array(self.size) if self.matrix is None else sp.csr_array(self.matrix)
+        return Forms(sp.hstack([known, own]), self.constant, [*self.columns, *variables])
+
     def row(self, k: int) -> tuple[list[float], list[Any]]:
         """Coefficients and variables of form k, without zeros."""
         matrix, columns = self.matrix, self.columns
