@@ -488,11 +488,11 @@ def rebuild(model: Any) -> int:
     count = 0
     # A rebuilt block widens the bounds of its outputs, which others rely on: again until none is.
     for _ in range(len(blocks) + 1):
-        waiting = [block for block in blocks if block.stale() is not None]
-        if not waiting:
-            break
-        for block in waiting:
+        before = count
+        for block in blocks:
             if block.stale() is not None:
                 block.rebuild()
                 count += 1
+        if count == before:
+            break
     return count

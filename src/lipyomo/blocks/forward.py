@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,25 +17,14 @@ from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, d
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
 from lipyomo.blocks.labels import Labels, refer
-from lipyomo.blocks.units import (
-    WITHOUT_SWITCH,
-    OpenUnits,
-    UnitFormulation,
-    add_sides,
-    tie_bigm,
-    tie_complementarity,
-    tie_gdp,
-    tie_partition,
-    tie_sos1,
-)
+from lipyomo.blocks.units import UNIT_TIES, WITHOUT_SWITCH, OpenUnits, UnitFormulation, add_sides
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN
-from lipyomo.networks.scaling import scaling_of
-from lipyomo.problems.settings import Relaxation
-from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
+from lipyomo.networks.scaling import in_units
+from lipyomo.relaxations.linear import LayerBounds
 from lipyomo.relaxations.linear.interval import activated, interval_range
 from lipyomo.relaxations.linear.layers import given_bounds
-from lipyomo.relaxations.linear.sharpen import sharpened_bounds
+from lipyomo.relaxations.linear.sharpen import ModelRelaxation, bounds_of_models
 from lipyomo.solvers.expressions import linear
 from lipyomo.solvers.rows import Forms
 from lipyomo.solvers.variables import box_of, need_finite
@@ -49,19 +38,9 @@ Ranges: TypeAlias = tuple[FloatArray, FloatArray]
 Kind = TypeVar("Kind", bound="ForwardBlockData")
 
 BoundChoice: TypeAlias = (
-    "Relaxation | Literal['ascent'] | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+    "ModelRelaxation | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 )
 """A relaxation, or bounds: one pair (lower, upper) a hidden layer."""
-
-
-UNIT_TIES = {
-    "bigm": tie_bigm,
-    "partition": tie_partition,
-    "gdp": tie_gdp,
-    "sos1": tie_sos1,
-    "complementarity": tie_complementarity,
-}
-"""The formulations of unstable units by name."""
 
 
 class NetworkOptions(PlaceOptions, total=False):
@@ -102,7 +81,7 @@ class ForwardBlockData(FormulationBlockData):
             twin = built_block(network, ForwardBlockData)
             inputs = twin.region.variables if inputs is None and twin.region else inputs
             network = twin.network
-        self.network = net = in_model_units(network, place)
+        self.network = net = in_units(network, place.get("scaling"))
         self.region = region = attach_inputs(self, inputs, place, net.input_shape)
         given = None if outputs is None else items_of(outputs, "outputs")[0]
         self.labels = region.labels, Labels.of(given, net.output_shape)
@@ -125,16 +104,13 @@ class ForwardBlockData(FormulationBlockData):
 
     def _bound(self, network: Network, region: Region, bounds: Any) -> None:
         """Keep bounds of the pre-activations, computed or checked."""
-        if not isinstance(bounds, str):
-            self.layer_bounds = given_bounds(network, bounds)
-            return
-        area = region.area()
-        if self.segments is not None or self.formulation not in WITHOUT_SWITCH:
-            need_finite(region.variables, area.lower, area.upper)
-        if bounds == "ascent":
-            self.layer_bounds = sharpened_bounds(network, area)
+        if isinstance(bounds, str):
+            area = region.area()
+            if self.segments is not None or self.formulation not in WITHOUT_SWITCH:
+                need_finite(region.variables, area.lower, area.upper)
+            self.layer_bounds = bounds_of_models(network, area, cast(ModelRelaxation, bounds))
         else:
-            self.layer_bounds = preactivation_bounds(network, area, None, cast(Relaxation, bounds))
+            self.layer_bounds = given_bounds(network, bounds)
 
     def _add_all(
         self, network: Network, variables: list[Any], outputs: Any, values: bool = True
@@ -265,12 +241,6 @@ class ForwardBlockData(FormulationBlockData):
             lows, highs = interval_range(Layer(forms.matrix, lows), box.lower, box.upper)
         outputs = add_variables(self, "outputs", labels, lows, highs)
         add_equalities(self, "output_affine", labels, outputs, forms)
-
-
-def in_model_units(network: Network, place: PlaceOptions) -> Network:
-    """A network in the model's units."""
-    found = scaling_of(place.get("scaling"))
-    return network if found is None else found.apply(network)
 
 
 def built_block(

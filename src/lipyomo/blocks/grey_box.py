@@ -13,7 +13,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.base import network_given
 from lipyomo.networks.network import Network
-from lipyomo.networks.scaling import Scaling, scaling_of
+from lipyomo.networks.scaling import Scaling, in_units
 
 
 class NetworkGreyBox(ExternalGreyBoxModel):
@@ -56,10 +56,10 @@ class NetworkGreyBox(ExternalGreyBoxModel):
         inputs: Any = None,
         outputs: Any = None,
     ) -> None:
-        found, scale = network_given(network), scaling_of(scaling)
+        found = network_given(network)
         if not isinstance(found, Network):
             raise ProblemError("a grey box is made of a network.  Remedy: block.network")
-        self.network = found if scale is None else scale.apply(found)
+        self.network = in_units(found, scaling)
         self._names = (
             _names(inputs, self.network.input_dim, "x"),
             _names(outputs, self.network.output_dim, "y"),

@@ -260,3 +260,13 @@ def _range(coefs: list[float], variables: list[Any]) -> tuple[float, float]:
         float(low.sum() - slack * np.abs(low).sum()),
         float(high.sum() + slack * np.abs(high).sum()),
     )
+
+
+UNIT_TIES = {
+    "bigm": tie_bigm,
+    "partition": tie_partition,
+    "gdp": tie_gdp,
+    "sos1": tie_sos1,
+    "complementarity": tie_complementarity,
+}
+"""The formulations of unstable units by name."""

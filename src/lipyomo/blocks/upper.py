@@ -37,13 +37,14 @@ from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.blocks.assemble import add_layers, add_value, add_variables, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import directions_of, linear_norm
-from lipyomo.blocks.forward import NetworkSource, built_block, in_model_units, need_two_slopes
+from lipyomo.blocks.forward import NetworkSource, built_block, need_two_slopes
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, in_order, variables_of
 from lipyomo.blocks.labels import refer
 from lipyomo.blocks.relu import ReluNetworkBlockData
 from lipyomo.blocks.spans import Certain, Span, above_sizes, through_slopes, through_units
 from lipyomo.blocks.use import OneSided
 from lipyomo.networks.network import Network
+from lipyomo.networks.scaling import in_units
 from lipyomo.problems.domains import Box
 from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm, output_norm_of
 from lipyomo.relaxations.linear import preactivation_bounds
@@ -149,7 +150,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         measured = output_norm_of(output_norm)
         base: Any = None
         if isinstance(network, Network):
-            net = in_model_units(network, place)
+            net = in_units(network, place.get("scaling"))
         else:
             base = built_block(network, ReluNetworkBlockData, inputs, place)
             self._rely_on_block(base)

@@ -152,10 +152,8 @@ def _check_constraint(values: list[OneSided], constraint: Any, pulled: Component
     for value in values:
         slope = slopes.get(value.variable, 0.0)
         toward = None if slope is None else slope * value.sign
-        wrong = most > high or least < low
-        if toward is not None:
-            wrong = (most > high and toward > 0) or (least < low and toward < 0)
-        if not wrong:
+        up, down = toward is None or toward > 0, toward is None or toward < 0
+        if not ((most > high and up) or (least < low and down)):
             continue
         if constraint.equality and len(slopes) > 1 and toward and len(pulls) == 1:
             pull = slope * pulls[0]

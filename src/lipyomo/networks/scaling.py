@@ -83,6 +83,12 @@ _OMLT_NAMES = {
 """Arguments of OMLT's ``OffsetScaling`` and what they are here."""
 
 
+def in_units(network: Network, given: Any) -> Network:
+    """A network in a model's units, by a scaling that `scaling_of` understands."""
+    found = scaling_of(given)
+    return network if found is None else found.apply(network)
+
+
 def scaling_of(given: Any) -> Scaling | None:
     """A scaling from what was given: a `Scaling`, OMLT's ``OffsetScaling``, a dict, or None.
 

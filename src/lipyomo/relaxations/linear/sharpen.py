@@ -9,6 +9,7 @@ that rounds are repeated as long as they decide units.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -17,19 +18,24 @@ from lipyomo.base.numerics.params import PARAMS as PACE
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, count_open, decide, flat
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.dual_rows import WantedBounds
 from lipyomo.relaxations.linear.layers import LayerBounds, by_layer
 from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds
 
+ModelRelaxation: TypeAlias = "Relaxation | Literal['ascent']"
+
 MOST_WORK = 10_000_000
 """Unstable units behind the first layer times weights for which ascent takes a third of a second;
 what is larger keeps the bounds of back-substitution."""
 
 
-def sharpened_bounds(network: Network, domain: Domain) -> LayerBounds:
-    """Bounds by back-substitution, sharpened where that takes a moment only."""
+def bounds_of_models(network: Network, domain: Domain, relaxation: ModelRelaxation) -> LayerBounds:
+    """Bounds on a relaxation; ``ascent`` sharpens linear ones where that takes a moment only."""
+    if relaxation != "ascent":
+        return preactivation_bounds(network, domain, relaxation=relaxation)
     found = preactivation_bounds(network, domain)
     behind = count_open(found.phases[1:])
     work = behind * sum(layer.weight.size for layer in network.hidden)
