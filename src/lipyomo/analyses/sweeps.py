@@ -150,7 +150,9 @@ def sweep(
         get_solver(chosen.solver, chosen.solvers_file)
     chosen = replace(chosen, progress=None, should_stop=None, workers=chosen.workers or 1)
     known = len(problems) if isinstance(problems, list | tuple) else None
-    context: Workers[Any, Any] = Workers(workers, executor, dask, known)
+    context: Workers[Any, Any] = Workers(
+        workers, executor, dask, known, time_limit=chosen.time_limit
+    )
     return Sweep(_rows(context, problems, method, chosen))
 
 

@@ -44,7 +44,7 @@ def searched(
     engine = Engine(
         pipeline,
         clock,
-        workers=_asked_for(settings),
+        workers=_asked_for(settings, clock),
         checkpoint=checkpoint,
         on_progress=on_progress,
         report=report,
@@ -82,9 +82,10 @@ def keeping(settings: Settings, kept: Kept | None) -> Settings:
     return replace(settings, checkpoint=kept, resume=False, overwrite=False)
 
 
-def _asked_for(settings: Settings) -> Workers[Any, Any] | None:
+def _asked_for(settings: Settings, clock: Clock) -> Workers[Any, Any] | None:
     """Who helps; None if nobody does."""
     shared = settings.executor is not None or settings.dask is not None
     if not shared and (settings.workers or 1) == 1:
         return None
-    return Workers(settings.workers, settings.executor, settings.dask, helping=True)
+    asked = settings.workers, settings.executor, settings.dask
+    return Workers(*asked, helping=True, time_limit=clock.left)

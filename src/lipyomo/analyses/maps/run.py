@@ -72,7 +72,8 @@ class MapSettings:
 
     def pool(self, jobs: int) -> Workers[Job, Any]:
         """Where so many jobs run."""
-        return Workers(self.workers, self.executor, self.dask, jobs)
+        asked = self.workers, self.executor, self.dask, jobs
+        return Workers(*asked, time_limit=self.time_limit)
 
 
 @with_one_blas_thread

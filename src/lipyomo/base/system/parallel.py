@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import pickle
 import threading
@@ -152,6 +153,10 @@ class WorkerDied(LipyomoError):
     """A worker process ended without an answer, twice on the same job."""
 
 
+PATIENCE = 10.0
+"""Most seconds that a dask scheduler has to answer."""
+
+
 class Workers(Generic[Job, Value]):
     """A context in which jobs run on workers.
 
@@ -169,6 +174,8 @@ class Workers(Generic[Job, Value]):
     helping : bool, optional
         The caller does jobs as well: one process fewer is started.  Once called they are kept, for
         the next such context of as many.
+    time_limit : float, optional
+        Seconds that all of it may take: a dask scheduler has no longer to answer.
 
     Attributes
     ----------
@@ -192,12 +199,14 @@ class Workers(Generic[Job, Value]):
         dask: str | None = None,
         jobs: int | None = None,
         helping: bool = False,
+        time_limit: float = math.inf,
     ) -> None:
         if workers is not None and whole_number(workers, "workers", LipyomoError, None) < 1:
             raise LipyomoError(f"at least one worker is needed, not {workers}")
         if executor is not None and dask is not None:
             raise LipyomoError("give an executor or the address of a dask scheduler, not both")
         self._executor, self._address = executor, dask
+        self._patience = min(PATIENCE, max(time_limit, 1.0))
         self._client: Any = None
         self.own = executor is None and dask is None
         asked = workers or usable_cores()
@@ -260,7 +269,7 @@ class Workers(Generic[Job, Value]):
     def _connect(self, address: str) -> None:
         distributed = require("distributed", "A sweep on a cluster")
         try:
-            self._client = distributed.Client(address, timeout="10s")
+            self._client = distributed.Client(address, timeout=f"{self._patience}s")
         except (OSError, ValueError, TimeoutError) as error:
             raise LipyomoError(
                 f"no dask scheduler answers at '{address}' ({error}).  Remedy: start one with "

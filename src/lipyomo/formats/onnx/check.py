@@ -30,7 +30,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.read import PathLike, inlined, read_model
-from lipyomo.formats.onnx.runtime import Runner, open_runtime
+from lipyomo.formats.onnx.runtime import UNCHECKED, Runner, open_runtime
 from lipyomo.formats.onnx.select import select_graph
 from lipyomo.networks.activations import Unbounded
 from lipyomo.networks.building.budget import NUMBER, budget
@@ -74,7 +74,7 @@ class CheckFailed(ImportRefused):
         self.tolerance = tolerance
         super().__init__(
             message,
-            remedy="please report this model; check=False imports it unchecked, at your own risk",
+            remedy=f"please report this model; {UNCHECKED}",
         )
 
 
@@ -318,8 +318,7 @@ def judged(
             raise ImportRefused(
                 "the model is singular, or nearly so, at all points where it was computed, so that "
                 "the import cannot be checked",
-                remedy="give a domain on which it is not; check=False imports the model unchecked, "
-                "at your own risk",
+                remedy=f"give a domain on which it is not; {UNCHECKED}",
             )
         found, expected, tolerance = found[told], expected[told], tolerance[told]
         difference = difference[told]
@@ -356,8 +355,7 @@ def _answers(runtime: Runner, points: FloatArray) -> tuple[FloatArray, FloatArra
         raise ImportRefused(
             f"the numbers overflow in {runtime.name} ({np.dtype(runtime.dtype).name}), so the "
             "import cannot be checked",
-            remedy="scale the weights down; check=False imports the model unchecked, at your own "
-            "risk",
+            remedy=f"scale the weights down; {UNCHECKED}",
         )
     return points[comparable], expected[comparable], largest[comparable]
 

@@ -28,7 +28,7 @@ from lipyomo.formats.onnx.check import (
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.lower.quantised import Quantiser, Quantisers
 from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
-from lipyomo.formats.onnx.runtime import open_runtime
+from lipyomo.formats.onnx.runtime import UNCHECKED, open_runtime
 from lipyomo.formats.onnx.select import select_graph
 from lipyomo.networks.building.budget import budget, limits, spending
 from lipyomo.networks.network import Network
@@ -151,8 +151,7 @@ def check_quantised(
         raise ImportRefused(
             f"the signal '{inner.signal}' is rounded inside a branch, so the import cannot be "
             "checked",
-            remedy="simplify the model first (for example with onnxsim); check=False imports it "
-            "unchecked, at your own risk",
+            remedy=f"simplify the model first (for example with onnxsim); {UNCHECKED}",
         )
     asked, expected, largest = [], [], []
     for x in representable(points, runtime.dtype)[: runtime.points]:

@@ -15,6 +15,9 @@ from lipyomo.formats.onnx.choose import input_shape
 from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, first_line
 from lipyomo.formats.onnx.select import cut_model
 
+UNCHECKED = "with check=False, lipyomo.load imports it unchecked, in Python and at your own risk"
+"""How to do without a comparison; the command line has no option for it."""
+
 _DTYPES: dict[int, type[np.floating]] = {
     onnx.TensorProto.FLOAT: np.float32,
     onnx.TensorProto.DOUBLE: np.float64,
@@ -198,7 +201,7 @@ def _evaluator(cut: onnx.ModelProto) -> Run:
             raise ImportRefused(
                 f"neither onnxruntime nor {EVALUATOR} can run the model, so the import cannot be "
                 f"checked: {first_line(error)}",
-                remedy="load it with check=False, at your own risk",
+                remedy=UNCHECKED,
             ) from None
         return found
 
@@ -225,8 +228,8 @@ def _onnxruntime(cut: onnx.ModelProto) -> Run:
             raise kind(
                 "onnxruntime cannot run the model, so the import cannot be checked: "
                 f"{first_line(error)}",
-                remedy="export the model for an operator set that onnxruntime supports, or load it "
-                "with check=False at your own risk",
+                remedy="export the model for an operator set that onnxruntime supports; "
+                + UNCHECKED,
             ) from None
 
     session = guarded(
