@@ -67,6 +67,24 @@ def test_on_a_cluster() -> None:
     assert found == pytest.approx(answers(list(lipyomo.sweep(problems(), workers=1))), rel=1e-12)
 
 
+def test_a_scheduler_has_no_longer_to_answer_than_solves_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="extra [dask] is not installed")
+    asked: list[str] = []
+
+    def nobody(address: str, timeout: str) -> None:
+        asked.append(timeout)
+        raise TimeoutError
+
+    monkeypatch.setattr(distributed, "Client", nobody)
+    for limit in (2.0, 60.0):
+        with pytest.raises(LipyomoError, match="no dask scheduler answers"):
+            list(lipyomo.sweep(problems(), dask="tcp://127.0.0.1:1", time_limit=limit))
+    first, last = (float(timeout.removesuffix("s")) for timeout in asked)
+    assert first <= 2.0 < last <= 10.0
+
+
 class Counting:
     """Counts its calls, to tell whether it is the same object in the next one."""
 

@@ -171,6 +171,20 @@ def test_degenerate_networks_are_exact(name):
     assert result.status is Status.EXACT
 
 
+@pytest.mark.parametrize("bias", [18.0, 20.0])
+def test_boxes_are_not_halved_for_what_rounding_leaves(bias):
+    """Slopes of saturated units are below what those of any unit are rounded by."""
+    weight = np.array([[0.1, 0.3], [0.2, -0.5]])
+    network = Network([tanh_layer(weight, [bias, bias]), Layer([[1.0, 1.0]], [0.0])])
+    result = solved(LipschitzProblem(network, Box(-1, 1, 2)))
+    assert result.status is Status.PRECISION
+    assert result.nodes < 1000
+    corner = np.array([-1.0, 1.0])  # where both units are steep
+    sizes = abs(np.cosh(weight @ corner + bias) ** -2 @ weight).sum()
+    assert sizes <= result.upper * (1 + 1e-12)
+    assert result.upper <= 1.05 * result.lower
+
+
 def test_one_unit_has_the_constant_of_its_slope():
     network = Network([tanh_layer(np.array([[3.0]]), [1.5]), Layer([[-2.0]], [0.0])])
     inside = lipyomo.solve(LipschitzProblem(network, Box(-1, 1, 1)), "bnb")

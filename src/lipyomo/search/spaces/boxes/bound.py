@@ -185,19 +185,21 @@ def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
     """A bound of one box below which none of its parts will ever come; 0 where that may be any.
 
     Bounds of points are what rounding alone leaves: where those of several are above the cutoff,
-    splitting is in vain.
+    splitting is in vain.  Where the direction is not decided, as entries of the gradient may be of
+    either sign by rounding alone, that is so once they are above it along their worst direction.
     """
     width = box.high - box.low
     points = np.concatenate([box.low + share * width for share in INSIDE])
     points = np.clip(points, box.low, box.high)
     parts = box.take(np.zeros(len(points), dtype=np.intp))
-    found = bounded(
-        context, replace(parts, low=points, high=points, room=np.full(len(points), np.inf)), cutoff
-    )
+    parts = replace(parts, low=points, high=points, room=np.full(len(points), np.inf))
+    found = bounded(context, parts, cutoff)
+    if found.boxes.bounds.min() > cutoff and (box.v_low < box.v_high).any():
+        v = np.where(found.v > 0.0, parts.v_high, parts.v_low)
+        found = bounded(context, replace(parts, v_low=v, v_high=v), cutoff)
     least = float(found.boxes.bounds.min())
-    decided = bool((box.v_low == box.v_high).all())
     # other boxes whose bounds rounding alone leaves have the same but for a few last digits
-    return least * (1.0 + EXACT_TOLERANCE) if decided and least > cutoff else 0.0
+    return least * (1.0 + EXACT_TOLERANCE) if least > cutoff else 0.0
 
 
 def framed_jacobian(known: Relaxation, frame: Frame) -> Enclosed:
