@@ -172,7 +172,7 @@ def test_outputs_may_be_expressions_and_numbers():
     assert second == pytest.approx(NETWORK.forward([0, 0])[1], abs=1e-6)
     m.x["vel"].setub(2.0)
     assert rebuild(m) == 1
-    with pytest.raises(ProblemError, match="3 entries of the outputs"):
+    with pytest.raises(ProblemError, match="outputs: 3 were given, the network has 2"):
         m.wrong = ReluNetworkBlock(NETWORK, m.x, outputs=[m.y, m.y, m.y])
 
 

@@ -323,7 +323,7 @@ def _compiled() -> bool:
     return False
 
 
-def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
+def formulation_block(options: Any = None) -> Callable[[type], type]:
     """Declare a block as Pyomo does, with its documentation where people look for it.
 
     ``build_formulation`` of the decorated class builds all or nothing, and its arguments are kept.
@@ -332,13 +332,12 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
 
     Parameters
     ----------
-    name : str
-        Of the component.
     options : TypedDict, optional
         What ``build_formulation`` takes as further keywords.
     """
 
     def declare(data: Any) -> type:
+        name = data.__name__.removesuffix("Data")
         write = data._formulate = vars(data)["build_formulation"]
         signature = _signature(write, options)
 
@@ -357,13 +356,12 @@ def formulation_block(name: str, options: Any = None) -> Callable[[type], type]:
         data.build_formulation = build
         vars(build)["__signature__"] = signature
         declare_custom_block(name=name)(data)
-        module = sys.modules[data.__module__]
-        for prefix in ("", "Scalar", "Indexed"):
-            getattr(module, prefix + name).__doc__ = data.__doc__
         component = component_of(data)
-        component.build_formulation = build
+        indexed = component._indexed_custom_block
+        for made in (component, component._scalar_custom_block, indexed):
+            made.__doc__ = data.__doc__
+        component.build_formulation, indexed.build_formulation = build, _of_each
         _take_arguments(component, data, set(signature.parameters))
-        getattr(module, "Indexed" + name).build_formulation = _of_each
         found: type = data
         return found
 

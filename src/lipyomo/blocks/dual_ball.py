@@ -24,7 +24,7 @@ from lipyomo.problems.norms import OutputNorm, output_norm_of
 from lipyomo.solvers.rows import Forms, Rows
 
 
-@formulation_block("DualBallBlock")
+@formulation_block()
 class DualBallBlockData(FormulationBlockData):
     """A functional that runs over a dual ball.
 

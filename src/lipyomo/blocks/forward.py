@@ -59,10 +59,10 @@ class ForwardBlockData(FormulationBlockData):
     inputs: Any
     outputs: Any
     layer: Any
-    region: Region | None = None
-    network: Network | None = None
-    labels: tuple[Labels, Labels] | None = None
-    layer_bounds: LayerBounds | None = None
+    region: Region
+    network: Network
+    labels: tuple[Labels, Labels]
+    layer_bounds: LayerBounds
     formulation: UnitFormulation = "bigm"
     groups: int = 2
     segments: int | None = None
@@ -79,7 +79,7 @@ class ForwardBlockData(FormulationBlockData):
         """
         if not isinstance(network, Network):
             twin = built_block(network, ForwardBlockData)
-            inputs = twin.region.variables if inputs is None and twin.region else inputs
+            inputs = twin.region.variables if inputs is None else inputs
             network = twin.network
         self.network = net = in_units(network, place.get("scaling"))
         self.region = region = attach_inputs(self, inputs, place, net.input_shape)
@@ -99,7 +99,6 @@ class ForwardBlockData(FormulationBlockData):
 
     def ranges(self, i: int) -> Ranges:
         """Bounds of the pre-activations of hidden layer i."""
-        assert self.layer_bounds is not None
         return self.layer_bounds.lower[i], self.layer_bounds.upper[i]
 
     def _bound(self, network: Network, region: Region, bounds: Any) -> None:
@@ -128,7 +127,6 @@ class ForwardBlockData(FormulationBlockData):
 
         Without `values` there is only what its switches need.
         """
-        assert self.layer_bounds is not None
         block, phases = self.layer[i], self.layer_bounds.phases[i]
         low, high = self.ranges(i)
         undecided = layer.kinked & (phases == OPEN)
@@ -227,19 +225,17 @@ class ForwardBlockData(FormulationBlockData):
 
     def _add_outputs(self, network: Network, before: Forms, given: Any) -> None:
         """Declare ``outputs``, new or given ones, and tie them to the last hidden layer."""
-        assert self.labels is not None
         head, labels = network.head, self.labels[1]
         forms = before.map(head.weight, head.bias)
         if given is not None:
             _, outputs = variables_of(self, "outputs", given, "outputs", network.output_dim)
             refer(self, "outputs", outputs, labels)
-            add_equalities(self, "output_affine", labels, outputs, forms)
-            return
-        lows = highs = forms.constant
-        if forms.columns:
-            box = box_of(forms.columns, finite=False)
-            lows, highs = interval_range(Layer(forms.matrix, lows), box.lower, box.upper)
-        outputs = add_variables(self, "outputs", labels, lows, highs)
+        else:
+            lows = highs = forms.constant
+            if forms.columns:
+                box = box_of(forms.columns, finite=False)
+                lows, highs = interval_range(Layer(forms.matrix, lows), box.lower, box.upper)
+            outputs = add_variables(self, "outputs", labels, lows, highs)
         add_equalities(self, "output_affine", labels, outputs, forms)
 
 

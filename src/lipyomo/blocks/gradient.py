@@ -35,7 +35,7 @@ class NoGradient(ProblemError, AttributeError):
     """The gradient of one output was asked of a block that holds all of them."""
 
 
-@formulation_block("GradientBlock", NetworkOptions)
+@formulation_block(NetworkOptions)
 class GradientBlockData(FormulationBlockData):
     """The gradient of ``y . f`` in the inputs, or the whole Jacobian.
 

@@ -43,7 +43,7 @@ from lipyomo.solvers.rows import Rows
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
 
 
-@formulation_block("LipschitzBlock", NetworkOptions)
+@formulation_block(NetworkOptions)
 class LipschitzBlockData(FormulationBlockData):
     """A network's local Lipschitz constant, to be maximised.
 

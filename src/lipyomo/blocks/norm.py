@@ -35,7 +35,7 @@ from lipyomo.solvers.variables import box_of, ends_of, set_bounds
 Sense: TypeAlias = Literal["max", "min", "both"]
 
 
-@formulation_block("NormBlock")
+@formulation_block()
 class NormBlockData(FormulationBlockData):
     """``value`` compared with a norm of given variables.
 

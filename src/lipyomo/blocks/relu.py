@@ -36,7 +36,7 @@ from lipyomo.networks.phases import RIGHT
 RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
 
 
-@formulation_block("ReluNetworkBlock", PlaceOptions)
+@formulation_block(PlaceOptions)
 class ReluNetworkBlockData(ForwardBlockData):
     """A network's value: ``outputs = f(inputs)``.
 
@@ -173,7 +173,6 @@ class ReluNetworkBlockData(ForwardBlockData):
         values : ComponentMap, optional
             Of a solution that was not loaded; what it does not have is read from the model.
         """
-        assert self.layer_bounds is not None
         found = []
         for i, phases in enumerate(self.layer_bounds.phases):
             on = np.asarray(phases == RIGHT)

@@ -39,7 +39,7 @@ SmoothBounds: TypeAlias = (
 """How pre-activations are bounded, or their bounds: one pair (lower, upper) a hidden layer."""
 
 
-@formulation_block("SmoothNetworkBlock", PlaceOptions)
+@formulation_block(PlaceOptions)
 class SmoothNetworkBlockData(ForwardBlockData):
     """A smooth or mixed network's value: ``outputs = f(inputs)``.
 
@@ -139,7 +139,6 @@ class SmoothNetworkBlockData(ForwardBlockData):
             net = self.network = confined(net, region.area())
         self.segments, self.reduced_space = segments, reduced_space
         self._bound(net, region, bounds)
-        assert self.layer_bounds is not None
         pairs = [_within(layer, self.ranges(i)) for i, layer in enumerate(net.hidden)]
         lower, upper = [low for low, _ in pairs], [high for _, high in pairs]
         self.layer_bounds = replace(self.layer_bounds, lower=lower, upper=upper)
@@ -150,7 +149,6 @@ class SmoothNetworkBlockData(ForwardBlockData):
 
     def _add_expressions(self, network: Network, variables: list[Any], given: Any) -> None:
         """All layers as expressions in the inputs."""
-        assert self.labels is not None
         add_layers(self, len(network.hidden))
         now = list(variables)
         for i, layer in enumerate(network.hidden):

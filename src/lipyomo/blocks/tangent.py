@@ -33,7 +33,7 @@ from lipyomo.solvers.rows import Forms, Rows
 from lipyomo.solvers.variables import box_of
 
 
-@formulation_block("TangentBlock", NetworkOptions)
+@formulation_block(NetworkOptions)
 class TangentBlockData(FormulationBlockData):
     """The derivative of all outputs in one direction.
 

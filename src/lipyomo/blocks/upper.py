@@ -52,7 +52,7 @@ from lipyomo.solvers.rows import Forms, Rows
 from lipyomo.solvers.variables import box_of, need_finite
 
 
-@formulation_block("UpperLipschitzBlock", PlaceOptions)
+@formulation_block(PlaceOptions)
 class UpperLipschitzBlockData(FormulationBlockData):
     """``value`` stays above the Lipschitz constant on a box around the inputs, to be kept small.
 
