@@ -273,5 +273,5 @@ def need_two_slopes(network: Network, what: str) -> None:
         raise ProblemError(
             f"the network has smooth units ({', '.join(network.activations)}), and {what} is for "
             "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, GradientBlock "
-            "for derivatives, lipyomo.solve for its Lipschitz constant"
+            "or jacobian[k, j] for derivatives, lipyomo.solve for its Lipschitz constant"
         )

@@ -15,7 +15,7 @@ from lipyomo.base.arguments import instance
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import all_or_nothing, component_of
 from lipyomo.blocks.base import network_given
-from lipyomo.blocks.forward import NetworkSource
+from lipyomo.blocks.forward import NetworkSource, need_two_slopes
 from lipyomo.blocks.gradient import GradientBlockData
 from lipyomo.blocks.labels import unpacked
 from lipyomo.blocks.lipschitz import LipschitzBlockData
@@ -95,7 +95,7 @@ class NetworkBlockData(BlockData):
         ProblemError
             If the network is smooth, or an argument does not fit.
         """
-        self._need_two_slopes("limits of a constant are")
+        need_two_slopes(self.net.network, "lipschitz_at_most")
         name = _free_name(self, "limit")
         kind = component_of(UpperLipschitzBlockData)
         block = kind(self.net, radius=radius, **(self.norms | options))
@@ -119,17 +119,10 @@ class NetworkBlockData(BlockData):
     def _steep(self) -> Any:
         """The block whose value stays below the constant."""
         if self.component("steep") is None:
-            self._need_two_slopes("steepness is")
+            need_two_slopes(self.net.network, "steepness")
             kind = component_of(LipschitzBlockData)
             self.add_component("steep", kind(self.net, **self.norms))
         return self.steep
-
-    def _need_two_slopes(self, what: str) -> None:
-        if self.net.network.smooth:
-            raise ProblemError(
-                f"the network of '{self.name}' has smooth units, and {what} for piecewise-linear "
-                "ones.  Remedy: limits on jacobian[k, j] at a point, lipyomo.solve for a constant"
-            )
 
 
 @dataclass(frozen=True)

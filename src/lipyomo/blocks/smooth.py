@@ -10,7 +10,6 @@ written as in a `ReluNetworkBlock`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -27,7 +26,6 @@ from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, Ranges
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
 from lipyomo.blocks.labels import refer
 from lipyomo.blocks.units import UnitFormulation
-from lipyomo.networks.activations import Confined
 from lipyomo.networks.activations.segments import Segment, segments_of
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.reductions.confine import confined, needs_ranges
@@ -139,9 +137,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             net = self.network = confined(net, region.area())
         self.segments, self.reduced_space = segments, reduced_space
         self._bound(net, region, bounds)
-        pairs = [_within(layer, self.ranges(i)) for i, layer in enumerate(net.hidden)]
-        lower, upper = [low for low, _ in pairs], [high for _, high in pairs]
-        self.layer_bounds = replace(self.layer_bounds, lower=lower, upper=upper)
+        self.layer_bounds = self.layer_bounds.confined(net)
         if reduced_space:
             self._add_expressions(net, region.variables, outputs)
         else:
@@ -200,13 +196,3 @@ class SmoothNetworkBlockData(ForwardBlockData):
         for k in sorted(kinds):
             ends = float(low[k]), float(high[k])
             rows[k] = y[k] - expression_of(kinds[k], z[k], ends) == 0.0
-
-
-def _within(layer: Layer, ranges: Ranges) -> Ranges:
-    """Ranges of a layer, those of confined units within what is proved of their arguments."""
-    low, high = (np.array(side) for side in ranges)
-    for curve in layer.curves:
-        if isinstance(curve.activation, Confined):
-            low[curve.units] = np.maximum(low[curve.units], curve.activation.low)
-            high[curve.units] = np.minimum(high[curve.units], curve.activation.high)
-    return low, high

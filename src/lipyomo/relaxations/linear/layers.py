@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
+from lipyomo.networks.activations import Confined
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases, count_open, decide, open_phases
 
@@ -52,6 +53,16 @@ class LayerBounds:
     def unstable(self) -> int:
         """Number of units that stayed open."""
         return count_open(self.phases)
+
+    def confined(self, network: Network) -> LayerBounds:
+        """The same, those of confined units within what is proved of their arguments."""
+        lower, upper = [list(map(np.array, side)) for side in (self.lower, self.upper)]
+        for low, high, layer in zip(lower, upper, network.hidden, strict=True):
+            for curve in layer.curves:
+                if isinstance(curve.activation, Confined):
+                    low[curve.units] = np.maximum(low[curve.units], curve.activation.low)
+                    high[curve.units] = np.minimum(high[curve.units], curve.activation.high)
+        return replace(self, lower=lower, upper=upper)
 
 
 def given_bounds(network: Network, given: Any) -> LayerBounds:
