@@ -40,7 +40,7 @@ def forward(network: Network, domain: Box, bounds: LayerBounds) -> Any:
 def gradient(network: Network, domain: Box, bounds: LayerBounds, output: int | None = None) -> Any:
     model = forward(network, domain, bounds)
     model.gradient = GradientBlock()
-    model.gradient.build_formulation(model.net, output)
+    model.gradient.build_formulation(model.net, functional=output)
     return model
 
 

@@ -121,7 +121,8 @@ class TangentBlockData(FormulationBlockData):
         elif direction is None:
             counted = derivative.directions_of(self, base.network, base.region, wrt)
             v = self._add_ball(labels, counted, norm)
-            net = net.with_directions(sp.diags_array(counted.astype(float)))
+            if not counted.all():
+                net = net.with_directions(sp.diags_array(counted.astype(float)))
         elif wrt is not None:
             raise ProblemError("wrt= has no meaning with a direction.  Remedy: leave one out")
         else:
