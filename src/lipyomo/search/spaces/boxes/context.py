@@ -145,11 +145,10 @@ class Context:
 
     @cached_property
     def up_to_tail(self) -> Context:
-        """The layers before a tail's squares; these as well, unless there is but one before."""
+        """The layers up to a tail's squares, or the first one, if they are sums of its units."""
         assert self.tail is not None
-        start = self.tail.start
-        alone = start == 1 and self.stages[0].products is None
-        return replace(self, stages=self.stages[: start if alone else start + 1])
+        count = self.tail.start + 1 if self.tail.first is None else 1
+        return replace(self, stages=self.stages[:count])
 
     @cached_property
     def breaks(self) -> tuple[tuple[float, ...], ...]:

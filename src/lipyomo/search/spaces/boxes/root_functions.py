@@ -30,20 +30,19 @@ def root_functions(context: Context, tail: Tail, known: Relaxation) -> RootFunct
         Of the whole network.
     tail : Tail
     known : Relaxation
-        Of the layers up to the squares, or of the one layer before them.
+        Of the layers up to the squares, or of the first one.
     """
     unit, roots, inputs = context.unit, tail.roots, known.inputs
-    squares, layer = context.stages[tail.start], known.layers[-1]
-    if len(known.layers) == tail.start:
-        h, t = _parabolas(known, unit)
-        rows = squares.weight[roots.squares]
-        s, turn = h.sums(rows).shifted(squares.bias[roots.squares]), t.sums(rows)
-        both = Sums(s, rows, h.error), Sums(turn, rows, t.error)
+    if tail.first is not None:
+        (h, t), first = _parabolas(known, unit), tail.first
+        s, turn = first.sums(h).shifted(first.bias), first.sums(t)
+        s = replace(s, size=s.size + first.reach)
+        both = Sums(s, first.whole, h.error), Sums(turn, first.whole, t.error)
     else:
         moving = bool(inputs.v.radius.any())
         s, turn = (
             quadratic_of(affine.take(roots.squares), inputs, moving).stacked()
-            for affine in (layer.pre, layer.pre_tangent)
+            for affine in (known.layers[-1].pre, known.layers[-1].pre_tangent)
         )
         rows = np.eye(roots.squares.size)
         both = Sums(s, rows, s.error), Sums(turn, rows, turn.error)

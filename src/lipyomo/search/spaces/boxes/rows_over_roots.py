@@ -32,7 +32,7 @@ from lipyomo.search.spaces.boxes.root_functions import root_functions
 from lipyomo.search.spaces.boxes.second_order import units_to_second_order
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
-from lipyomo.search.spaces.boxes.tails import Tail
+from lipyomo.search.spaces.boxes.tails import Rows, Tail
 
 MINUS = np.full((1, 1), -1.0)
 
@@ -44,7 +44,7 @@ class RowsOverRoots(NamedTuple):
     ----------
     tail : Tail
     stage : Stage
-        The last one.
+        The last one, with the bias of `Tail.rows`.
     inputs : Inputs
     unit : float
         What sums round.
@@ -156,23 +156,24 @@ def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOver
     functions = root_functions(context, tail, known)
     squares = functions.s.ends(unit), functions.turn.ends(unit)
     ends, convex = _ends_of_sums(tail, functions, squares[0], unit)
-    p = functions._replace(s=functions.s.sums(tail.weight), turn=functions.turn.sums(tail.weight))
+    rows, weight = tail.rows, tail.rows.whole
+    p = functions._replace(s=rows.sums(functions.s), turn=rows.sums(functions.turn))
     own = p.of(group)
     turning, within = own.turning(unit), (ends[0][:, group], ends[1][:, group])
     quotients = normalised(roots, squares, ends, unit, functions, False)
-    up, sizes = 1.0 + 8.0 * unit, np.abs(tail.weight)
+    up, sizes = 1.0 + 8.0 * unit, np.abs(weight) + unit * rows.sizes
     limit = np.sqrt((sizes**2 / roots.weights).sum(axis=1)) * up
     limit = np.broadcast_to(limit, within[0].shape)
     steepest = (roots.weights * size(squares[1]) ** 2) @ roots.whole / ends[0]
     limits = limit, limit * np.sqrt(steepest)[:, group] * up
     first = [
-        _summed_ranges(tail.weight, each, most, unit)
+        _summed_ranges(rows, each, most, unit)
         for each, most in zip((quotients.values, quotients.tangents), limits, strict=True)
     ]
     z = over_powers(own.s, own.v, within, first[0], 0.5, convex, unit)
     u = over_powers(turning, own.v, within, first[1], 1.5, False, unit)
-    room = 8.0 * unit * (np.abs(last.bias) + limit)
-    low, high = z[0] + last.bias - room, np.maximum(*z) + last.bias + room
+    room = 8.0 * unit * (rows.reach + limit)
+    low, high = z[0] + rows.bias - room, np.maximum(*z) + rows.bias + room
     tangent, radius = centred(u[0], np.maximum(*u), unit)
     one, none = np.ones_like(low), np.zeros((1, last.bias.size, known.inputs.x.middle.shape[1]))
     bend, under, over = last.each("lines", 0.0 * one, one, low, high)
@@ -183,14 +184,14 @@ def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOver
         tangent,
         radius,
         *centred(least, largest, unit),
-        reach=limits[0] + np.abs(last.bias),
+        reach=limits[0] + rows.reach,
         pace=limits[1],
         pre=Affine(none, None, *centred(low, high, unit)),
         pre_tangent=Affine(none, None, tangent, radius),
         bend=(bend, *centred(under, over, unit)),
     )
-    stages = tail, last, known.inputs, unit
-    return RowsOverRoots(*stages, functions, ends, own, turning, layer)
+    whole = tail, replace(last, bias=rows.bias), known.inputs, unit
+    return RowsOverRoots(*whole, functions, ends, own, turning, layer)
 
 
 def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) -> tuple[Ends, bool]:
@@ -204,12 +205,12 @@ def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) ->
     return (low, np.maximum(low, high)), affine
 
 
-def _summed_ranges(rows: FloatArray, ends: Ends, most: FloatArray, unit: float) -> Ends:
+def _summed_ranges(rows: Rows, ends: Ends, most: FloatArray, unit: float) -> Ends:
     """Ranges of sums of signals, whose sizes are at most a limit."""
     middle, radius = centred(*ends, unit)
-    sizes = np.abs(rows).T
-    centre, away = middle @ rows.T, radius @ sizes
-    away = away + 4.0 * unit * (np.abs(middle) @ sizes + away)
+    weight, sizes = rows.whole.T, rows.sizes.T
+    centre, away = middle @ weight, radius @ np.abs(weight)
+    away = away + 4.0 * unit * ((np.abs(middle) + radius) @ sizes)
     return np.fmax(centre - away, -most), np.fmin(centre + away, most)
 
 

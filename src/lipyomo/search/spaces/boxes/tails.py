@@ -2,13 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.normalised import Roots
+from lipyomo.search.spaces.boxes.passed import Passed
+from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
+
+
+class Rows(NamedTuple):
+    """Sums of signals: those of one weight after the other, and a bias.
+
+    Attributes
+    ----------
+    weights : tuple of ndarray
+    bias : ndarray, shape (n,)
+    reach : ndarray, shape (n,)
+        Sizes of all that the bias is made of.
+    """
+
+    weights: tuple[FloatArray, ...]
+    bias: FloatArray
+    reach: FloatArray
+
+    @classmethod
+    def of(cls, stages: Sequence[Stage], first: FloatArray) -> Rows:
+        """The rows of the last of some layers, of which the others pass their rows on.
+
+        The first of these has other weights.
+        """
+        bias = reach = np.zeros(first.shape[1])
+        weights = (first, *(stage.weight for stage in stages[1:]))
+        for weight, stage in zip(weights, stages, strict=True):
+            bias = weight @ bias + stage.bias
+            reach = np.abs(weight) @ reach + np.abs(stage.bias)
+        return cls(weights, bias, reach)
+
+    def take(self, which: IntArray) -> Rows:
+        """Some of them."""
+        weights = (*self.weights[:-1], self.weights[-1][which])
+        return Rows(weights, self.bias[which], self.reach[which])
+
+    def sums(self, signals: Quadratics) -> Quadratics:
+        """The sums, without the bias."""
+        for weight in self.weights:
+            signals = signals.sums(weight)
+        return signals
+
+    @property
+    def whole(self) -> FloatArray:
+        """All weights as one, but for rounding."""
+        found = self.weights[0]
+        for weight in self.weights[1:]:
+            found = weight @ found
+        return found
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Sums of absolute values of what its entries are made of."""
+        found = np.abs(self.weights[0])
+        for weight in self.weights[1:]:
+            found = np.abs(weight) @ found
+        return found
 
 
 class Tail(NamedTuple):
@@ -18,33 +77,49 @@ class Tail(NamedTuple):
     ----------
     start : int
         The stage with the squares.
+    first : Rows, optional
+        The squares' arguments as sums of units of the first layer, if those between are none.
     roots : Roots
-    weight : ndarray, shape (n, k)
-        Rows of the last layer, of all s over their root.
+    rows : Rows
+        Of the last layer, of all s over their root.
     group : ndarray of int, shape (n,)
         The root of each row.
     """
 
     start: int
+    first: Rows | None
     roots: Roots
-    weight: FloatArray
+    rows: Rows
     group: IntArray
 
 
 def tail_of(stages: tuple[Stage, ...]) -> Tail | None:
     """The tail of a network, if it has one, and each row of the last layer is by one root."""
-    if len(stages) < 4:
+    place = len(stages) - 1
+    while place > 0 and passes(stages[place - 1]):
+        place -= 1
+    if place < 3 or any(stage.broken.size for stage in stages):
         return None
-    roots, products, last = stages[-3].roots, stages[-2].products, stages[-1]
-    quotients = stages[-2].quotients
-    if roots is None or products is None or quotients is None or last.products is not None:
+    roots, products, after = stages[place - 2].roots, stages[place - 1].products, stages[place]
+    quotients = stages[place - 1].quotients
+    if roots is None or products is None or quotients is None or stages[-1].products is not None:
         return None
-    kinks = any(stage.broken.size for stage in stages)
-    if products.units or quotients.products.size < products.left.size or kinks:
+    if products.units or quotients.products.size < products.left.size:
         return None
-    weight = np.zeros((last.bias.size, roots.squares.size))
-    np.add.at(weight.T, quotients.squares, (last.weight[:, quotients.products] * quotients.scale).T)
-    seen = np.abs(weight) @ roots.whole > 0.0
+    weight = np.zeros((after.bias.size, roots.squares.size))
+    part = after.weight[:, quotients.products] * quotients.scale
+    np.add.at(weight.T, quotients.squares, part.T)
+    rows, start = Rows.of(stages[place:], weight), place - 3
+    seen = rows.sizes @ roots.whole > 0.0
     if (seen.sum(axis=1) > 1).any():
         return None
-    return Tail(len(stages) - 4, roots, weight, seen.argmax(axis=1))
+    first = None
+    if start and stages[0].products is None and all(map(passes, stages[1:start])):
+        first = Rows.of(stages[1 : start + 1], stages[1].weight).take(roots.squares)
+    return Tail(start, first, roots, rows, seen.argmax(axis=1))
+
+
+def passes(stage: Stage) -> bool:
+    """Whether all that a stage has are rows that it passes on."""
+    kinds = [isinstance(kind, Passed) for kind, _ in stage.kinds]
+    return stage.products is None and bool(kinds) and all(kinds)
