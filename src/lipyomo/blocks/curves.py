@@ -92,7 +92,7 @@ def _made(part: int, unit: Activation, z: Any, ends: Range) -> Any:
     return None if known is None else known[part](unit.true, z, ends)
 
 
-def kinds_of(layer: Layer) -> dict[int, Activation]:
+def activations_of(layer: Layer) -> dict[int, Activation]:
     """The activations of a layer's smooth units."""
     return {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
 

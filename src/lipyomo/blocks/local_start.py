@@ -15,7 +15,7 @@ from pyomo.common.collections import ComponentMap, ComponentSet
 from pyomo.repn import generate_standard_repn
 
 from lipyomo.blocks.units import switch_of
-from lipyomo.primal.heuristics.values import Term, ValueAscent
+from lipyomo.primal.heuristics.values import NetworkTerm, ValueAscent
 from lipyomo.solvers.variables import ends_of
 
 
@@ -78,7 +78,7 @@ def _ascent_of(model: Any, blocks: Sequence[Any], inputs: list[Any]) -> ValueAsc
         np.maximum.at(lower, places, low)
         np.minimum.at(upper, places, high)
         weights = np.array([sign * weight.pop(v, 0.0) for v in outputs_of(block)])
-        terms.append(Term(block.network, places, weights))
+        terms.append(NetworkTerm(block.network, places, weights))
     direct = np.array([sign * weight.pop(variable, 0.0) for variable in inputs])
     sound = np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()
     if len(weight) or not sound or not any(term.weights.any() for term in terms):

@@ -21,7 +21,7 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_layers, declared
 from lipyomo.blocks.bands import add_bands
 from lipyomo.blocks.base import formulation_block
-from lipyomo.blocks.curves import expression_of, kinds_of, need_no_kink
+from lipyomo.blocks.curves import activations_of, expression_of, need_no_kink
 from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, Ranges
 from lipyomo.blocks.inputs import PlaceOptions, variables_of
 from lipyomo.blocks.labels import refer
@@ -137,7 +137,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             net = self.network = confined(net, region.area())
         self.segments, self.reduced_space = segments, reduced_space
         self._bound(net, region, bounds)
-        self.layer_bounds = self.layer_bounds.confined(net)
+        self.layer_bounds = self.layer_bounds.with_confined_units(net)
         if reduced_space:
             self._add_expressions(net, region.variables, outputs)
         else:
@@ -150,7 +150,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         for i, layer in enumerate(network.hidden):
             part, (low, high) = self.layer[i], self.ranges(i)
             need_no_kink(layer, (low, high), i, "takes rows.  Remedy: leave reduced_space=True out")
-            kinds = kinds_of(layer)
+            kinds = activations_of(layer)
             slopes = np.where(low >= 0, layer.right, layer.left).tolist()
             z = declared(part, "preactivation", pyo.Expression, range(layer.units))
             y = declared(part, "activation", pyo.Expression, range(layer.units))
@@ -188,7 +188,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
                 found.update(zip(units.tolist(), cut, strict=True))
             add_bands(block, z, y, found)
             return
-        kinds = kinds_of(layer)
+        kinds = activations_of(layer)
         if not kinds:
             return
         rows = pyo.Constraint(sorted(kinds))

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import add_equalities, add_layers, add_variables, declared
-from lipyomo.blocks.curves import kinds_of, need_no_kink, slope_of
+from lipyomo.blocks.curves import activations_of, need_no_kink, slope_of
 from lipyomo.blocks.forward import Ranges
 from lipyomo.blocks.labels import Labels
 from lipyomo.networks.network import Network
@@ -58,7 +58,7 @@ def slopes_in(part: Any, base: Any, i: int) -> SlopesOfUnits:
         If a unit has no slope that can be written.
     """
     layer, (low, high) = base.network.hidden[i], base.ranges(i)
-    kinds = kinds_of(layer)
+    kinds = activations_of(layer)
     found = declared(part, "slope", pyo.Expression, sorted(kinds)) if kinds else {}
     for k in sorted(kinds):
         z = base.layer[i].preactivation[k]

@@ -18,7 +18,7 @@ from lipyomo.primal.heuristics.params import PARAMS
 
 
 @dataclass(frozen=True)
-class Term:
+class NetworkTerm:
     """What a network adds to an objective.
 
     Attributes
@@ -45,13 +45,13 @@ class ValueAscent:
         Finite ends of the box.
     direct : ndarray, shape (d,)
         Coefficients of the inputs themselves.
-    terms : sequence of Term
+    terms : sequence of NetworkTerm
     """
 
     lower: FloatArray
     upper: FloatArray
     direct: FloatArray
-    terms: Sequence[Term]
+    terms: Sequence[NetworkTerm]
 
     def values(self, points: FloatArray) -> FloatArray:
         """The objective at points (n, d), shape (n,)."""

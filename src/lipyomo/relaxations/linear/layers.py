@@ -54,7 +54,7 @@ class LayerBounds:
         """Number of units that stayed open."""
         return count_open(self.phases)
 
-    def confined(self, network: Network) -> LayerBounds:
+    def with_confined_units(self, network: Network) -> LayerBounds:
         """The same, those of confined units within what is proved of their arguments."""
         lower, upper = [list(map(np.array, side)) for side in (self.lower, self.upper)]
         for low, high, layer in zip(lower, upper, network.hidden, strict=True):
