@@ -11,6 +11,7 @@ common to all: a sum's error is what they amount to together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -41,19 +42,60 @@ class Sums(NamedTuple):
 def sums_of_products(one: Sums, other: Sums, weights: FloatArray, unit: float) -> Quadratics:
     """Sums of ``w_k p_k q_k``, for positive weights (g, K)."""
     p, q, turned = one.functions, other.functions, weights.T
-    a, b, C, D = p.constant, q.constant, p.linear, q.linear
-    pairs = C[:, None] * D[None]
-    matrix = a * q.matrix + b * p.matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
-    first, second = size(p.bend_ends), size(q.bend_ends)
-    own, theirs = (np.abs(part).sum(axis=0) for part in (C, D))
-    rest = p.error * (theirs + second + q.error) + q.error * (own + first)
-    fourth = first * second
-    error = (rest + fourth) @ turned + _common(one, b, turned) + _common(other, a, turned)
-    terms = (C[k] * q.matrix + D[k] * p.matrix for k in range(len(C)))
-    more, away = _as_linear(np.stack([each @ turned for each in terms]))
-    sizes = (4.0 * p.size * q.size) @ turned
-    parts = (a * b) @ turned, (a * D + b * C) @ turned + more, matrix @ turned
-    return Quadratics(*parts, (error + away) * (1.0 + 8.0 * unit), sizes)
+    terms = _Terms.of(p, q)
+    more, away = _as_linear([each @ turned for each in _cubic(p, q)])
+    error = terms.error @ turned + _common(one, q.constant, turned)
+    error = error + _common(other, p.constant, turned) + away
+    linear = terms.linear @ turned + more
+    parts = terms.constant @ turned, linear, terms.matrix @ turned
+    return Quadratics(*parts, error * (1.0 + 8.0 * unit), terms.size @ turned)
+
+
+def two_products(
+    one: tuple[Quadratics, Quadratics], other: tuple[Quadratics, Quadratics], unit: float
+) -> Quadratics:
+    """Sums ``p q + r s`` of functions one by one."""
+    first, second = _Terms.of(*one), _Terms.of(*other)
+    error = first.error + second.error
+    for p, q in (one, other):
+        error = error + p.error * np.abs(q.constant) + q.error * np.abs(p.constant)
+    cubic = zip(_cubic(*one), _cubic(*other), strict=True)
+    more, away = _as_linear([mine + theirs for mine, theirs in cubic])
+    return Quadratics(
+        first.constant + second.constant,
+        first.linear + second.linear + more,
+        first.matrix + second.matrix,
+        (error + away) * (1.0 + 8.0 * unit),
+        first.size + second.size,
+    )
+
+
+class _Terms(NamedTuple):
+    """What products are, but for terms of third order, and errors times constants."""
+
+    constant: FloatArray
+    linear: FloatArray
+    matrix: FloatArray
+    error: FloatArray
+    size: FloatArray
+
+    @classmethod
+    def of(cls, p: Quadratics, q: Quadratics) -> _Terms:
+        """Of functions one by one."""
+        a, b, C, D = p.constant, q.constant, p.linear, q.linear
+        pairs = C[:, None] * D[None]
+        matrix = a * q.matrix + b * p.matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
+        first, second = size(p.bend_ends), size(q.bend_ends)
+        own, theirs = (np.abs(part).sum(axis=0) for part in (C, D))
+        error = p.error * (theirs + second + q.error) + q.error * (own + first)
+        error = error + first * second
+        return cls(a * b, a * D + b * C, matrix, error, 4.0 * p.size * q.size)
+
+
+def _cubic(p: Quadratics, q: Quadratics) -> Iterator[FloatArray]:
+    """Terms of third order, a matrix for each entry of e."""
+    for C, D in zip(p.linear, q.linear, strict=True):
+        yield C * q.matrix + D * p.matrix
 
 
 def _common(sums: Sums, factors: FloatArray, turned: FloatArray) -> FloatArray:
@@ -64,17 +106,17 @@ def _common(sums: Sums, factors: FloatArray, turned: FloatArray) -> FloatArray:
     return np.stack(found, axis=1)
 
 
-def _as_linear(cubic: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _as_linear(cubic: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Linear functions near ``sum T_abc e_a e_b e_c``, of a T symmetric in b and c; and errors."""
     axes = range(len(cubic))
-    linear = 0.75 * np.stack([cubic[a, a, a] for a in axes])
+    linear = 0.75 * np.stack([cubic[a][a, a] for a in axes])
     error = np.abs(linear).sum(axis=0) / 3.0
     for a in axes:
         for b in axes:
             if a != b:
-                half = 0.5 * cubic[a, b, b] + cubic[b, a, b]
+                half = 0.5 * cubic[a][b, b] + cubic[b][a, b]
                 linear[a] += half
                 error = error + np.abs(half)
     for a, b, c in combinations(axes, 3):
-        error = error + 2.0 * np.abs(cubic[a, b, c] + cubic[b, a, c] + cubic[c, a, b])
+        error = error + 2.0 * np.abs(cubic[a][b, c] + cubic[b][a, c] + cubic[c][a, b])
     return linear, error

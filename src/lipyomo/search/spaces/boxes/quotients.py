@@ -20,6 +20,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.product_sums import two_products
 from lipyomo.search.spaces.boxes.quadratic import Quadratic, turned
 from lipyomo.search.spaces.boxes.stacked import Quadratics, placed
 
@@ -49,9 +50,9 @@ class RootFunctions(NamedTuple):
         return RootFunctions(*(part.on(which) for part in self))
 
     def turning(self, unit: float) -> Quadratics:
-        """The numerators of o', ``s' v - s v' / 2``; terms of third order in e are errors."""
+        """The numerators of o', ``s' v - s v' / 2``."""
         half = self.along.times(np.full((1, 1), -0.5))
-        return self.turn.multiplied(self.v, unit).plus(self.s.multiplied(half, unit))
+        return two_products((self.turn, self.v), (self.s, half), unit)
 
 
 def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:

@@ -152,14 +152,7 @@ class Quadratics:
             Where to look from.
         """
         found = self.below(unit, start, concave)
-        above = found.constant + np.abs(found.linear).sum(axis=0)
-        matrix = self.matrix
-        index = np.arange(len(matrix))
-        diagonal = matrix[index, index]
-        rest = np.abs(matrix).sum(axis=(0, 1)) - np.abs(diagonal).sum(axis=0)
-        plain = np.maximum(diagonal, 0.0).sum(axis=0) + rest + np.abs(self.linear).sum(axis=0)
-        other = self.constant + (plain + self.error + found.rounding)
-        return np.fmin(above, other), found.point
+        return found.constant + np.abs(found.linear).sum(axis=0), found.point
 
     def below(
         self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
