@@ -116,7 +116,7 @@ def normalised(
     v: Ends,
     unit: float,
     functions: RootFunctions | None = None,
-    rows: bool = True,
+    values: Ends | None = None,
 ) -> Normalised:
     """What is known of quotients by roots.
 
@@ -130,8 +130,8 @@ def normalised(
     unit : float
         What sums round.
     functions : RootFunctions, optional
-    rows : bool, optional
-        Whether these are to narrow o and o' as well, one by one.
+    values : (ndarray, ndarray), shape (N, n), optional
+        Ranges of o.  With these, functions are to narrow neither o nor o' one by one.
     """
     c, group, (s, along) = roots.weights, roots.group, squares
     least, most = squares_of(s)
@@ -151,7 +151,9 @@ def normalised(
         np.fmax(o_low - 8.0 * unit * np.abs(o_low), -limit),
         np.fmin(o_high + 8.0 * unit * np.abs(o_high), limit),
     )
-    if functions is not None and rows:
+    if values is not None:
+        o = common_range(o, values)
+    if functions is not None and values is None:
         own, ends = functions.of(group), (low[:, group], high[:, group])
         o = common_range(o, over_powers(own.s, own.v, ends, o, 0.5, True, unit))
     # q, q_k, and brackets
@@ -179,7 +181,7 @@ def normalised(
     tangents = _wider(product((root[0][:, group], root[1][:, group]), bracket), unit)
     slope = _wider(product((root[0] * root[0] * down, root[1] * root[1] * up), q), unit)
     sums = product((np.sqrt(low) * down * 2.0, np.sqrt(high) * up * 2.0), q)
-    if functions is not None and rows:
+    if functions is not None and values is None:
         of_o = over_powers(own.turning(unit), own.v, ends, tangents, 1.5, False, unit)
         of_root = over_powers(half, functions.v, (low, high), slope, 1.5, False, unit)
         tangents, slope = common_range(tangents, of_o), common_range(slope, of_root)

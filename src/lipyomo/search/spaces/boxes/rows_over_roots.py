@@ -26,7 +26,11 @@ from lipyomo.search.spaces.boxes.deviations import Away, Products
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
 from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotient
-from lipyomo.search.spaces.boxes.quotients import RootFunctions, over_powers
+from lipyomo.search.spaces.boxes.quotients import (
+    RootFunctions,
+    common_range,
+    over_powers,
+)
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.root_functions import root_functions
 from lipyomo.search.spaces.boxes.second_order import units_to_second_order
@@ -160,18 +164,16 @@ def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOver
     p = functions._replace(s=rows.sums(functions.s), turn=rows.sums(functions.turn))
     own = p.of(group)
     turning, within = own.turning(unit), (ends[0][:, group], ends[1][:, group])
-    quotients = normalised(roots, squares, ends, unit, functions, False)
     up, sizes = 1.0 + 8.0 * unit, np.abs(weight) + unit * rows.sizes
     limit = np.sqrt((sizes**2 / roots.weights).sum(axis=1)) * up
     limit = np.broadcast_to(limit, within[0].shape)
     steepest = (roots.weights * size(squares[1]) ** 2) @ roots.whole / ends[0]
     limits = limit, limit * np.sqrt(steepest)[:, group] * up
-    first = [
-        _summed_ranges(rows, each, most, unit)
-        for each, most in zip((quotients.values, quotients.tangents), limits, strict=True)
-    ]
-    z = over_powers(own.s, own.v, within, first[0], 0.5, convex, unit)
-    u = over_powers(turning, own.v, within, first[1], 1.5, False, unit)
+    z = over_powers(own.s, own.v, within, (-limit, limit), 0.5, convex, unit)
+    quotients = normalised(roots, squares, ends, unit, functions, rows.apart(*z, unit))
+    z = common_range(z, _summed_ranges(rows, quotients.values, limit, unit))
+    known_u = _summed_ranges(rows, quotients.tangents, limits[1], unit)
+    u = over_powers(turning, own.v, within, known_u, 1.5, False, unit)
     room = 8.0 * unit * (rows.reach + limit)
     low, high = z[0] + rows.bias - room, np.maximum(*z) + rows.bias + room
     tangent, radius = centred(u[0], np.maximum(*u), unit)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
 from lipyomo.search.spaces.boxes.passed import Passed
 from lipyomo.search.spaces.boxes.stacked import Quadratics
@@ -52,6 +53,21 @@ class Rows(NamedTuple):
         for weight in self.weights:
             signals = signals.sums(weight)
         return signals
+
+    def apart(self, low: FloatArray, high: FloatArray, unit: float) -> Ends:
+        """Ranges of the signals from those of the sums (N, n), where one alone is in a sum."""
+        weight = self.weights[0]
+        ends = tuple(np.full((len(low), weight.shape[1]), end) for end in (-np.inf, np.inf))
+        alone = np.flatnonzero((weight != 0.0).sum(axis=1) == 1)
+        if len(self.weights) == 1:
+            signal = np.abs(weight[alone]).argmax(axis=1)
+            sides = [end[:, alone] / weight[alone, signal] for end in (low, high)]
+            room = 4.0 * unit * np.maximum(*np.abs(sides))
+            ends[0][:, signal], ends[1][:, signal] = (
+                np.minimum(*sides) - room,
+                np.maximum(*sides) + room,
+            )
+        return ends[0], ends[1]
 
     @property
     def whole(self) -> FloatArray:
