@@ -25,7 +25,7 @@ pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_labels_keep_their_order_and_do_not_collide(scale: str) -> None:
     rng = np.random.default_rng(0)
-    for _ in range(6):
+    for _ in range(3):
         values = np.concatenate([rng.uniform(1, 100, 4), 50 + rng.uniform(0, 0.1, 4)])
         figure = new_figure(6, 4)
         axes = figure.subplots()
@@ -48,14 +48,19 @@ def test_a_label_with_room_stays_at_its_value() -> None:
 
 
 @pytest.mark.parametrize(
-    "norms",
-    ["linf -> |.|", "l1 -> cross(3)", "l2 -> linear", "linf -> l2, wrt 0, 3", "linf -> a_b{}$ 1"],
+    ("norms", "form"),
+    [
+        ("linf -> |.|", "png"),
+        ("l1 -> cross(3)", "pdf"),
+        ("l2 -> linear", "svg"),
+        ("linf -> l2, wrt 0, 3", "pdf"),
+        ("linf -> a_b{}$ 1", "svg"),
+    ],
 )
-def test_formulas_can_be_drawn(norms: str, tmp_path: Path) -> None:
+def test_formulas_can_be_drawn(norms: str, form: str, tmp_path: Path) -> None:
     figure = new_figure(3, 2)
     figure.subplots().set_title(f"{plain('net$1_a')}, {mathematics(norms)}, {in_words('R^12')}")
-    for form in ("png", "pdf", "svg"):
-        save_figure(figure, tmp_path / f"picture.{form}")
+    save_figure(figure, tmp_path / f"picture.{form}")
 
 
 def test_powers_are_formulas() -> None:

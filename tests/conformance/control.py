@@ -54,7 +54,7 @@ class ControlContract(ContractBase):
         for sense in SENSES:
             model, _ = known.market_split(sense)
             reports: list[Progress] = []
-            for limit in (0.3, 10.0):  # a busy machine may find no incumbent in the first
+            for limit in (0.3, 1.0, 10.0):  # a busy machine may find no incumbent in the first
                 reports.clear()
                 self.solve(model, sense, time_limit=limit, rel_gap=0.0, progress=reports.append)
                 if any(report.incumbent is not None for report in reports):

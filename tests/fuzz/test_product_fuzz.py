@@ -35,8 +35,13 @@ def test_no_promise_is_broken(family: str) -> None:
         if get_method(method).refusal(sample.problem) is not None:
             continue
         with suppress(MethodError):
-            options = FEW.get(method, {})
-            result = lipyomo.solve(sample.problem, method, time_limit=0.2, options=options)
+            result = lipyomo.solve(
+                sample.problem,
+                method,
+                time_limit=0.2,
+                options=FEW.get(method, {}),
+                attain=method == "naive",  # one function finds the others' lower ends, too
+            )
             assert not faults(result, truth), (str(sample), method, result, truth)
             judged += 1
     assert judged >= 2

@@ -58,8 +58,13 @@ def test_every_method_keeps_its_promise(norm_in: str, norm_out: str) -> None:
     truth = truth_of(problem)
     for name, method in methods().items():
         if method.refusal(problem) is None:
-            options = QUICK.get(name, {})
-            found = lipyomo.solve(problem, name, time_limit=20, options=options)
+            found = lipyomo.solve(
+                problem,
+                name,
+                time_limit=20,
+                options=QUICK.get(name, {}),
+                attain=name == "naive",  # one function finds the others' lower ends, too
+            )
             assert found.lower <= truth * (1 + 1e-9), (name, problem)
             assert found.upper >= truth * (1 - 1e-9), (name, problem)
             if method.guarantee is Guarantee.EXACT:
@@ -78,8 +83,8 @@ def test_both_encodings_know_directions(encoding: str) -> None:
 @pytest.mark.parametrize("norm_in", INPUTS)
 def test_weights_are_units_of_the_inputs(norm_in: str) -> None:
     rng = np.random.default_rng(ord(norm_in[-1]))
-    for seed in range(3):
-        network, weights = random_network(seed, (3, 6, 5, 1)), rng.uniform(0.1, 5.0, 3)
+    for seed in range(2):
+        network, weights = random_network(seed, (3, 5, 4, 1)), rng.uniform(0.1, 5.0, 3)
         first, *rest = network.layers
         scaled = Network([first.with_map(first.dense_weight * weights, first.bias), *rest])
         one = LipschitzProblem(network, Box(-1, 1, 3), norm_in, weights=weights)

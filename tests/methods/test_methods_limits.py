@@ -22,7 +22,7 @@ from networks import random_network
 
 LIMIT, GRACE = 0.2, 1.0
 """Processor seconds."""
-PATIENCE = 3.0
+PATIENCE = 1.5
 """Seconds on the clock: a method that waits for another process takes none of the processor's."""
 
 

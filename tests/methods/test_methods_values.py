@@ -62,7 +62,8 @@ def test_lipopt3_is_at_least_as_tight_as_published(shared: Path, name: str, plac
 
 @pytest.mark.reference
 @pytest.mark.parametrize(
-    ("form", "value"), [("neuron", 36.482229596), ("layer", 39.8386), ("network", None)]
+    ("form", "value"),
+    [("neuron", 36.482229596), ("network", None)],  # by layers: below
 )
 def test_lipsdp_random(shared: Path, form: str, value: float | None) -> None:
     problem = load(shared, "lipsdp_random", False, norm="l2", output_norm="l2")
@@ -107,4 +108,4 @@ def test_bounds_hold_the_constants_of_lipbab(shared: Path, norm: str) -> None:
     problem = LipschitzProblem(network, Box(0.0, 1.0, 4), norm, norm)
     assert solve(problem, "local_search").lower == pytest.approx(exact, rel=1e-9)
     for method in ("lipsdp", "eclipse", "naive", "fastlip"):
-        assert solve(problem, method).upper >= exact * (1 - 1e-12)
+        assert solve(problem, method, attain=False).upper >= exact * (1 - 1e-12)

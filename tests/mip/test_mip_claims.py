@@ -130,11 +130,10 @@ def test_a_claim_may_be_left_unchecked(easy: LipschitzProblem) -> None:
     assert any("not used" in note for note in run.result().warnings)
 
 
-@pytest.mark.parametrize("width", [1e-8, 1e-9])
-def test_no_word_is_taken_where_ranges_are_near_a_tolerance(width: float) -> None:
+def test_no_word_is_taken_where_ranges_are_near_a_tolerance() -> None:
     network = random_network(3, (3, 6, 6, 1))
     row = [1.0, 0.5, -1.0]
-    slab = Polytope([row, [-v for v in row]], [width, 0.0], -1, 1)
+    slab = Polytope([row, [-v for v in row]], [1e-9, 0.0], -1, 1)
     problem = LipschitzProblem(network, slab)
     taken = lipyomo.solve(problem, "mip", solver="highs", check_claims=False, time_limit=20)
     assert taken.basis == "proved"

@@ -87,7 +87,7 @@ def test_functionals_and_user_given_norms(formulation):
 @QUICK
 @given(st.data())
 def test_random_networks(data):
-    network = data.draw(small_networks(max_units=7, inputs=2))
+    network = data.draw(small_networks(max_units=6, inputs=2))
     box = data.draw(boxes(network.input_dim))
     norm = data.draw(st.sampled_from(["linf", "l1"]))
     output = data.draw(st.sampled_from(["linf", "l1", "cross"]))
@@ -163,14 +163,13 @@ def test_same_value_under_permutation_and_scaling():
     assert run(LipschitzProblem(mixed, Box(-1, 1, 3))).lower == pytest.approx(2 * value, rel=1e-9)
 
 
-@pytest.mark.parametrize("formulation", ["adjoint", "tangent"])
 @pytest.mark.parametrize(
-    "domain",
+    ("domain", "formulation"),
     [
-        lipyomo.ball([0.1, -0.2, 0.3], 0.9, "l1"),
-        lipyomo.ball([0.0, 0.0, 0.0], 1.0, "l1", (-0.4, 0.5)),
-        lipyomo.ball([0.1], 0.9, "l1"),
-        lipyomo.ball([0.1], 0.9, "l2"),
+        (lipyomo.ball([0.1, -0.2, 0.3], 0.9, "l1"), "adjoint"),
+        (lipyomo.ball([0.0, 0.0, 0.0], 1.0, "l1", (-0.4, 0.5)), "tangent"),
+        (lipyomo.ball([0.1], 0.9, "l1"), "tangent"),
+        (lipyomo.ball([0.1], 0.9, "l2"), "adjoint"),
     ],
     ids=repr,
 )

@@ -58,11 +58,9 @@ def at_sizes(*sizes: float, output: str) -> Result:
 @pytest.mark.parametrize(
     ("sizes", "output"),
     [
-        ([1e6, 1e3, 1e-4], "linf"),
         ([1e6, 1e3, 1e-4], "l1"),
         ([1e-8, 1e-8, 1e-8], "cross"),
         ([1e-8, 1e-8, 1e-8], "linf"),
-        ([1e8, 1.0, 1e8], "l1"),
         ([1e8, 1.0, 1e8], "cross"),
     ],
 )

@@ -20,8 +20,13 @@ def truth():
     return lipyomo.solve(PROBLEM, "mip", solver="highs").lower
 
 
-@pytest.mark.parametrize("formulation", ["adjoint", "tangent"])
-@pytest.mark.parametrize("solver", ["highs", "scip", "cbc", "gurobi", "cplex"])
+@pytest.mark.parametrize(
+    ("solver", "formulation"),  # any solver has any matrix: tests of solvers say so
+    [
+        *(("highs", "adjoint"), ("highs", "tangent"), ("scip", "adjoint"), ("cbc", "tangent")),
+        *(("gurobi", "adjoint"), ("cplex", "tangent")),
+    ],
+)
 def test_all_solvers_agree(solver, formulation, truth):
     if solver not in available_solvers():
         pytest.skip(f"{solver} is not installed")

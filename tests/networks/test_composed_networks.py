@@ -90,7 +90,7 @@ def test_nonlinear_dynamics_in_a_loop_are_exact() -> None:
 
 
 @given(small_networks(max_units=5, inputs=2), st.integers(0, 2**16))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_constants_of_differences(f: Network, seed: int) -> None:
     d, m = f.input_dim, f.output_dim
     g = same_inputs(f, seed, m, 1)

@@ -70,7 +70,9 @@ def test_ranges_hold_what_points_lead_to_and_constants_what_they_have(seed: int)
         x - x[::-1]
     ).max() * (1 + 1e-9)
     for method in ("naive", "crown", "interval"):
-        assert found.lower <= lipyomo.solve(problem, method, time_limit=0.2).upper * (1 + 1e-12)
+        assert found.lower <= lipyomo.solve(problem, method, time_limit=0.2, attain=False).upper * (
+            1 + 1e-12
+        )
 
 
 def single(kind: object, weight: float, bias: float) -> Network:

@@ -111,7 +111,7 @@ def test_smooth_networks_are_differentiated_along_fixed_inputs_that_are_named(
     assert found.witness is not None
     assert found.witness.x[1] == 0.3
     for method in ("crown", "sdp", "interval", "naive"):
-        assert lipyomo.solve(problem, method).upper >= truth
+        assert lipyomo.solve(problem, method, attain=False).upper >= truth
     one = lipyomo.derivative_range(LipschitzProblem(network, box, wrt=[1]))
     along = network.gradients(x, np.ones(1))[:, 1]
     assert one.low[0] <= along.min()

@@ -268,7 +268,7 @@ def smooth_network(seed: int, sizes: tuple[int, ...], activation: str) -> Networ
     ],
 )
 def test_radii_of_smooth_networks_are_exact(norm: str, weights, activation: str) -> None:
-    network = smooth_network(1, (3, 5, 5, 3), activation)
+    network = smooth_network(1, (3, 4, 4, 3), activation)
     rng = np.random.default_rng(1)
     x, clip = rng.uniform(-1, 1, 3), (-2.0, 2.0)
     classifier = Classifier(network, norm, clip, weights)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lipyomo import Box, LipschitzProblem, Settings
+from lipyomo import Box, LipschitzProblem, Settings, solve
 from lipyomo.analyses.compare import compare, default_methods, run, with_errors
 from lipyomo.base.errors import MethodError
 from networks import random_network
@@ -20,26 +20,23 @@ def problem_of(*sizes: int, norm: str = "linf") -> LipschitzProblem:
 def test_rows_come_with_their_guarantees_and_agree() -> None:
     problem = problem_of(2, 6, 5, 1)
     names = ["random_lb", "fastlip", "bnb", "shor"]
-    rows = {row.method: row for row in compare(problem, names, time_limit=30, jobs=2)}
+    given = {"random_lb": {"samples": 1}}
+    settings = Settings(seed=3)
+    found = compare(problem, names, time_limit=30, jobs=2, options=given, settings=settings)
+    rows = {row.method: row for row in found}
     assert set(rows) == set(names)
     assert rows["bnb"].status == "exact"
     assert rows["shor"].status == "refused"
     assert "hr1" in rows["shor"].message
     assert rows["shor"].value is None
     assert rows["random_lb"].lower <= rows["bnb"].upper * (1 + 1e-9)
+    alone = solve(problem, "random_lb", options=given["random_lb"], seed=3)
+    assert rows["random_lb"].lower == alone.lower  # options and seed reach the method
     assert rows["bnb"].lower <= rows["fastlip"].upper * (1 + 1e-9)
     errors = {row.method: row.error for row in with_errors(list(rows.values()))}
     assert errors["bnb"] == 0.0
     assert errors["fastlip"] is not None
     assert errors["fastlip"] >= 0.0
-
-
-def test_options_and_seed_reach_the_method() -> None:
-    problem = problem_of(2, 6, 1)
-    options = {"random_lb": {"samples": 1}}
-    (few,) = compare(problem, ["random_lb"], options=options, settings=Settings(seed=3))
-    (many,) = compare(problem, ["random_lb"], settings=Settings(seed=3))
-    assert few.lower <= many.lower
 
 
 def test_wrong_words_are_errors_at_once() -> None:

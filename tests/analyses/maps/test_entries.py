@@ -60,7 +60,7 @@ def test_cells_make_up_the_box() -> None:
 
 def test_a_table_of_more_inputs_is_searched() -> None:
     """Five inputs: too many for batches of boxes."""
-    network = random_network(3, (5, 4, 3, 2))
+    network = random_network(3, (5, 4, 3, 1))
     box = Box(-1, 1, 5)
     truth = np.array([network.jacobian(pattern) for pattern, _ in regions(network, box)])
     found = lipyomo.jacobian_ranges(LipschitzProblem(network, box))

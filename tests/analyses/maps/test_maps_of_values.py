@@ -51,7 +51,7 @@ def check(found: lipyomo.analyses.maps.CellMap, network: Network) -> None:
 def test_the_sizes_of_a_residual(kind: str) -> None:
     network, domain = left_over(kind, 0), Box(-1, 1, 2)
     problem = LipschitzProblem(network, domain, output_norm="linf")
-    found = map_cells(problem, (4, 3), of="values")
+    found = map_cells(problem, (3, 2), of="values")
     assert found.done
     check(found, network)
     whole = lipyomo.largest_value(problem, time_limit=20)
@@ -106,7 +106,7 @@ def test_a_time_that_is_over_leaves_bounds() -> None:
 def test_refined_cells_and_files(tmp_path: Path) -> None:
     network, domain = left_over("tanh", 5), Box(-1, 1, 2)
     problem = LipschitzProblem(network, domain, output_norm="linf")
-    found = refine_cells(problem, (2, 2), 0.03, of="values")
+    found = refine_cells(problem, (2, 2), 0.05, of="values")
     check(found, network)
     assert len(found) > 4
     assert found.done

@@ -177,7 +177,7 @@ def _seeds(models: Path) -> Iterator[bytes]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("mutate", "trials"), [(_bytes, 200), (_fields, 80)], ids=["bytes", "fields"]
+    ("mutate", "trials"), [(_bytes, 120), (_fields, 40)], ids=["bytes", "fields"]
 )
 def test_mutated_files_are_imported_or_refused(
     mutate: Callable[[np.random.Generator, bytes], bytes],

@@ -93,8 +93,7 @@ def test_semidefinite_bounds_are_those_of_the_whole(
     assert found[0] == pytest.approx(found[1], rel=2e-3)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("slopes", [(0.0, 1.0), (-1.0, 1.0)])
+@pytest.mark.parametrize(("seed", "slopes"), [(0, (0.0, 1.0)), (1, (-1.0, 1.0)), (2, (0.0, 1.0))])
 def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) -> None:
     problem = _problem(seed, 0.06, slopes)
     settings = Settings(time_limit=60.0)

@@ -29,7 +29,7 @@ def large(method: str) -> LipschitzProblem:
 def test_stopped_at_once_there_is_a_bound(method: str) -> None:
     problem = large(method)
     result = solve(problem, method, Settings(should_stop=lambda: True))
-    attained = solve(problem, "random_lb", time_limit=0.5).lower
+    attained = solve(problem, "random_lb", time_limit=0.1).lower
     assert np.isfinite(result.upper)
     assert result.upper >= attained
     assert result.status is Status.INTERRUPTED
@@ -40,11 +40,11 @@ def test_limits_bind(method: str) -> None:
     problem = large(method)
     solve(problem, method, time_limit=0.01)  # imports
     began, cpu = time.monotonic(), time.process_time()
-    result = solve(problem, method, time_limit=1.0)
+    result = solve(problem, method, time_limit=0.5)
     seconds = time.monotonic() - began
     assert np.isfinite(result.upper)
     busy = (time.process_time() - cpu) / seconds  # others may use the machine as well
-    assert seconds * min(busy, 1.0) <= 1.0 + 1.5
+    assert seconds * min(busy, 1.0) <= 0.5 + 1.5
 
 
 @pytest.mark.parametrize("method", ["bnb", "sdp", "eclipse", "lipsdp", "hr1", "lipopt"])
@@ -53,10 +53,10 @@ def test_requests_are_heard_without_a_limit(method: str) -> None:
     began, start = time.process_time(), time.monotonic()
 
     def enough() -> bool:  # by the clock: solvers may run in a process of their own
-        return time.monotonic() - start > 0.5
+        return time.monotonic() - start > 0.3
 
     result = solve(problem, method, Settings(should_stop=enough))
-    assert time.process_time() - began <= 0.5 + 1.5
+    assert time.process_time() - began <= 0.3 + 1.5
     assert np.isfinite(result.upper)
 
 

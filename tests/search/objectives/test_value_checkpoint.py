@@ -45,16 +45,16 @@ def _table(problem: lipyomo.LipschitzProblem) -> Callable[..., Any]:
 
 
 def _curvature(**settings: Any) -> Any:
-    return lipyomo.curvature(_network([2, 6, 1], "tanh"), lipyomo.Box(-1, 1, 2), **settings)
+    return lipyomo.curvature(_network([2, 4, 1], "tanh"), lipyomo.Box(-1, 1, 2), **settings)
 
 
 def _contraction(**settings: Any) -> lipyomo.Range:
-    metric, box = [[2.0, 0.3], [0.3, 1.0]], lipyomo.Box(-0.5, 0.5, 2)
+    metric, box = [[2.0, 0.3], [0.3, 1.0]], lipyomo.Box(-0.25, 0.25, 2)
     return lipyomo.contraction(_network([2, 3, 2], "tanh"), box, metric, **settings)
 
 
 def _smoothness(**settings: Any) -> lipyomo.Result:
-    return lipyomo.smoothness(_network([2, 4, 2], "tanh"), lipyomo.Box(-1, 1, 2), **settings)
+    return lipyomo.smoothness(_network([2, 3, 2], "tanh"), lipyomo.Box(-1, 1, 2), **settings)
 
 
 def _ends(found: Any) -> list[float]:
@@ -85,9 +85,9 @@ OTHERS = {
     "derivative, phases": (_derivative(_on([6, 6, 6, 1], 0.5)), 500),
     "table, smooth": (_table(_on([2, 6, 6, 2], 2.0, "tanh")), 200),
     "table, phases": (_table(_on([2, 4, 4, 2], 1.0)), 500),
-    "curvature": (_curvature, 124),
+    "curvature": (_curvature, 90),
     "contraction": (_contraction, 700),
-    "smoothness": (_smoothness, 142),
+    "smoothness": (_smoothness, 90),
 }
 """With the polls after which each is stopped: in the midst of a search that is not the first."""
 

@@ -66,8 +66,7 @@ def test_spans_hold_a_linear_program_and_one_box_has_its_optimum(seed, boxes):
                     assert end >= true - 1e-9
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("radius", [0.02, 0.1, 1.0])
+@pytest.mark.parametrize(("seed", "radius"), [(0, 0.02), (1, 0.1), (0, 1.0)])
 def test_narrowed_bounds_are_bounds(seed, radius):
     problem = problem_of(seed, radius)
     points = problem.domain.sample(np.random.default_rng(seed), 2000)
@@ -136,4 +135,4 @@ def test_deep_networks_have_no_worse_bound_than_the_simple_methods():
     problem = LipschitzProblem(Network(layers), Box(-1, 1, 3), "l2")
     result = lipyomo.solve(problem, "bnb", time_limit=0.5)
     for method in ("naive", "interval"):
-        assert result.lower <= result.upper <= lipyomo.solve(problem, method).upper
+        assert result.lower <= result.upper <= lipyomo.solve(problem, method, attain=False).upper

@@ -72,7 +72,7 @@ def test_what_beats_the_cutoff_in_its_phases_is_kept(name: str, domain: str) -> 
     signs = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
     shrunk = closed = checked = 0
     for width in (1.0, 0.3, 0.03, 1e-4, 1e-9):
-        for x in context.domain.sample(rng, 8):
+        for x in context.domain.sample(rng, 5):
             low = np.maximum(x - width * rng.uniform(size=INPUTS), context.domain.lower)
             high = np.minimum(x + width * rng.uniform(size=INPUTS), context.domain.upper)
             one = Boxes.over(context, low[None], high[None])
@@ -103,6 +103,6 @@ def test_what_beats_the_cutoff_in_its_phases_is_kept(name: str, domain: str) -> 
                 shrunk += int((found.boxes.low > low).any() or (found.boxes.high < high).any())
                 closed += int(bound <= cutoff)
                 checked += beat.shape[0]
-    assert checked > 1000
+    assert checked > 600
     assert closed > 1
-    assert shrunk > 5
+    assert shrunk > 3

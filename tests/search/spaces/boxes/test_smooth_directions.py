@@ -39,11 +39,10 @@ def test_the_constant_along_directions_is_between_samples_and_the_bound(
     T = rng.standard_normal((3, 2))
     points = Box(-1, 1, 3).sample(rng, 2000)
     problem = LipschitzProblem(network, Box(-1, 1, 3), input_norm, output_norm, directions=T)
-    found = lipyomo.solve(problem, time_limit=2)
+    found = lipyomo.solve(problem, gap=0.05, time_limit=60)
     best = max(problem.value_at(x).value for x in steepest(problem, points))
     assert best * (1 - 1e-9) <= found.upper
     assert 0.95 * best <= found.lower <= found.upper
-    assert found.upper <= 2 * found.lower  # however busy the machine is
     direction = found.witness.direction  # T v, in the inputs
     own = np.linalg.lstsq(T, direction, rcond=None)[0]
     assert np.allclose(T @ own, direction)
@@ -86,7 +85,7 @@ def test_other_methods_are_sound_along_directions() -> None:
     names = [name for name, method in methods().items() if method.smooth and name != "bnb"]
     assert len(names) > 6
     for name in names:
-        found = lipyomo.solve(problem, name, time_limit=2)
+        found = lipyomo.solve(problem, name, time_limit=0.5, attain=name == "naive")
         assert found.lower <= exact.upper * (1 + 1e-9)
         assert found.upper >= exact.lower * (1 - 1e-9)
 
