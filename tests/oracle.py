@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from lipyomo.base.arrays import FloatArray, Pattern
-from lipyomo.base.numerics.silent import silent_highs
+from lipyomo.base.numerics.lp import silent_highs
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm

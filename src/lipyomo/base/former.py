@@ -24,6 +24,7 @@ NOW = {
     "numerics": "base.numerics",
     "onnx": "formats.onnx",
     "reduce": "problems.reductions",
+    "reduce.freeze": "problems.reductions.exact",
     "regions": "primal.regions",
     "run": "problems.run",
     "sampling": "primal.heuristics",

@@ -26,7 +26,7 @@ from lipyomo.blocks.forward import Ranges
 from lipyomo.blocks.labels import Labels
 from lipyomo.networks.network import Network
 from lipyomo.relaxations.linear.interval import Switches
-from lipyomo.relaxations.linear.parts import parts_of
+from lipyomo.relaxations.linear.layers import parts_of
 from lipyomo.solvers.expressions import combination
 from lipyomo.solvers.rows import Forms
 from lipyomo.solvers.variables import box_of

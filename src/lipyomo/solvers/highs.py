@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import SolverError
-from lipyomo.base.numerics.silent import silent_highs
+from lipyomo.base.numerics.lp import silent_highs
 from lipyomo.base.system.extras import require
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import Feature, LinearModel

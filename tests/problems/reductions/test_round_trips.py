@@ -14,9 +14,8 @@ from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import flat
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.affine.system import UnitSystem
-from lipyomo.problems.reductions.freeze import freeze
-from lipyomo.problems.reductions.fuse import fuse
-from lipyomo.problems.reductions.merge import merge
+from lipyomo.problems.reductions.exact import freeze
+from lipyomo.problems.reductions.merge import fuse, merge
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.reductions.thin import thin

@@ -29,9 +29,9 @@ from lipyomo.relaxations.semidefinite.ellipsoids import closed_form, closed_form
 from lipyomo.relaxations.semidefinite.kernel import Kernel
 from lipyomo.relaxations.semidefinite.products import pair_matrices
 from lipyomo.relaxations.semidefinite.prove import Prover
-from lipyomo.relaxations.semidefinite.quasi_newton import Memory
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.relaxations.semidefinite.spectral import SpectralKernel
+from lipyomo.relaxations.semidefinite.steps import Memory
 from lipyomo.relaxations.semidefinite.verify import (
     SizedForm,
     VerifiedMatrix,

@@ -1,4 +1,6 @@
-"""Units that are multiples of each other share one kink: they are merged, without rounding.
+"""Fewer layers and fewer kinks, without rounding: affine layers are multiplied into the next ones.
+
+Units that are multiples of each other share one kink: they are merged.
 
 If unit j of a layer has c times the weights and the bias of unit i, then ``z_j = c z_i``.  All that
 such units pass on are multiples of one two-slope unit, if all who read them see the same two slopes
@@ -26,8 +28,8 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix
 from lipyomo.base.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.networks.activations import Activation
+from lipyomo.networks.fusing import fused_layers
 from lipyomo.networks.network import Layer, Network
-from lipyomo.problems.reductions.fuse import fuse
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.reductions.units import Counterparts
 
@@ -39,6 +41,29 @@ Multiples: TypeAlias = tuple[IntArray, FloatArray]
 
 _MERGED: WeakSet[Network] = WeakSet()
 """Networks in which there is nothing to merge."""
+
+
+def fuse(network: Network) -> Reduction:
+    """The network as `Network.fused` leaves it.
+
+    Units with two equal slopes, and those without inputs, have no kink any more.
+    """
+    chain, places = fused_layers(network.layers)
+    small = network.with_layers(chain)
+    if small is network:
+        return Reduction.none(network)
+    before = np.cumsum([0, *(layer.units for layer in network.layers)])
+    after = np.cumsum([0, *(layer.units for layer in chain)])
+    outer: list[IntArray] = [np.zeros(0, dtype=np.intp)]
+    inner = outer.copy()
+    for i, place in places.items():
+        kept = np.flatnonzero(chain[place].bent)
+        outer.append(before[i] + kept)
+        inner.append(after[place] + kept)
+    sides = np.concatenate([np.zeros(0), *(layer.bias for layer in network.hidden)]) > 0
+    return Reduction.to(
+        small, Counterparts.of(network, np.concatenate(outer), np.concatenate(inner), sides)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What is known of the pre-activations of a network."""
+"""What bounds need of a layer again and again, and what they say about its pre-activations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import numpy.typing as npt
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
+from lipyomo.base.numerics.rounding import UNIT
+from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.networks.activations import Confined
+from lipyomo.networks.layer import remembered
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases, count_open, decide, open_phases
 
@@ -24,6 +27,28 @@ def by_layer(layers: Sequence[Layer], units: npt.NDArray[Entry]) -> list[npt.NDA
     """An array of all units (..., N), layer by layer."""
     ends = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
     return [units[..., a:b] for a, b in pairwise(ends)]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerParts:
+    """What the bounds need of a layer again and again.
+
+    Attributes
+    ----------
+    split : SplitMatrix
+    rounding : ndarray, shape (units,)
+        Relative error of multiplying with a slope; zero where all slopes are 0, 1 or -1.
+    """
+
+    split: SplitMatrix
+    rounding: FloatArray
+
+
+@remembered
+def parts_of(layer: Layer) -> LayerParts:
+    """The (remembered) parts of `layer`."""
+    easy = np.isin(layer.left, (-1.0, 0.0, 1.0)) & np.isin(layer.right, (-1.0, 0.0, 1.0))
+    return LayerParts(SplitMatrix.of(layer.weight), np.where(easy, 0.0, UNIT))
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.chain import Chain, ChainPoint
 from lipyomo.relaxations.semidefinite.chain_starts import start
-from lipyomo.relaxations.semidefinite.quasi_newton import Memory
-from lipyomo.relaxations.semidefinite.steps import stepped_until
+from lipyomo.relaxations.semidefinite.steps import Memory, stepped_until
 
 _FIRST = 0.03
 """First weight of the barrier, as a share of what is central for the inputs alone: with .1 bounds

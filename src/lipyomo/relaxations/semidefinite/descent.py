@@ -27,8 +27,7 @@ from lipyomo.base.frozen import but
 from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
 from lipyomo.relaxations.semidefinite.kernel import Factor, Kernel, State, bound_of
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.quasi_newton import Memory
-from lipyomo.relaxations.semidefinite.steps import stepped_until
+from lipyomo.relaxations.semidefinite.steps import Memory, stepped_until
 
 
 @dataclass(frozen=True)
