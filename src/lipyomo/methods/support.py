@@ -24,7 +24,6 @@ from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.problems.result import Guarantee, Witness
 from lipyomo.problems.run import Run
-from lipyomo.problems.targets import ALL
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.slopes import with_slopes
@@ -246,7 +245,7 @@ def operator_bound(run: Run, bounds: LayerBounds) -> None:
     layers = [count_open((phases,)) for phases in bounds.phases]
     if root_cost(targets, tangents.input_dim, sum(layers), layers).fits:
         return
-    if targets.rows[0] != ALL or small.output_norm.dual_ball == "round":
+    if not targets.euclidean or small.output_norm.dual_ball == "round":
         from lipyomo.relaxations.semidefinite.sparse_chain import sparse_bounds
 
         sparse_bounds(tangents, bounds.phases, targets, run.clock, run.drop_upper)

@@ -65,6 +65,16 @@ class Targets:
         return cls(functionals, rows, columns, input_norm)
 
     @property
+    def euclidean(self) -> bool:
+        """Whether the dual ball is a Euclidean one over all rows."""
+        return bool(self.rows[0] == ALL)
+
+    @property
+    def by_column(self) -> bool:
+        """Whether each input, or direction, has targets of its own."""
+        return bool(self.columns[0] != ALL)
+
+    @property
     def count(self) -> int:
         """Number of targets T."""
         return len(self.rows)
@@ -74,14 +84,14 @@ class Targets:
 
         With room for the rounding of the norms.
         """
-        if self.columns[0] != ALL and self.rows[0] != ALL:
+        if self.by_column and not self.euclidean:
             return np.asarray(sizes[:, self.rows, self.columns])
         return self._norms(sizes) * (1.0 + gamma(sum(sizes.shape[1:])))
 
     def _norms(self, sizes: FloatArray) -> FloatArray:
-        if self.columns[0] != ALL:
+        if self.by_column:
             return lengths(sizes, axis=1)
-        if self.rows[0] != ALL:
+        if not self.euclidean:
             if self.norm == "linf":
                 return np.asarray(sizes.sum(axis=2))
             return lengths(sizes)
@@ -91,7 +101,7 @@ class Targets:
 
     def exact(self, gradients: FloatArray) -> FloatArray:
         """The targets (T,) where the gradients (k, d) are constant; bounds for the hard pair."""
-        if self.rows[0] == ALL and self.columns[0] == ALL:
+        if self.euclidean and not self.by_column:
             return np.array([operator_norm(gradients, self.norm, L2Output()).upper])
         return np.asarray(self.interval(np.abs(gradients)[None])[0])
 

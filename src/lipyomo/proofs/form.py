@@ -12,7 +12,7 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
-from lipyomo.problems.targets import ALL, targets_of
+from lipyomo.problems.targets import targets_of
 from lipyomo.proofs.records import has_products
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.bound import bounded
@@ -80,7 +80,7 @@ def takes_pairs(problem: LipschitzProblem) -> bool:
     free = int(np.count_nonzero(~problem.domain.frozen))
     inputs = free if problem.directions is None else problem.directions.shape[1]
     count = inputs if problem.norm == "l1" else 1 << max(inputs - 1, 0)
-    return bool(targets.rows[0] != ALL) and 2 * len(targets.functionals) * count <= MOST_PAIRS
+    return not targets.euclidean and 2 * len(targets.functionals) * count <= MOST_PAIRS
 
 
 def format_of(problem: LipschitzProblem, boxes: bool) -> str:

@@ -84,7 +84,7 @@ class Cascade:
         self.upper = np.full(self.targets.count, np.inf)
         self._clock = clock or Clock()
         self._report = report
-        self._whole = self.targets.rows[0] == ALL
+        self._whole = self.targets.euclidean
         self._count = 1 if self._whole else len(self.targets.functionals)
 
     @property
@@ -211,7 +211,7 @@ class Cascade:
         at = place[np.maximum(targets.rows, 0)]
         hit = np.flatnonzero(at >= 0)
         values = norms[at[hit]]
-        if targets.columns[0] != ALL and entries is not None:
+        if targets.by_column and entries is not None:
             values = np.minimum(values, entries[at[hit], targets.columns[hit]])
         self.upper[hit] = np.fmin(self.upper[hit], values)
         after = self.value

@@ -19,7 +19,7 @@ from lipyomo.problems.affine.magnitudes import term_sizes
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.norms import L1Output
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.gradient import gradient_norms
 from lipyomo.relaxations.linear.layers import by_layer
@@ -56,7 +56,7 @@ class Pieces:
     @property
     def able(self) -> bool:
         """Whether the norm of a pattern can be computed: for linf to l2, over all signs."""
-        hard = self.targets.rows[0] == ALL and self.targets.norm == "linf"
+        hard = self.targets.euclidean and self.targets.norm == "linf"
         return not hard or self.problem.tangent_network.input_dim <= self.params.inputs
 
     @cached_property
@@ -205,7 +205,7 @@ class Pieces:
     def _sizes(self, jacobians: FloatArray) -> FloatArray:
         """Norms (n,) of Jacobians (n, k, d), up to rounding."""
         targets = self.targets
-        if targets.rows[0] != ALL or targets.columns[0] != ALL:
+        if not targets.euclidean or targets.by_column:
             return np.asarray(targets.interval(np.abs(jacobians)).max(axis=1))
         if targets.norm == "l2":
             return np.asarray(np.linalg.norm(jacobians, 2, axis=(1, 2)))
@@ -215,7 +215,7 @@ class Pieces:
 
     def relaxed(self, phases: PhaseBatch) -> FloatArray:
         """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
-        if self.targets.rows[0] != ALL:
+        if not self.targets.euclidean:
             network, norm = self.problem.tangent_network, self.problem.norm
             rows = self.targets.functionals
             each = (gradient_norms(network, phases, row, norm) for row in rows)

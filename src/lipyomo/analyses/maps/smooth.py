@@ -18,7 +18,6 @@ from lipyomo.analyses.maps.params import Params
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, decided, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
@@ -147,14 +146,14 @@ def attained(context: Context, points: FloatArray) -> FloatArray:
     boxes = boxes.take(slice(0, None, per))
     still = np.zeros_like(boxes.v_low)
     known = relaxed(context, boxes, (still, still))
-    euclidean = context.targets.rows[0] == ALL
+    euclidean = context.targets.euclidean
     rows = context.head if euclidean else context.rows
     errors = None if euclidean else np.broadcast_to(context.row_errors, (len(points), *rows.shape))
     jacobian = enclosed(known, np.broadcast_to(rows, (len(points), *rows.shape)), errors)
     targets, middle = context.targets, jacobian.middle
     sizes = targets.interval(np.abs(middle)).max(axis=1)
     values = sizes
-    if euclidean and targets.columns[0] == ALL:
+    if euclidean and not targets.by_column:
         y, v = steepest(middle, targets.norm)
         values = np.abs(np.einsum("nk,nkd,nd->n", y, middle, v))
     # the norm of what is enclosed is at most that of its radius away; functionals are off by little

@@ -137,7 +137,7 @@ class Bounder:
 
         None where they are few, see different inputs, or are balls of functionals.
         """
-        whole = self.targets.columns[0] == ALL and self.targets.rows[0] != ALL
+        whole = not self.targets.by_column and not self.targets.euclidean
         if targets.size < 2 or not whole or self.prover.pairs.count:
             return None
         rows, objectives, inputs = self._narrowed(form)

@@ -8,7 +8,7 @@ from functools import cache
 
 from lipyomo.base.numerics.pace import seconds_of
 from lipyomo.base.system.memory import LARGE
-from lipyomo.problems.targets import ALL, Targets
+from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.semidefinite.choice import Ball, predicted_seconds
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS
@@ -51,7 +51,7 @@ def root_cost(
     layers : sequence of int, optional
         The units, layer by layer; by default they all are in one.
     """
-    single, whole = bool(targets.columns[0] != ALL), bool(targets.rows[0] == ALL)
+    single, whole = targets.by_column, targets.euclidean
     functionals = len(targets.functionals) if whole else 1
     euclidean = targets.norm == "l2" or single
     ball: Ball = "l2" if whole else "vertices"

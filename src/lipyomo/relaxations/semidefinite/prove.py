@@ -162,10 +162,10 @@ class Prover:
         """
         targets = self._targets
         sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
-        own = targets.columns[0] != ALL or targets.rows[0] == ALL
+        own = targets.by_column or targets.euclidean
         if own or sized.inputs < form.inputs:  # of no other target
             found = np.full(targets.count, np.inf)
-            if targets.columns[0] != ALL:
+            if targets.by_column:
                 found = self._by_column(column_bounds(self.sized(form), lam))
             found[target] = min(found[target], self.bound(form, target, multipliers))
             return found
@@ -215,7 +215,7 @@ class Prover:
     def _by_column(self, entries: FloatArray) -> FloatArray:
         """Bounds of targets that are one input each from bounds (k, d) of the entries."""
         targets = self._targets
-        if targets.rows[0] != ALL:
+        if not targets.euclidean:
             return np.asarray(entries[targets.rows, targets.columns])
         rounding = 1.0 + 2.0 * UNIT_ROUNDOFF * (len(entries) + 4)
         if self._ball == "l1":

@@ -222,7 +222,7 @@ class RootBounds:
             return root
         if not closed_only and not clock.fits(cost.approach + cost.proof):
             root, closed_only = replace(root, stopped=True), True
-        by_column = root.targets.columns[0] != ALL  # these share all that a closed form has
+        by_column = root.targets.by_column  # these share all that a closed form has
         if by_column and closed_only:
             return root
         with threads_for(cost.step):
@@ -340,7 +340,7 @@ class RootBounds:
         """No unstable unit: the targets' values, with their rounding."""
         jacobian, targets = self.form.jacobian, self.targets
         norm = self.norm
-        if targets.rows[0] == ALL and norm is not None and norm.dual_ball == "cube":
+        if targets.euclidean and norm is not None and norm.dual_ball == "cube":
             exact = np.array([operator_norm(jacobian, targets.norm, norm).upper])
             errors = np.array([float(self.bounder.prover.gradient_errors.sum())])
         else:
@@ -351,7 +351,7 @@ class RootBounds:
         """With multipliers in closed form; as it is if time is over."""
         form, targets = self.form, self.targets
         euclidean = targets.norm != "linf"
-        single = not (euclidean or targets.rows[0] == ALL)
+        single = not (euclidean or targets.euclidean)
         rows = np.unique(targets.rows).tolist() if single else []
         groups = [slice(None), *(slice(row, row + 1) for row in rows)]
         objective, stop = form.objective, lambda: clock.expired
@@ -365,9 +365,9 @@ class RootBounds:
         """Multipliers in closed form that prove bounds of all targets."""
         found, targets = self.closed, self.targets
         assert found is not None
-        scale = found.zeta[:1] if targets.columns[0] != ALL else found.zeta
+        scale = found.zeta[:1] if targets.by_column else found.zeta
         outer = np.zeros(0)
-        if targets.rows[0] == ALL:
+        if targets.euclidean:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
         pairs = self.bounder.prover.pairs.among(self.form.units)
         return np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])

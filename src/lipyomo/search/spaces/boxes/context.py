@@ -12,7 +12,7 @@ from lipyomo.base.numerics.exact import close_product
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.search.spaces.boxes.features import Features, features_of
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -232,7 +232,7 @@ class Context:
     @property
     def euclidean(self) -> bool:
         """Whether one of the norms is the Euclidean one."""
-        return self.targets.norm == "l2" or self.targets.rows[0] == ALL
+        return self.targets.norm == "l2" or self.targets.euclidean
 
 
 def box_bytes(problem: LipschitzProblem) -> int:

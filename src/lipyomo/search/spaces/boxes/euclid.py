@@ -20,7 +20,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.rounding import EQUAL, gamma
-from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.gradient import Enclosed
@@ -93,7 +92,7 @@ def framed(context: Context, boxes: Boxes) -> Frame:
     if not context.euclidean:
         errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
         return Frame(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
-    round_out, middle = context.targets.rows[0] == ALL, boxes.middle
+    round_out, middle = context.targets.euclidean, boxes.middle
     phases = boxes.floor, boxes.ceiling
     if not round_out:
         rows = context.rows[boxes.rows]

@@ -10,7 +10,6 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.problems.norms import DUAL, InputNorm, L2Output, maximiser, vector_norm
 from lipyomo.problems.operator_norm import alternating
-from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.boxes.context import Context
 
 Phases = tuple[FloatArray, FloatArray]
@@ -40,7 +39,7 @@ class Slopes:
 def slopes_at(context: Context, points: FloatArray) -> Slopes:
     """The norm of the Jacobian at points (N, d), with the functional and the direction."""
     targets = context.targets
-    euclidean = targets.rows[0] == ALL
+    euclidean = targets.euclidean
     rows = context.head if euclidean else context.rows
     units = _units(context, points)
     jacobian = _backwards(context, units, rows, len(points))

@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.memory import CACHED
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.params import PARAMS, Params
 
@@ -67,7 +67,7 @@ class Context:
     @property
     def round_out(self) -> bool:
         """Whether functionals are."""
-        return bool(self.targets.rows[0] == ALL)
+        return self.targets.euclidean
 
     @property
     def euclidean(self) -> bool:
@@ -92,6 +92,6 @@ class Context:
     def of_targets(self, pairs: FloatArray) -> FloatArray:
         """Bounds (N, T) of targets from those (N, k, q) of pairs."""
         rows = np.maximum(self.targets.rows, 0)  # of a Euclidean ball there is one
-        if self.targets.columns[0] == ALL:
+        if not self.targets.by_column:
             return np.asarray(pairs.max(axis=2)[:, rows])
         return pairs[:, rows, self.targets.columns]
