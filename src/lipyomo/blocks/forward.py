@@ -25,8 +25,7 @@ from lipyomo.relaxations.linear import LayerBounds
 from lipyomo.relaxations.linear.interval import activated, interval_range
 from lipyomo.relaxations.linear.layers import given_bounds
 from lipyomo.relaxations.linear.sharpen import ModelRelaxation, bounds_of_models
-from lipyomo.solvers.expressions import linear
-from lipyomo.solvers.rows import Forms
+from lipyomo.solvers.rows import Forms, linear
 from lipyomo.solvers.variables import box_of, need_finite
 
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"

@@ -23,7 +23,7 @@ from lipyomo.base.errors import ProblemError, SolverError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.units import ends_of_terms, terms_of
 from lipyomo.solvers import solve_model
-from lipyomo.solvers.expressions import linear
+from lipyomo.solvers.rows import linear
 
 VIOLATION = 1e-4
 """Relative to a unit's range: lesser violations get no cut, which would change little."""

@@ -28,8 +28,7 @@ from pyomo.gdp import Disjunct, Disjunction
 from lipyomo.base.arrays import FloatArray
 from lipyomo.blocks.assemble import add_variables, declared
 from lipyomo.networks.network import Layer
-from lipyomo.solvers.expressions import linear
-from lipyomo.solvers.rows import Rows
+from lipyomo.solvers.rows import Rows, linear
 from lipyomo.solvers.variables import box_of
 
 UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]

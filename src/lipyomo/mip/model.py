@@ -20,7 +20,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, solve_model
-from lipyomo.solvers.expressions import linear
+from lipyomo.solvers.rows import linear
 
 
 class CellModel:

@@ -1,4 +1,4 @@
-"""Linear expressions, and what bounds of variables say of an expression."""
+"""What bounds of variables say of expressions."""
 
 from __future__ import annotations
 
@@ -7,18 +7,13 @@ from typing import Any
 import numpy as np
 from pyomo.common.collections import ComponentMap
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
-from pyomo.core.expr import LinearExpression, SumExpression
+from pyomo.core.expr import SumExpression
 from pyomo.core.expr.calculus.derivatives import Modes, differentiate
 from pyomo.core.expr.calculus.diff_with_pyomo import DifferentiationException
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
 from lipyomo.solvers.variables import ends_of
-
-
-def linear(coefs: list[float], variables: list[Any]) -> Any:
-    """``coefs . variables`` as a Pyomo expression."""
-    return LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
 
 
 def combination(coefs: list[float], items: list[Any], constant: float = 0.0) -> Any:

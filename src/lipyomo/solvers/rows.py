@@ -19,10 +19,15 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.common.autoslots import AutoSlots
 from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
+from pyomo.core.expr import LinearExpression
 from pyomo.core.expr.relational_expr import EqualityExpression
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.solvers.expressions import linear
+
+
+def linear(coefs: list[float], variables: list[Any]) -> Any:
+    """``coefs . variables`` as a Pyomo expression."""
+    return LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
 
 
 @dataclass(frozen=True)
