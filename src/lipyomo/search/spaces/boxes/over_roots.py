@@ -123,7 +123,7 @@ def above_quotient(
     k, start = N.constant / at**EXPONENT, None
     for _ in range(ROUNDS):
         slope, offset = line_of_power(ends, at, k >= 0.0, EXPONENT)
-        L = N.plus(v.times(-k * slope)).shifted(-k * offset).below(unit, start)
+        L = N.less(v, k * slope, k * offset).below(unit, start)
         start = L.point
         at = np.clip(v.at(start), low, high)
         k, last = np.fmax(k, N.at(start) / at**EXPONENT), k

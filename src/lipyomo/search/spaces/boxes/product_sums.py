@@ -11,7 +11,8 @@ common to all: a sum's error is what they amount to together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ def sums_of_products(one: Sums, other: Sums, weights: FloatArray, unit: float) -
     """Sums of ``w_k p_k q_k``, for positive weights (g, K)."""
     p, q, turned = one.functions, other.functions, weights.T
     terms = _Terms.of(p, q)
-    more, away = _as_linear([each @ turned for each in _cubic(p, q)])
+    more, away = _as_linear([each @ turned for each in _cubic(_thirds(p, q))])
     error = terms.error @ turned + _common(one, q.constant, turned)
     error = error + _common(other, p.constant, turned) + away
     linear = terms.linear @ turned + more
@@ -59,8 +60,8 @@ def two_products(
     error = first.error + second.error
     for p, q in (one, other):
         error = error + p.error * np.abs(q.constant) + q.error * np.abs(p.constant)
-    cubic = zip(_cubic(*one), _cubic(*other), strict=True)
-    more, away = _as_linear([mine + theirs for mine, theirs in cubic])
+    thirds = _thirds(*one) + _thirds(*other)
+    more, away = _as_linear(_cubic(thirds))
     return Quadratics(
         first.constant + second.constant,
         first.linear + second.linear + more,
@@ -92,10 +93,18 @@ class _Terms(NamedTuple):
         return cls(a * b, a * D + b * C, matrix, error, 4.0 * p.size * q.size)
 
 
-def _cubic(p: Quadratics, q: Quadratics) -> Iterator[FloatArray]:
-    """Terms of third order, a matrix for each entry of e."""
-    for C, D in zip(p.linear, q.linear, strict=True):
-        yield C * q.matrix + D * p.matrix
+def _thirds(p: Quadratics, q: Quadratics) -> list[tuple[FloatArray, FloatArray]]:
+    """Linear functions and matrices whose products are terms of third order, but for zeros."""
+    both = (p.linear, q.matrix), (q.linear, p.matrix)
+    return [(linear, matrix) for linear, matrix in both if linear.any() and matrix.any()]
+
+
+def _cubic(thirds: list[tuple[FloatArray, FloatArray]]) -> list[FloatArray]:
+    """Terms of third order, a matrix for each entry of e; none if there are none."""
+    if not thirds:
+        return []
+    count = len(thirds[0][0])
+    return [reduce(np.add, (linear[k] * M for linear, M in thirds)) for k in range(count)]
 
 
 def _common(sums: Sums, factors: FloatArray, turned: FloatArray) -> FloatArray:
@@ -108,6 +117,8 @@ def _common(sums: Sums, factors: FloatArray, turned: FloatArray) -> FloatArray:
 
 def _as_linear(cubic: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Linear functions near ``sum T_abc e_a e_b e_c``, of a T symmetric in b and c; and errors."""
+    if not cubic:
+        return np.zeros(1), np.zeros(1)
     axes = range(len(cubic))
     linear = 0.75 * np.stack([cubic[a][a, a] for a in axes])
     error = np.abs(linear).sum(axis=0) / 3.0

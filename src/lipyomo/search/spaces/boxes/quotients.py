@@ -118,15 +118,16 @@ class _Quotients(NamedTuple):
         p, v, ends, exponent, concave, unit = self
         least, most = ends[0] ** exponent, ends[1] ** exponent
         slope, offset = line_of_power(ends, at, k >= 0.0, exponent)
-        whole = p.plus(v.times(-k * slope)).shifted(-k * offset)
-        height, point = whole.highest(concave & (k >= 0.0), unit, start)
+        whole = p.less(v, k * slope, k * offset)
+        height, point, value = whole.highest(concave & (k >= 0.0), unit, start)
         height = height + 16.0 * unit * (np.abs(k) * most + np.abs(height))
         better = k + np.where(height > 0.0, height / least, height / most)
         best = np.fmin(best, better + 8.0 * unit * (np.abs(better) + np.abs(k)))
         if rounds == 1:
             return best
-        at = np.clip(v.at(point), *ends)
-        k = np.fmax(k, p.at(point) / at**exponent)
+        there = v.at(point)
+        at = np.clip(there, *ends)
+        k = np.fmax(k, (value + k * (slope * there + offset)) / at**exponent)
         far = np.nonzero(best - k > SHARE * np.maximum(np.abs(best), np.abs(k)))
         if far[0].size:
             within = placed(ends[0], far), placed(ends[1], far)

@@ -17,6 +17,9 @@ SWEEPS = 2
 """How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
 
 
+LEAST = 1e-300
+"""What stands for no curvature where numbers are divided by it."""
+
 Places = tuple[IntArray, ...]
 """One array, or rows and columns, as `numpy.nonzero` has them."""
 
@@ -70,6 +73,20 @@ class Quadratics:
             self.matrix + other.matrix,
             self.error + other.error,
             self.size + other.size,
+        )
+
+    def less(self, other: Quadratics, share: FloatArray, number: FloatArray) -> Quadratics:
+        """These less multiples of others, and less numbers (N, n)."""
+        linear, matrix = share * other.linear, share * other.matrix
+        np.subtract(self.linear, linear, out=linear)
+        np.subtract(self.matrix, matrix, out=matrix)
+        steep = np.abs(share)
+        return Quadratics(
+            self.constant - share * other.constant - number,
+            linear,
+            matrix,
+            self.error + steep * other.error,
+            self.size + steep * other.size + np.abs(number),
         )
 
     def sums(self, rows: FloatArray) -> Quadratics:
@@ -133,8 +150,8 @@ class Quadratics:
 
     def highest(
         self, concave: BoolArray, unit: float, start: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Upper ends (N, n), and points (D, N, n) near which functions have them.
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Upper ends (N, n), points (D, N, n) near which functions have them, and values there.
 
         With D >= 0 diagonal and ``M = Q - D`` negative semidefinite
 
@@ -152,7 +169,9 @@ class Quadratics:
             Where to look from.
         """
         found = self.below(unit, start, concave)
-        return found.constant + np.abs(found.linear).sum(axis=0), found.point
+        top = found.constant + np.abs(found.linear).sum(axis=0)
+        value = self.constant + ((self.linear + found.bent) * found.point).sum(axis=0)
+        return top, found.point, value
 
     def below(
         self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
@@ -168,29 +187,36 @@ class Quadratics:
         bend = diagonal - shift
         shape = np.broadcast_shapes(linear.shape, bend.shape)
         point = np.zeros(shape) if start is None else start.copy()
-        falls = bend < 0.0
-        twice = np.where(falls, -2.0 * bend, 1.0)
+        steep = 1.0 / np.maximum(-bend, LEAST)  # where M does not bend, an end is best
+        half = 0.5 * linear
         for _ in range(SWEEPS if start is None else 1):
             for k in index.tolist():
-                others = sum(M[k, j] * point[j] for j in index.tolist() if j != k)
-                rise = linear[k] + 2.0 * others
-                away = np.where(falls[k], rise / twice[k], np.sign(rise))
-                point[k] = np.clip(away, -1.0, 1.0)
-        turned = (M * point).sum(axis=1) - shift * point
+                rise = np.broadcast_to(half[k], shape[1:]).copy()
+                for j in index.tolist():
+                    if j != k:
+                        rise += M[k, j] * point[j]
+                rise *= steep[k]
+                np.clip(rise, -1.0, 1.0, out=point[k])
+        bent = (M * point).sum(axis=1)
+        turned = bent - shift * point
         above = shift.sum(axis=0) - (point * turned).sum(axis=0)
         size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
         rounding = 16.0 * unit * size
         constant = self.constant + (above + self.error + rounding)
-        return Tangents(linear + 2.0 * turned, constant, rounding, point)
+        return Tangents(linear + 2.0 * turned, constant, rounding, point, bent)
 
 
 class Tangents(NamedTuple):
-    """Functions ``constant + linear . e``, what they pay for rounding, and where they touch."""
+    """Functions ``constant + linear . e``, what they pay for rounding, and where they touch.
+
+    At these points matrices times them are `bent`.
+    """
 
     linear: FloatArray
     constant: FloatArray
     rounding: FloatArray
     point: FloatArray
+    bent: FloatArray
 
 
 def placed(array: FloatArray, places: Places) -> FloatArray:
