@@ -219,9 +219,11 @@ class Task(ABC, Generic[Job, Found]):
         workers: int | None = None,
         executor: Executor | None = None,
         dask: str | None = None,
+        time_limit: float = math.inf,
     ) -> Iterator[Found]:
         """Rows as they are decided; the arguments are those of `lipyomo.sweep`."""
-        with Workers[Job, Found](workers, executor, dask, len(jobs)) as pool:
+        asked = workers, executor, dask, len(jobs)
+        with Workers[Job, Found](*asked, time_limit=time_limit) as pool:
             for position, found in pool.run(self, jobs):
                 if isinstance(found, LipyomoError):
                     found = replace(self.blank(jobs[position]), error=str(found))

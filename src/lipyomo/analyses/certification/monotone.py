@@ -221,7 +221,7 @@ def check_monotone(
         with_names(given.network, data), radius, increasing, decreasing, functional, clip, method,
         time_limit, tolerance, given.onnx if onnx is None else onnx,
     )  # fmt: skip
-    rows = task.run(task.jobs(data.inputs), workers, executor, dask)
+    rows = task.run(task.jobs(data.inputs), workers, executor, dask, task.time_limit)
     return MonotoneReport(tuple(sorted(rows, key=lambda row: row.index)), data.columns)
 
 

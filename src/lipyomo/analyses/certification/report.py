@@ -245,7 +245,7 @@ def certify_robustness(
     )  # fmt: skip
     task = RobustnessTask(classifier, settings, onnx)
     found = []
-    for row in task.run(jobs, workers, executor, dask):
+    for row in task.run(jobs, workers, executor, dask, settings.time_limit):
         found.append(row)
         if progress is not None:
             progress(row)
