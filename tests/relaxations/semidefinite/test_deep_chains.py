@@ -307,7 +307,7 @@ def test_deep_networks_end_far_below_the_product_of_norms(norm: Norm) -> None:
     problem = LipschitzProblem(random_network(0, (*(48,) * 21, 3)), AllSpace(48), norm, norm)
     naive = solve(problem, "naive", attain=False).upper
     names = ("eclipse", "sdp", "lipsdp")[: 3 if norm == "l2" else 2]
-    quick, *long = (solved(problem, name, 1.5).upper for name in names)
+    quick, *long = (solved(problem, name, 1.0).upper for name in names)
     lower = solve(problem, "local_search", time_limit=0.3).lower
     assert 0.0 < lower < min(long) <= max(long) < 0.9 * quick
     assert quick < 0.01 * naive
@@ -316,7 +316,7 @@ def test_deep_networks_end_far_below_the_product_of_norms(norm: Norm) -> None:
 def test_roots_of_searches_begin_with_chains() -> None:
     """One matrix ends above the product of norms here, by orders of magnitude."""
     problem = LipschitzProblem(random_network(0, (*(64,) * 21, 3)), AllSpace(64), "l2", "l2")
-    found = solved(problem, "bnb", 1.5)
+    found = solved(problem, "bnb", 1.0)
     assert 0.0 < found.lower < found.upper < 0.01 * solve(problem, "naive", attain=False).upper
 
 
@@ -409,5 +409,5 @@ def test_roots_of_wide_smooth_networks_take_chains() -> None:
     weights = [rng.standard_normal((n, k)) * 1.4 / np.sqrt(k) for k, n in pairwise(sizes)]
     network = Network.from_arrays(weights, [np.zeros(n) for n in sizes[1:]], activation="tanh")
     problem = LipschitzProblem(network, AllSpace(64), "l2", "linf")
-    found = solved(problem, "bnb", 1.5)
+    found = solved(problem, "bnb", 1.0)
     assert 0.0 < found.lower < found.upper < 0.1 * solve(problem, "naive", attain=False).upper
