@@ -11,8 +11,7 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.affine.magnitudes import term_sizes
 from lipyomo.problems.norms import OutputNorm
-from lipyomo.problems.reductions.reduction import Reduction
-from lipyomo.problems.reductions.units import Counterparts
+from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 
 def product_rounding(network: Network, directions: Matrix, norm: OutputNorm) -> float:

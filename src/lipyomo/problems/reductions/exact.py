@@ -11,8 +11,7 @@ from lipyomo.networks.naming import some
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.reductions.merge import fuse, merge
-from lipyomo.problems.reductions.reduction import Reduction
-from lipyomo.problems.reductions.units import Counterparts
+from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 
 def exactly(network: Network, domain: Domain, kept: BoolArray | None = None) -> Reduction:

@@ -30,8 +30,7 @@ from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.networks.activations import Activation
 from lipyomo.networks.fusing import fused_layers
 from lipyomo.networks.network import Layer, Network
-from lipyomo.problems.reductions.reduction import Reduction
-from lipyomo.problems.reductions.units import Counterparts
+from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 LARGEST_SHARE = 1.0 / EQUAL
 """Of one unit in another that it is merged with: a kink of 5e-324 would overflow."""

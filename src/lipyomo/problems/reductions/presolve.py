@@ -31,8 +31,7 @@ from lipyomo.networks.phases import OPEN, RIGHT, Phases, count_open, flat
 from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.reductions.reduction import Reduction
-from lipyomo.problems.reductions.units import Counterparts
+from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 LEAST_UNITS = 200
 """Networks with fewer units are small enough as they are."""

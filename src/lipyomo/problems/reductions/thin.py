@@ -19,8 +19,7 @@ from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
 from lipyomo.problems.reductions.presolve import multiplied_through, unstable_units, widths_under
-from lipyomo.problems.reductions.reduction import Reduction
-from lipyomo.problems.reductions.units import Counterparts
+from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 THINNED = 0.7
 """Largest share of a pass's work that is left where units are multiplied through."""
