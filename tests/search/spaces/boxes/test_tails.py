@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.formats.onnx import from_model
+from lipyomo.search.spaces.boxes.bound import WIDE, bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.product_sums import Sums, sums_of_products
@@ -106,7 +107,7 @@ def test_rows_and_bounds_hold_at_points(
     assert (tail.first is None) == (case[0] in (0, 5))
     assert tail.roots.units.size == (2 if case[2] == "GroupNormalization" else 1)
     boxes = some_boxes(context, 2 * case[0] + int(decided))
-    known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high))
+    known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high), lines=False)
     found = rows_over_roots(context, tail, known)
     rows = np.repeat(context.rows, BOXES, axis=0)
     planes = found.above(rows, None)[0], found.second(rows, None)
@@ -141,6 +142,24 @@ def test_rows_and_bounds_hold_at_points(
     if decided:
         assert narrow.any()
         assert (closest[:, narrow] < 1e-6 * (1.0 + layer.pace.max())).all()
+
+
+def test_boxes_too_wide_for_quotients_have_bounds_by_planes() -> None:
+    problem = LipschitzProblem(network(*CASES[0]), Box(-1.0, 1.0, INPUTS)).reduced.problem
+    context = Context.of(Question(problem))
+    boxes = some_boxes(context, 1)
+    known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high), lines=False)
+    tail = context.tail
+    assert tail is not None
+    found = rows_over_roots(context, tail, known)
+    wide = (found.ends[1] > WIDE * found.ends[0]).any(axis=1)
+    assert 0 < wide.sum() < BOXES
+    bounds = bounded(context, boxes, -np.inf).boxes.bounds
+    plain = Context.of(Question(problem))
+    vars(plain)["tail"] = None
+    planes = bounded(plain, boxes, -np.inf).boxes.bounds
+    assert bounds[wide] == pytest.approx(planes[wide], rel=1e-9)
+    assert (bounds[~wide] != planes[~wide]).any()
 
 
 def quadratics(rng: np.random.Generator, count: int) -> Quadratics:

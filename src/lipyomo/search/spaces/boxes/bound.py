@@ -23,10 +23,15 @@ from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
 from lipyomo.search.spaces.boxes.second_order import second_order
 from lipyomo.search.spaces.boxes.tails import Tail
+from lipyomo.search.spaces.bundle import joined
 
 ENTRIES = 8
 """Most entries of (x, v) of which the functions of a tail are quadratic: terms of third order are
 as many as their cubes."""
+
+WIDE = 16.0
+"""By how much sums of squares may vary on boxes of a tail: where they vary more, quotients of
+quadratic functions are two to a thousand times as high as planes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +76,15 @@ class Bounded:
         names = [item.name for item in fields(self) if item.name != "boxes"]
         return Bounded(self.boxes.take(which), *(getattr(self, name)[which] for name in names))
 
+    def instead(self, which: IntArray, others: Bounded) -> Bounded:
+        """These, with others in the places of some."""
+        names = [item.name for item in fields(self) if item.name != "boxes"]
+        both = joined([self.boxes, others.boxes])
+        arrays = (np.concatenate([getattr(one, name) for one in (self, others)]) for name in names)
+        place = np.arange(len(self.boxes))
+        place[which] = len(place) + np.arange(which.size)
+        return Bounded(both, *arrays).take(place)
+
 
 def bounded(
     context: Context, boxes: Boxes, cutoff: float | FloatArray, decide: bool = False
@@ -86,11 +100,24 @@ def bounded(
         Whether to look which entries of the gradient have one sign all over a box: it takes long
         with many inputs, and small boxes learn it from cuts.
     """
-    frame = framed(context, boxes)
-    if context.tail is not None and not decide and not context.euclidean:
-        entries = context.inputs + (context.directions if (boxes.v_low < boxes.v_high).any() else 0)
-        if entries <= ENTRIES:
-            return _of_tail(context, context.tail, boxes, frame, np.full(len(boxes), cutoff))
+    frame, cutoffs = framed(context, boxes), np.full(len(boxes), cutoff)
+    tail = None if decide or context.euclidean else context.tail
+    moving = bool((boxes.v_low < boxes.v_high).any())
+    if tail is None or context.inputs + moving * context.directions > ENTRIES:
+        return _by_planes(context, boxes, frame, cutoffs, decide)
+    found, wide = _of_tail(context, tail, boxes, frame, cutoffs)
+    if not wide.size:
+        return found
+    some = boxes.take(wide)
+    return found.instead(
+        wide, _by_planes(context, some, framed(context, some), cutoffs[wide], False)
+    )
+
+
+def _by_planes(
+    context: Context, boxes: Boxes, frame: Frame, cutoffs: FloatArray, decide: bool
+) -> Bounded:
+    """Boxes by lines and planes of all layers."""
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
     above = collapsed(known, frame.rows, frame.errors, twice=False)  # boxes alike, 0.8 of the time
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
@@ -98,7 +125,6 @@ def bounded(
     if decide or context.euclidean:
         jacobian = framed_jacobian(known, frame)
     rest = across(context, frame, jacobian)
-    cutoffs = np.full(len(boxes), cutoff)
     if context.euclidean:
         cutoffs = rest.cutoffs(cutoffs)
     top = confined(known, above, cutoffs)
@@ -116,9 +142,9 @@ def bounded(
 
 def _of_tail(
     context: Context, tail: Tail, boxes: Boxes, frame: Frame, cutoffs: FloatArray
-) -> Bounded:
-    """Boxes of a network whose last layer has rows of quotients by roots."""
-    known = relaxed(context.up_to_tail, boxes, (frame.v_low, frame.v_high))
+) -> tuple[Bounded, IntArray]:
+    """Boxes of a network whose last layer has rows of quotients by roots; and those too wide."""
+    known = relaxed(context.up_to_tail, boxes, (frame.v_low, frame.v_high), lines=False)
     rows = rows_over_roots(context, tail, known)
     plane, parts = rows.above(frame.rows, frame.errors)
     above = Above(*plane, [])
@@ -132,7 +158,8 @@ def _of_tail(
 
     v, top = closer(known, second, above.v, top, cutoffs)
     bounds = across(context, frame, None).norm(top.top)
-    return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs)
+    wide = np.flatnonzero((rows.ends[1] > WIDE * rows.ends[0]).any(axis=1))
+    return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs), wide
 
 
 def _least(top: Confined, above: Above) -> FloatArray:

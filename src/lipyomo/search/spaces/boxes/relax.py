@@ -63,6 +63,7 @@ def relaxed(
     boxes: Boxes,
     directions: tuple[FloatArray, FloatArray],
     forwards: bool = False,
+    lines: bool = True,
 ) -> Relaxation:
     """All hidden layers on boxes, for directions between two ends (N, d).
 
@@ -75,6 +76,8 @@ def relaxed(
     forwards : bool, optional
         Whether affine bounds are carried from layer to layer (`forwards.py`), which costs as much
         as a few points, instead of taking the rows of every layer back to the inputs.
+    lines : bool, optional
+        Whether lines of the last layer matter.
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
@@ -100,7 +103,9 @@ def relaxed(
                 stage.roots, ranges_of(stage.roots, found[-1]), ends, unit, functions
             )
             layer = rooted.narrowing(stage.roots, layer, unit)
-        found.append(_with_lines(context, stage, layer, inputs, last, whole))
+        if lines or not last:
+            layer = _with_lines(context, stage, layer, inputs, last, whole)
+        found.append(layer)
         if number == 0 and not forwards:
             curves = curves_of(context, found[0], inputs)
         if not last:
