@@ -109,6 +109,13 @@ class Norm(Objective):
         are below what chords end with after many.
         """
         context, targets = self.context, self.context.targets
+        on_cube = targets.norm == "linf" and not context.euclidean
+        wide = on_cube and self._plain.inputs >= context.params.wide
+        if on_cube and context.multiplies:  # semidefinite bounds gain nothing then, and take longer
+            within = clock.part()
+            if wide:
+                whole = self._bounded(with_chords(context, whole, within, cutoff), within)
+            return whole
         late, clock = clock, clock.part()
         first = whole.take(slice(0, 1))
         if context.multiplies:  # semidefinite bounds know units only
@@ -127,18 +134,14 @@ class Norm(Objective):
             return replace(boxes, bounds=np.minimum(known, bounds).reshape(-1))
 
         root = semidefinite_root(self._squares, slopes_on(layers), together(whole))
-        on_cube = targets.norm == "linf" and not context.euclidean
-        if self._plain.inputs >= context.params.wide and on_cube:
+        if wide:
             within = clock.part()
-            if not context.multiplies:  # there they take longer than chords
-                root = root.begun(cutoff, within, report)
+            root = root.begun(cutoff, within, report)
             whole = with_chords(context, lowest(whole, root.upper), within, cutoff)
-            if context.multiplies:
-                whole = self._bounded(whole, within)
             root = root.with_known(together(whole))
             report(root.value)
         whole = lowest(whole, root.run(cutoff, clock, report).upper)
-        if context.inputs >= context.params.vast and on_cube and not context.multiplies:
+        if context.inputs >= context.params.vast and on_cube:
             found = coupled_bounds(context, layers, together(whole), cutoff, late, report)
             whole = lowest(whole, found)
         return whole
