@@ -13,10 +13,11 @@ from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import WIDE, bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.product_sums import Sums, sums_of_products
+from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
 from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.tails import tail_of
 
 INPUTS, UNITS, BOXES, POINTS = 3, 4, 30, 40
 
@@ -162,6 +163,18 @@ def test_boxes_too_wide_for_quotients_have_bounds_by_planes() -> None:
     assert (bounds[~wide] != planes[~wide]).any()
 
 
+def test_no_more_than_two_weights_are_added_up() -> None:
+    """A sum of three may cancel out, so that what it rounds is more than an ulp of it."""
+    problem = LipschitzProblem(network(*CASES[0]), Box(-1.0, 1.0, INPUTS)).reduced.problem
+    stages = Context.of(Question(problem)).stages
+    place = next(k for k, stage in enumerate(stages) if stage.quotients is not None)
+    quotients = stages[place].quotients
+    assert quotients is not None
+    for squares, known in (([0, 0, 1, 1], True), ([0, 0, 0, 1], False)):
+        again = replace(stages[place], quotients=replace(quotients, squares=np.array(squares)))
+        assert (tail_of((*stages[:place], again, *stages[place + 1 :])) is not None) == known
+
+
 def quadratics(rng: np.random.Generator, count: int) -> Quadratics:
     """Functions of three entries on five cubes, without errors."""
     M = rng.normal(size=(INPUTS, INPUTS, 5, count))
@@ -180,7 +193,7 @@ def test_sums_of_products_hold_with_common_errors() -> None:
         functions = quadratics(rng, 4)
         plain.append(functions)
         common = replace(functions, error=errors @ np.abs(rows).T)
-        sums.append(Sums(common, rows, errors))
+        sums.append(SumsOfSignals(common, rows, errors))
     found = sums_of_products(sums[0], sums[1], weights, 1e-13)
     apart = [replace(one.functions, error=0.0 * one.functions.error) for one in sums]
     for _ in range(300):

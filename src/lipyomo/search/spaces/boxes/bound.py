@@ -158,7 +158,7 @@ def _of_tail(
 
     v, top = closer(known, second, above.v, top, cutoffs)
     bounds = across(context, frame, None).norm(top.top)
-    wide = np.flatnonzero((rows.ends[1] > WIDE * rows.ends[0]).any(axis=1))
+    wide = np.flatnonzero(~(rows.ends[1] <= WIDE * rows.ends[0]).all(axis=1))  # or overflow
     return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs), wide
 
 

@@ -23,7 +23,7 @@ from lipyomo.base.numerics.ranges import size
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 
 
-class Sums(NamedTuple):
+class SumsOfSignals(NamedTuple):
     """Functions that are sums of common signals, whose errors these are.
 
     Attributes
@@ -40,7 +40,9 @@ class Sums(NamedTuple):
     errors: FloatArray
 
 
-def sums_of_products(one: Sums, other: Sums, weights: FloatArray, unit: float) -> Quadratics:
+def sums_of_products(
+    one: SumsOfSignals, other: SumsOfSignals, weights: FloatArray, unit: float
+) -> Quadratics:
     """Sums of ``w_k p_k q_k``, for positive weights (g, K)."""
     p, q, turned = one.functions, other.functions, weights.T
     terms = _Terms.of(p, q)
@@ -107,7 +109,7 @@ def _cubic(thirds: list[tuple[FloatArray, FloatArray]]) -> list[FloatArray]:
     return [reduce(np.add, (linear[k] * M for linear, M in thirds)) for k in range(count)]
 
 
-def _common(sums: Sums, factors: FloatArray, turned: FloatArray) -> FloatArray:
+def _common(sums: SumsOfSignals, factors: FloatArray, turned: FloatArray) -> FloatArray:
     """What common errors are in ``w_k factors_k p_k``, all in all."""
     found = [
         (np.abs((factors * weights) @ sums.rows) * sums.errors).sum(axis=1) for weights in turned.T

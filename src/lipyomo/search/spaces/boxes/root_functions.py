@@ -13,7 +13,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.product_sums import Sums, sums_of_products
+from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, quadratic_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
 from lipyomo.search.spaces.boxes.stacked import Quadratics
@@ -37,7 +37,7 @@ def root_functions(context: Context, tail: Tail, known: Relaxation) -> RootFunct
         (h, t), first = _parabolas(known, unit), tail.first
         s, turn = first.sums(h).shifted(first.bias), first.sums(t)
         s = replace(s, size=s.size + first.reach)
-        both = Sums(s, first.whole, h.error), Sums(turn, first.whole, t.error)
+        both = SumsOfSignals(s, first.whole, h.error), SumsOfSignals(turn, first.whole, t.error)
     else:
         moving = bool(inputs.v.radius.any())
         s, turn = (
@@ -45,7 +45,7 @@ def root_functions(context: Context, tail: Tail, known: Relaxation) -> RootFunct
             for affine in (known.layers[-1].pre, known.layers[-1].pre_tangent)
         )
         rows = np.eye(roots.squares.size)
-        both = Sums(s, rows, s.error), Sums(turn, rows, turn.error)
+        both = SumsOfSignals(s, rows, s.error), SumsOfSignals(turn, rows, turn.error)
     weights = (roots.weights[:, None] * roots.whole).T
     v = sums_of_products(both[0], both[0], weights, unit).shifted(roots.least)
     return RootFunctions(s, turn, v, sums_of_products(*both, 2.0 * weights, unit))

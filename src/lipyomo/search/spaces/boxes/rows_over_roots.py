@@ -36,7 +36,7 @@ from lipyomo.search.spaces.boxes.root_functions import root_functions
 from lipyomo.search.spaces.boxes.second_order import units_to_second_order
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
-from lipyomo.search.spaces.boxes.tails import Rows, Tail
+from lipyomo.search.spaces.boxes.tails import RowsOfSignals, Tail
 
 MINUS = np.full((1, 1), -1.0)
 
@@ -207,7 +207,7 @@ def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) ->
     return (low, np.maximum(low, high)), affine
 
 
-def _summed_ranges(rows: Rows, ends: Ends, most: FloatArray, unit: float) -> Ends:
+def _summed_ranges(rows: RowsOfSignals, ends: Ends, most: FloatArray, unit: float) -> Ends:
     """Ranges of sums of signals, whose sizes are at most a limit."""
     middle, radius = centred(*ends, unit)
     weight, sizes = rows.whole.T, rows.sizes.T

@@ -15,7 +15,7 @@ from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
-class Rows(NamedTuple):
+class RowsOfSignals(NamedTuple):
     """Sums of signals: those of one weight after the other, and a bias.
 
     Attributes
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     reach: FloatArray
 
     @classmethod
-    def of(cls, stages: Sequence[Stage], first: FloatArray) -> Rows:
+    def of(cls, stages: Sequence[Stage], first: FloatArray) -> RowsOfSignals:
         """The rows of the last of some layers, of which the others pass their rows on.
 
         The first of these has other weights.
@@ -43,10 +43,10 @@ class Rows(NamedTuple):
             reach = np.abs(weight) @ reach + np.abs(stage.bias)
         return cls(weights, bias, reach)
 
-    def take(self, which: IntArray) -> Rows:
+    def take(self, which: IntArray) -> RowsOfSignals:
         """Some of them."""
         weights = (*self.weights[:-1], self.weights[-1][which])
-        return Rows(weights, self.bias[which], self.reach[which])
+        return RowsOfSignals(weights, self.bias[which], self.reach[which])
 
     def sums(self, signals: Quadratics) -> Quadratics:
         """The sums, without the bias."""
@@ -93,19 +93,19 @@ class Tail(NamedTuple):
     ----------
     start : int
         The stage with the squares.
-    first : Rows, optional
+    first : RowsOfSignals, optional
         The squares' arguments as sums of units of the first layer, if those between are none.
     roots : Roots
-    rows : Rows
+    rows : RowsOfSignals
         Of the last layer, of all s over their root.
     group : ndarray of int, shape (n,)
         The root of each row.
     """
 
     start: int
-    first: Rows | None
+    first: RowsOfSignals | None
     roots: Roots
-    rows: Rows
+    rows: RowsOfSignals
     group: IntArray
 
 
@@ -122,16 +122,18 @@ def tail_of(stages: tuple[Stage, ...]) -> Tail | None:
         return None
     if products.units or quotients.products.size < products.left.size:
         return None
+    if np.bincount(quotients.squares).max() > 2:  # a sum of more weights rounds more than once
+        return None
     weight = np.zeros((after.bias.size, roots.squares.size))
     part = after.weight[:, quotients.products] * quotients.scale
     np.add.at(weight.T, quotients.squares, part.T)
-    rows, start = Rows.of(stages[place:], weight), place - 3
+    rows, start = RowsOfSignals.of(stages[place:], weight), place - 3
     seen = rows.sizes @ roots.whole > 0.0
     if (seen.sum(axis=1) > 1).any():
         return None
     first = None
     if start and stages[0].products is None and all(map(passes, stages[1:start])):
-        first = Rows.of(stages[1 : start + 1], stages[1].weight).take(roots.squares)
+        first = RowsOfSignals.of(stages[1 : start + 1], stages[1].weight).take(roots.squares)
     return Tail(start, first, roots, rows, seen.argmax(axis=1))
 
 
