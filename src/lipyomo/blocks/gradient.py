@@ -100,7 +100,8 @@ class GradientBlockData(FormulationBlockData):
             An output, a fixed functional, or one that is itself part of the model.  Left out: the
             only output, or the whole Jacobian if there are several.
         limits : ChainLimits, optional
-            Bounds along the pass, for networks of two-slope units and one functional.
+            Bounds along the pass, for networks of two-slope units and one functional, whose
+            variables then need none.
         directions : array_like, shape (d, k), optional
             T: ``gradient[j]`` is the derivative in direction j, a column of it.
         **options
@@ -112,7 +113,7 @@ class GradientBlockData(FormulationBlockData):
         ProblemError
             If the network block is not built, or the functional does not fit.
         BoundsMissing
-            If a variable functional has no bounds.
+            If a variable functional has no bounds, and there are no limits.
         """
         base = derivative.network_block_of(self, network, inputs, options, smooth=True)
         net, labels = base.network, base.labels
@@ -133,6 +134,7 @@ class GradientBlockData(FormulationBlockData):
         points: Any = fixed
         if fixed is None:
             _, start = variables_of(self, "functional", functional, "functional", m, labels[1])
+        if fixed is None and limits is None:
             self._rely_on_bounds(start)
             try:
                 box = box_of(start, finite=not smooth)

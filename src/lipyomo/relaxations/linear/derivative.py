@@ -194,8 +194,8 @@ def adjoint_bounds(
     network : Network
     bounds : LayerBounds
         Of the pre-activations; units that they leave open may be on either slope.
-    functionals : ndarray, shape (k, m) or (m,), or OutputNorm
-        y runs over the hull of these rows, or over the dual ball of that norm.
+    functionals : ndarray, shape (k, m) or (m,), OutputNorm or Ball
+        y runs over the hull of these rows, over the dual ball of that norm, or over that set.
     relaxation : {'linear', 'interval'}, optional
 
     Returns
