@@ -114,7 +114,7 @@ def chosen_settings(settings: Settings | None, changes: dict[str, Any]) -> Setti
 
 
 def question_settings(
-    settings: Settings | None, changes: dict[str, Any], keeps: bool = False, solves: bool = False
+    settings: Settings | None, changes: dict[str, Any], solves: bool = False
 ) -> Settings:
     """The settings of a question that takes several searches.
 
@@ -122,15 +122,13 @@ def question_settings(
     ----------
     settings, changes
         As of `chosen_settings`.
-    keeps : bool, optional
-        Whether a checkpoint can hold the state of these searches.
     solves : bool, optional
         Whether `solve` does them, and uses what methods use.
 
     Raises
     ------
     MethodError
-        As of `chosen_settings`; also for a checkpoint that would not be written.
+        As of `chosen_settings`.
 
     Warns
     -----
@@ -138,11 +136,6 @@ def question_settings(
         About other settings that have no meaning here.
     """
     chosen = chosen_settings(settings, changes)
-    if chosen.checkpoint is not None and not keeps:
-        raise MethodError(
-            "this question takes searches of which there are no checkpoints.  Remedy: leave "
-            "checkpoint out; solve and the ranges of values and derivatives write one"
-        )
     usual = Settings()
     idle = [name for name in _OF_METHODS if getattr(chosen, name) != getattr(usual, name)]
     if idle and not solves:

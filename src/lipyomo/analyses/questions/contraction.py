@@ -91,7 +91,7 @@ def contraction(
     >>> [round(end, 4) for end in (found.low[0], found.high[1])]
     [-3.0, -1.0]
     """
-    settings = question_settings(settings, changes, keeps=True, solves=True)
+    settings = question_settings(settings, changes, solves=True)
     check_parts(f, domain)
     d = f.input_dim
     if f.output_dim != d:

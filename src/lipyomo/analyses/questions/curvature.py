@@ -235,7 +235,7 @@ def curvature(
     >>> lipyomo.curvature(f, lipyomo.Box(-1, 1, 1)).convex
     True
     """
-    settings = question_settings(settings, changes, keeps=True, solves=True)
+    settings = question_settings(settings, changes, solves=True)
     check_fit(network, domain)
     row = chosen_functional(network, functional)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)

@@ -123,7 +123,7 @@ def derivative_range(
     >>> found.low[1], found.high[0], found.status.value
     (-1.0, 2.0, 'exact')
     """
-    settings = question_settings(settings, changes, keeps=True)
+    settings = question_settings(settings, changes)
     network, d = _checked(problem).network, problem.network.input_dim
     row = problem.functional
     if functional is not None or row is None:
@@ -164,7 +164,7 @@ def jacobian_ranges(
     rows = np.eye(_checked(problem).network.output_dim)
     if problem.functional is not None:
         rows = problem.functional[None]
-    return ranges_along(problem, rows, question_settings(settings, changes, keeps=True))
+    return ranges_along(problem, rows, question_settings(settings, changes))
 
 
 def _checked(problem: LipschitzProblem) -> LipschitzProblem:

@@ -106,7 +106,7 @@ def largest_value(
     def ranged(one: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
         return value_range(one.network, one.domain, row, own)
 
-    return largest_of(problems, ranged, question_settings(settings, changes, keeps=True))
+    return largest_of(problems, ranged, question_settings(settings, changes))
 
 
 def largest_of(

@@ -81,7 +81,7 @@ def lie_derivative(
     >>> round(found.low[0], 5), round(abs(found.high[1]), 5)
     (-6.0, 0.0)
     """
-    settings = question_settings(settings, changes, keeps=True)
+    settings = question_settings(settings, changes)
     check_parts(V, domain)
     if domain.frozen.any():
         raise ProblemError("an input cannot move in the domain.  Remedy: give it a little width")

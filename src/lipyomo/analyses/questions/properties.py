@@ -143,7 +143,7 @@ def check_property(
     """
     given = query if isinstance(query, Query) else read_query(query)
     parts = _matched(networks, given)
-    chosen = question_settings(settings, changes, keeps=True)
+    chosen = question_settings(settings, changes)
     clock = Clock(chosen.time_limit, chosen.should_stop, chosen.started)
     searches = [
         ConjunctionSearch(Conjunction.of(given, parts, clause), k, clause, confirm, chosen.seed)

@@ -79,7 +79,7 @@ def quantised_range(
     ProblemError
         If the parts do not fit together, or the domain is unbounded.
     """
-    chosen = question_settings(settings, changes, keeps=True)
+    chosen = question_settings(settings, changes)
     return _range(quantised, with_errors(quantised, domain), functional, chosen)
 
 
@@ -109,7 +109,7 @@ def quantised_largest(
     def ranged(problem: LipschitzProblem, row: FloatArray, own: Settings) -> Range:
         return _range(quantised, problem.domain, row, own)
 
-    return largest_of(problems, ranged, question_settings(settings, changes, keeps=True))
+    return largest_of(problems, ranged, question_settings(settings, changes))
 
 
 def _range(

@@ -80,7 +80,7 @@ def value_range(
     >>> found.low[0] <= 0.0 <= found.low[1], found.high[0], found.status.value
     (True, 6.0, 'exact')
     """
-    settings = question_settings(settings, changes, keeps=True)
+    settings = question_settings(settings, changes)
     check_parts(network, domain)
     row = chosen_functional(network, functional)
     network = confined(network, domain)
