@@ -84,7 +84,8 @@ def tried(
         now, most = Trial(context.whole(), (), -math.inf, points.best), params.trial
     spent = 0
     while len(now.boxes) and spent < most and not clock.expired:
-        fit = spent * min(clock.left / clock.seconds, 1.0) if spent else 1.0
+        left, seconds = clock.left, clock.seconds
+        fit = spent * left / seconds if seconds > left else spent
         count = max(1, int(min(fit, len(now.boxes) // 2, params.bundle, most - spent)))
         now = _after_round(context, space, points, now, count)
         spent += count
