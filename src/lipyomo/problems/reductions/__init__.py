@@ -1,7 +1,7 @@
 """Reductions: smaller networks that stand for a given one, each a value with the way back.
 
-`exact.py` does what comes before any bound and rounds nothing: inputs that cannot move are frozen
-(`freeze.py`), affine layers put together (`fuse.py`), multiples of a unit merged (`merge.py`).  Its
-branches need phases that follow from a domain, and round: `presolve.py`, whose error is known, is
-for bounds, and `thin.py` for primal heuristics.
+`exact.py` does what comes before any bound and rounds nothing: inputs that cannot move are frozen,
+affine layers put together and multiples of a unit merged (`merge.py`).  Its branches need phases
+that follow from a domain, and round: `presolve.py`, whose error is known, is for bounds, and
+`thin.py` for primal heuristics.
 """
