@@ -245,7 +245,7 @@ def operator_bound(run: Run, bounds: LayerBounds) -> None:
     layers = [count_open((phases,)) for phases in bounds.phases]
     if root_cost(targets, tangents.input_dim, sum(layers), layers).fits:
         return
-    if not targets.euclidean or small.output_norm.dual_ball == "round":
+    if not targets.whole_ball or small.output_norm.dual_ball == "round":
         from lipyomo.relaxations.semidefinite.sparse_chain import sparse_bounds
 
         sparse_bounds(tangents, bounds.phases, targets, run.clock, run.drop_upper)

@@ -37,9 +37,10 @@ class Targets:
     Attributes
     ----------
     functionals : ndarray, shape (k, m)
-        Vertices of the dual ball; the identity for a Euclidean one.
+        Vertices of the dual ball; the identity for one as a whole.
     rows : ndarray of int, shape (T,)
-        Functional of each target, or `ALL` for the Euclidean ball over all rows.
+        Functional of each target, or `ALL` for the ball over all rows: a Euclidean one, or, for
+        semidefinite bounds, a cube with too many vertices.
     columns : ndarray of int, shape (T,)
         Input, or direction, of each target, or `ALL`.
     norm : {'l1', 'l2', 'linf'}
@@ -65,8 +66,8 @@ class Targets:
         return cls(functionals, rows, columns, input_norm)
 
     @property
-    def euclidean(self) -> bool:
-        """Whether the dual ball is a Euclidean one over all rows."""
+    def whole_ball(self) -> bool:
+        """Whether targets are of the dual ball as a whole: mostly a Euclidean one over all rows."""
         return bool(self.rows[0] == ALL)
 
     @property
@@ -84,14 +85,14 @@ class Targets:
 
         With room for the rounding of the norms.
         """
-        if self.by_column and not self.euclidean:
+        if self.by_column and not self.whole_ball:
             return np.asarray(sizes[:, self.rows, self.columns])
         return self._norms(sizes) * (1.0 + gamma(sum(sizes.shape[1:])))
 
     def _norms(self, sizes: FloatArray) -> FloatArray:
         if self.by_column:
             return lengths(sizes, axis=1)
-        if not self.euclidean:
+        if not self.whole_ball:
             if self.norm == "linf":
                 return np.asarray(sizes.sum(axis=2))
             return lengths(sizes)
@@ -101,7 +102,7 @@ class Targets:
 
     def exact(self, gradients: FloatArray) -> FloatArray:
         """The targets (T,) where the gradients (k, d) are constant; bounds for the hard pair."""
-        if self.euclidean and not self.by_column:
+        if self.whole_ball and not self.by_column:
             return np.array([operator_norm(gradients, self.norm, L2Output()).upper])
         return np.asarray(self.interval(np.abs(gradients)[None])[0])
 

@@ -80,7 +80,7 @@ def takes_pairs(problem: LipschitzProblem) -> bool:
     free = int(np.count_nonzero(~problem.domain.frozen))
     inputs = free if problem.directions is None else problem.directions.shape[1]
     count = inputs if problem.norm == "l1" else 1 << max(inputs - 1, 0)
-    return not targets.euclidean and 2 * len(targets.functionals) * count <= MOST_PAIRS
+    return not targets.whole_ball and 2 * len(targets.functionals) * count <= MOST_PAIRS
 
 
 def format_of(problem: LipschitzProblem, boxes: bool) -> str:

@@ -84,7 +84,7 @@ class Cascade:
         self.upper = np.full(self.targets.count, np.inf)
         self._clock = clock or Clock()
         self._report = report
-        self._whole = self.targets.euclidean
+        self._whole = self.targets.whole_ball
         self._count = 1 if self._whole else len(self.targets.functionals)
 
     @property

@@ -56,7 +56,7 @@ class Pieces:
     @property
     def able(self) -> bool:
         """Whether the norm of a pattern can be computed: for linf to l2, over all signs."""
-        hard = self.targets.euclidean and self.targets.norm == "linf"
+        hard = self.targets.whole_ball and self.targets.norm == "linf"
         return not hard or self.problem.tangent_network.input_dim <= self.params.inputs
 
     @cached_property
@@ -205,7 +205,7 @@ class Pieces:
     def _sizes(self, jacobians: FloatArray) -> FloatArray:
         """Norms (n,) of Jacobians (n, k, d), up to rounding."""
         targets = self.targets
-        if not targets.euclidean or targets.by_column:
+        if not targets.whole_ball or targets.by_column:
             return np.asarray(targets.interval(np.abs(jacobians)).max(axis=1))
         if targets.norm == "l2":
             return np.asarray(np.linalg.norm(jacobians, 2, axis=(1, 2)))
@@ -215,7 +215,7 @@ class Pieces:
 
     def relaxed(self, phases: PhaseBatch) -> FloatArray:
         """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
-        if not self.targets.euclidean:
+        if not self.targets.whole_ball:
             network, norm = self.problem.tangent_network, self.problem.norm
             rows = self.targets.functionals
             each = (gradient_norms(network, phases, row, norm) for row in rows)

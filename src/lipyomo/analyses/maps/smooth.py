@@ -146,7 +146,7 @@ def attained(context: Context, points: FloatArray) -> FloatArray:
     boxes = boxes.take(slice(0, None, per))
     still = np.zeros_like(boxes.v_low)
     known = relaxed(context, boxes, (still, still))
-    euclidean = context.targets.euclidean
+    euclidean = context.targets.whole_ball
     rows = context.head if euclidean else context.rows
     errors = None if euclidean else np.broadcast_to(context.row_errors, (len(points), *rows.shape))
     jacobian = enclosed(known, np.broadcast_to(rows, (len(points), *rows.shape)), errors)

@@ -137,7 +137,7 @@ class Bounder:
 
         None where they are few, see different inputs, or are balls of functionals.
         """
-        whole = not self.targets.by_column and not self.targets.euclidean
+        whole = not self.targets.by_column and not self.targets.whole_ball
         if targets.size < 2 or not whole or self.prover.pairs.count:
             return None
         rows, objectives, inputs = self._narrowed(form)

@@ -113,7 +113,7 @@ class ChainBounds:
             Bounds that are known already.
         tolerance : float, optional
         """
-        whole = targets.euclidean
+        whole = targets.whole_ball
         if targets.norm == "l1" or not network.hidden:
             return None
         if whole and norm.dual_ball != "round":

@@ -51,7 +51,7 @@ def root_cost(
     layers : sequence of int, optional
         The units, layer by layer; by default they all are in one.
     """
-    single, whole = targets.by_column, targets.euclidean
+    single, whole = targets.by_column, targets.whole_ball
     functionals = len(targets.functionals) if whole else 1
     euclidean = targets.norm == "l2" or single
     ball: Ball = "l2" if whole else "vertices"

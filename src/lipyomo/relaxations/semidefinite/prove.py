@@ -162,7 +162,7 @@ class Prover:
         """
         targets = self._targets
         sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
-        own = targets.by_column or targets.euclidean
+        own = targets.by_column or targets.whole_ball
         if own or sized.inputs < form.inputs:  # of no other target
             found = np.full(targets.count, np.inf)
             if targets.by_column:
@@ -215,7 +215,7 @@ class Prover:
     def _by_column(self, entries: FloatArray) -> FloatArray:
         """Bounds of targets that are one input each from bounds (k, d) of the entries."""
         targets = self._targets
-        if not targets.euclidean:
+        if not targets.whole_ball:
             return np.asarray(entries[targets.rows, targets.columns])
         rounding = 1.0 + 2.0 * UNIT_ROUNDOFF * (len(entries) + 4)
         if self._ball == "l1":

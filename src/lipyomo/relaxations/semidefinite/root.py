@@ -340,7 +340,7 @@ class RootBounds:
         """No unstable unit: the targets' values, with their rounding."""
         jacobian, targets = self.form.jacobian, self.targets
         norm = self.norm
-        if targets.euclidean and norm is not None and norm.dual_ball == "cube":
+        if targets.whole_ball and norm is not None and norm.dual_ball == "cube":
             exact = np.array([operator_norm(jacobian, targets.norm, norm).upper])
             errors = np.array([float(self.bounder.prover.gradient_errors.sum())])
         else:
@@ -351,7 +351,7 @@ class RootBounds:
         """With multipliers in closed form; as it is if time is over."""
         form, targets = self.form, self.targets
         euclidean = targets.norm != "linf"
-        single = not (euclidean or targets.euclidean)
+        single = not (euclidean or targets.whole_ball)
         rows = np.unique(targets.rows).tolist() if single else []
         groups = [slice(None), *(slice(row, row + 1) for row in rows)]
         objective, stop = form.objective, lambda: clock.expired
@@ -367,7 +367,7 @@ class RootBounds:
         assert found is not None
         scale = found.zeta[:1] if targets.by_column else found.zeta
         outer = np.zeros(0)
-        if targets.euclidean:
+        if targets.whole_ball:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
         pairs = self.bounder.prover.pairs.among(self.form.units)
         return np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])

@@ -232,7 +232,7 @@ class Context:
     @property
     def euclidean(self) -> bool:
         """Whether one of the norms is the Euclidean one."""
-        return self.targets.norm == "l2" or self.targets.euclidean
+        return self.targets.norm == "l2" or self.targets.whole_ball
 
 
 def box_bytes(problem: LipschitzProblem) -> int:

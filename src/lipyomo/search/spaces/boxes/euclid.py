@@ -92,7 +92,7 @@ def framed(context: Context, boxes: Boxes) -> Frame:
     if not context.euclidean:
         errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
         return Frame(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
-    round_out, middle = context.targets.euclidean, boxes.middle
+    round_out, middle = context.targets.whole_ball, boxes.middle
     phases = boxes.floor, boxes.ceiling
     if not round_out:
         rows = context.rows[boxes.rows]

@@ -39,7 +39,7 @@ class Slopes:
 def slopes_at(context: Context, points: FloatArray) -> Slopes:
     """The norm of the Jacobian at points (N, d), with the functional and the direction."""
     targets = context.targets
-    euclidean = targets.euclidean
+    euclidean = targets.whole_ball
     rows = context.head if euclidean else context.rows
     units = _units(context, points)
     jacobian = _backwards(context, units, rows, len(points))

@@ -67,7 +67,7 @@ class Context:
     @property
     def round_out(self) -> bool:
         """Whether functionals are."""
-        return self.targets.euclidean
+        return self.targets.whole_ball
 
     @property
     def euclidean(self) -> bool:
