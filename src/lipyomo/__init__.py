@@ -158,7 +158,7 @@ __all__ = [
 know_former_paths()
 
 
-_public = imported_when_used(__name__, _NAMES)
+_public, _ = imported_when_used(__name__, _NAMES)
 
 
 def __getattr__(name: str) -> "Any":

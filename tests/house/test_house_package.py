@@ -168,6 +168,7 @@ def test_names_that_are_imported_when_used_are_those_of_no_module() -> None:
     """A module that has been imported would stand where a function of its name is looked for."""
     for package in _modules():
         if "__getattr__" in vars(package):
+            assert set(package.__all__) <= set(dir(package))
             for name in package.__all__:
                 found = getattr(package, name)
                 assert not inspect.ismodule(found) or package is lipyomo, (package, name)

@@ -1,6 +1,7 @@
 """Names of a package that are imported when they are first used."""
 
 # Only what Python itself has loaded is imported: this comes first (see `lipyomo/__init__.py`).
+import sys
 from importlib import import_module
 
 TYPE_CHECKING = False  # as type checkers know it
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
 
 def imported_when_used(
     package: str, homes: "Mapping[str, Sequence[str]]"
-) -> "Callable[[str], Any]":
-    """The function ``__getattr__`` of a package.
+) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
+    """The functions ``__getattr__`` and ``__dir__`` of a package.
 
     Parameters
     ----------
@@ -29,4 +30,7 @@ def imported_when_used(
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         return getattr(import_module(home[name], package), name)
 
-    return get
+    def listed() -> "list[str]":
+        return sorted({*vars(sys.modules[package]), *home})
+
+    return get, listed

@@ -42,7 +42,7 @@ __all__ = [
     "unroll",
 ]
 
-__getattr__ = imported_when_used(
+__getattr__, __dir__ = imported_when_used(
     __name__,
     {
         ".combined": (

@@ -22,7 +22,7 @@ __all__ = [
     "write",
 ]
 
-__getattr__ = imported_when_used(
+__getattr__, __dir__ = imported_when_used(
     __name__,
     {
         ".check": ("check_against_runtime",),

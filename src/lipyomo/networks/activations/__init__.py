@@ -60,7 +60,7 @@ __all__ = [
     "known_as",
 ]
 
-__getattr__ = imported_when_used(
+__getattr__, __dir__ = imported_when_used(
     __name__,
     {
         ".derived": ("Derivative",),

@@ -26,7 +26,7 @@ __all__ = [
     "witness_of_pattern",
 ]
 
-__getattr__ = imported_when_used(
+__getattr__, __dir__ = imported_when_used(
     __name__,
     {
         "lipyomo.networks.combined": ("side_by_side",),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AllSpace", "Box", "Domain", "NormBall", "Polytope", "Rows", "ball"]
 
-__getattr__ = imported_when_used(
+__getattr__, __dir__ = imported_when_used(
     __name__,
     {
         ".norm_ball": (
