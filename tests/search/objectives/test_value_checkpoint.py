@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo.base.errors import MethodError
 from lipyomo.search.engine.checkpoint import CheckpointError
 
 FIELD = ([[-1.0, 0.3], [0.2, -1.0]],)
@@ -153,14 +152,6 @@ def test_the_checkpoint_of_another_question_is_refused(tmp_path: Path) -> None:
         lipyomo.value_range(network, box, [0, 1], checkpoint=file, resume=True)
     with pytest.raises(CheckpointError, match="another domain"):
         lipyomo.value_range(network, lipyomo.Box(-1, 2, 2), [1, 0], checkpoint=file, resume=True)
-
-
-def test_questions_without_checkpoints_refuse_one(tmp_path: Path) -> None:
-    box, file = lipyomo.Box(-1, 1, 2), tmp_path / "state"
-    problem = lipyomo.LipschitzProblem(_network([2, 4, 1]), box)
-    with pytest.raises(MethodError, match="checkpoint"):
-        lipyomo.largest_value(problem, checkpoint=file)
-    assert not file.exists()
 
 
 def test_settings_without_a_meaning_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,8 +84,7 @@ def tried(
         now, most = Trial(context.whole(), (), -math.inf, points.best), params.trial
     spent = 0
     while len(now.boxes) and spent < most and not clock.expired:
-        left, seconds = clock.left, clock.seconds
-        fit = spent * left / seconds if seconds > left else spent
+        fit = spent * clock.left / max(clock.seconds, 1e-9) if spent else 1.0
         count = max(1, int(min(fit, len(now.boxes) // 2, params.bundle, most - spent)))
         now = _after_round(context, space, points, now, count)
         spent += count
