@@ -143,10 +143,13 @@ def question_settings(
     return replace(_telling(chosen), verbose=False) if chosen.verbose else chosen
 
 
-def without_methods(settings: Settings) -> Settings:
-    """Settings for a question beside a method's: without those that only the method uses."""
+def without_methods(settings: Settings, keeps: bool = False) -> Settings:
+    """Settings for a question beside a method's: without those that only the method uses.
+
+    The checkpoint is the method's, too, unless the question `keeps` it.
+    """
     usual = Settings()
-    names = *_OF_METHODS, *_OF_CHECKPOINTS
+    names = _OF_METHODS if keeps else (*_OF_METHODS, *_OF_CHECKPOINTS)
     return replace(settings, **{name: getattr(usual, name) for name in names})
 
 

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used."""
+"""Names and modules of a package that are imported when they are first used."""
 
 # Only what Python itself has loaded is imported: this comes first (see `lipyomo/__init__.py`).
 import sys
@@ -34,3 +34,16 @@ def imported_when_used(
         return sorted({*vars(sys.modules[package]), *home})
 
     return get, listed
+
+
+def module_names(package: str) -> "list[str]":
+    """Names of the modules of a package, none of which is imported for it."""
+    from pkgutil import iter_modules
+
+    return [module.name for module in iter_modules(import_module(package).__path__)]
+
+
+def import_modules(package: str) -> None:
+    """Import all modules of a package, so that each has entered what it has in a table."""
+    for name in module_names(package):
+        import_module(f"{package}.{name}")

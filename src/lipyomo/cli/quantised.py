@@ -12,7 +12,7 @@ from lipyomo.analyses.api import without_methods
 from lipyomo.analyses.questions.quantised import quantised_largest
 from lipyomo.base.decimals import seconds
 from lipyomo.base.errors import NormError
-from lipyomo.cli.entries import KEPT, code_of
+from lipyomo.cli.entries import code_of
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, problem_on, read_domains, read_notes
@@ -69,8 +69,7 @@ def bound_values(
         given.check(SeveralDomains(tuple(domains)))
     tell_rounded(given.quantised.rounded, arguments.quiet)
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        kept = {name: getattr(settings, name) for name in KEPT}
-        own = replace(without_methods(settings), **kept)
+        own = without_methods(settings, keeps=True)
         watched = replace(own, progress=tracker.update, should_stop=interruption.requested)
         found = quantised_largest(given.quantised, problems, watched)
     notes = [*notes, *read_notes(arguments)]

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from lipyomo.base.errors import MethodError
+from lipyomo.base.lazily import import_modules, module_names
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.free import with_free
 from lipyomo.networks.network import Network
@@ -183,15 +183,9 @@ def method(
     return enter
 
 
-def _modules() -> list[str]:
-    """Names of the modules of this package."""
-    return [module.name for module in iter_modules(import_module("lipyomo.methods").__path__)]
-
-
 def methods() -> dict[str, Method]:
     """All methods by name: exact ones first, then upper bounds, lower bounds and heuristics."""
-    for module in _modules():
-        import_module(f"lipyomo.methods.{module}")
+    import_modules("lipyomo.methods")
     ranked = sorted(_METHODS.values(), key=lambda m: (_ORDER.index(m.guarantee), m.name))
     return {method.name: method for method in ranked}
 
@@ -205,7 +199,7 @@ def get_method(name: str) -> Method:
         If there is none.
     """
     # most methods have a file of their own name: the others need not be read for them
-    if name not in _METHODS and name in _modules():
+    if name not in _METHODS and name in module_names("lipyomo.methods"):
         import_module(f"lipyomo.methods.{name}")
     if name in _METHODS:
         return _METHODS[name]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, TypeVar
 
 from lipyomo.base.arguments import real_number
 from lipyomo.base.errors import NetworkError
+from lipyomo.base.lazily import import_modules, module_names
 from lipyomo.networks.activations.activation import Activation
 
 _TABLE: dict[str, Callable[..., Activation]] = {}
@@ -43,8 +43,9 @@ def activation(name: str, **parameters: Any) -> Activation:
     NetworkError
         If the name is unknown, or the parameters do not fit.
     """
-    if name not in _TABLE and name in _modules():  # most have a file of their own name
-        import_module(f"lipyomo.networks.activations.{name}")
+    package = "lipyomo.networks.activations"
+    if name not in _TABLE and name in module_names(package):  # most have a file of their own name
+        import_module(f"{package}.{name}")
     made = _TABLE.get(name) or _whole_table().get(name)
     if made is None:
         raise NetworkError(f"unknown activation '{name}'; there are {', '.join(activations())}")
@@ -59,16 +60,9 @@ def activations() -> tuple[str, ...]:
     return tuple(sorted(_whole_table()))
 
 
-def _modules() -> list[str]:
-    """Names of the modules of this package."""
-    package = import_module("lipyomo.networks.activations")
-    return [module.name for module in iter_modules(package.__path__)]
-
-
 def _whole_table() -> dict[str, Callable[..., Activation]]:
     """The table once all modules of this package have entered their activations."""
-    for module in _modules():
-        import_module(f"lipyomo.networks.activations.{module}")
+    import_modules("lipyomo.networks.activations")
     return _TABLE
 
 

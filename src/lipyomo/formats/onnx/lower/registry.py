@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import TypeAlias
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.lazily import import_modules
 from lipyomo.formats.onnx.graph import Array, Node
 from lipyomo.formats.onnx.refusal import remedy
 from lipyomo.networks.building.affine import Affine
@@ -161,8 +160,7 @@ def _read_all() -> None:
 
     Operators of plain feed-forward networks are registered without it.
     """
-    for module in iter_modules(import_module("lipyomo.formats.onnx.lower").__path__):
-        import_module(f"lipyomo.formats.onnx.lower.{module.name}")
+    import_modules("lipyomo.formats.onnx.lower")
 
 
 def product_lowering_of(node: Node) -> Lowering | None:
