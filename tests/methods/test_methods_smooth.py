@@ -18,7 +18,7 @@ from lipyomo.problems.domains import AllSpace, Box, Domain, ball
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.linear.layers import with_slopes
 from samples import steepest
 
 NAMES = (

@@ -32,7 +32,7 @@ from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.relaxations.semidefinite.chain_root import (
     ChainBounds,
     chain_bounds,

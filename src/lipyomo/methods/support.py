@@ -26,13 +26,13 @@ from lipyomo.problems.result import Guarantee, Witness
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
-from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.relaxations.semidefinite.chain_root import (
     ChainBounds,
     chain_bounds,
     exact_tangents,
 )
-from lipyomo.relaxations.semidefinite.cost import root_cost
+from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import (
     RootBounds,
     semidefinite_targets,
@@ -76,7 +76,7 @@ def domain_bounds(run: Run) -> LayerBounds:
 def switched(run: Run, bounds: LayerBounds) -> LipschitzProblem:
     """The reduced problem as bounds over open switches see it.
 
-    Of a smooth network that is one of two-slope units (`lipyomo.relaxations.linear.slopes`).
+    Of a smooth network that is one of two-slope units (`lipyomo.relaxations.linear.layers`).
     """
     small = run.problem.reduced.problem
     network = with_slopes(small.network, bounds)

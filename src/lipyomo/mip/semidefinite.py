@@ -27,7 +27,7 @@ from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.semidefinite.bounder import Bounder
-from lipyomo.relaxations.semidefinite.cost import root_cost
+from lipyomo.relaxations.semidefinite.choice import root_cost
 
 
 class CellBounder:

@@ -20,7 +20,7 @@ from lipyomo.problems.affine.signal import unit_maps_of
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.relaxations.semidefinite import chain_descent
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent

@@ -17,7 +17,7 @@ from lipyomo.methods import sizes
 from lipyomo.networks.layer import Layer
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, open_phases
 from lipyomo.problems.targets import targets_of
-from lipyomo.relaxations.semidefinite import chain_root, cost, sparse_majorants
+from lipyomo.relaxations.semidefinite import chain_root, choice, sparse_majorants
 from lipyomo.relaxations.semidefinite.root import semidefinite_targets
 from lipyomo.relaxations.semidefinite.sparse_chain import sparse_bounds
 from lipyomo.relaxations.semidefinite.sparse_forms import Band
@@ -209,7 +209,7 @@ def test_methods_take_operators_where_one_matrix_is_too_large(
 ) -> None:
     network = convolutions(5, 40, (3, 6, 6, 4), outputs=5)
     problem = LipschitzProblem(network, AllSpace(120), "l2", "l2")
-    monkeypatch.setattr(cost, "LARGE", 1e4)
+    monkeypatch.setattr(choice, "LARGE", 1e4)
     monkeypatch.setattr(sizes, "LARGE", 1e4)
     monkeypatch.setattr(chain_root, "LARGE", 1e4)
     upper = solve(problem, method, attain=False).upper

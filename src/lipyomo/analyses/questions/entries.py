@@ -45,7 +45,7 @@ from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
-from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.search.engine.checkpoint import SearchStates
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.objectives.params import PARAMS

@@ -29,7 +29,7 @@ from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import SECOND_ORDER, ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
-from lipyomo.relaxations.semidefinite.cost import root_cost
+from lipyomo.relaxations.semidefinite.choice import root_cost
 
 _CHEAPER = 2.0
 """Times that a step must be cheaper than with one matrix: that one knows products of pairs, and its

@@ -30,8 +30,7 @@ from lipyomo.problems.targets import ALL, Targets, targets_of
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.bounder import Bounder, Minimum, shaped
-from lipyomo.relaxations.semidefinite.choice import Ball, threads_for
-from lipyomo.relaxations.semidefinite.cost import RootCost, root_cost
+from lipyomo.relaxations.semidefinite.choice import Ball, RootCost, root_cost, threads_for
 from lipyomo.relaxations.semidefinite.descent import Descent
 from lipyomo.relaxations.semidefinite.ellipsoids import (
     ClosedForm,

@@ -23,7 +23,7 @@ from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
-from lipyomo.relaxations.linear.slopes import with_slopes
+from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.search.spaces.boxes.bound import bounded, decided, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed

@@ -2,7 +2,7 @@
 
 Where sigma'(z) of every unit lies in [a, b], the Jacobian is one of those between the patterns of a
 network whose units have the two slopes a and b, and its norm is convex in each slope: the bound of
-that network over all of its patterns holds (`lipyomo.relaxations.linear.slopes`).  In the
+that network over all of its patterns holds (`lipyomo.relaxations.linear.layers`).  In the
 semidefinite one, t = sigma'(z) u satisfies ``(t - a u)(b u - t) >= 0`` in place of an equation; its
 multipliers are the diagonal of a positive definite matrix, so that the sign is right.
 Pre-activations are not looked at: biases are zero and the domain is R^d.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lipyomo.base.arrays import FloatArray, keep_memory
 from lipyomo.base.clock import Clock
 from lipyomo.relaxations.cascade import Cascade
-from lipyomo.relaxations.semidefinite.cost import root_cost
+from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.search.engine.protocol import (
     Arrays,
     Incumbent,

@@ -1,7 +1,8 @@
-"""The third step: semidefinite bounds of a node's targets.
+"""The third and fourth step: semidefinite bounds of a node's targets, and units fixed by them.
 
-It claims bounds in floating point, with multipliers as certificates, and proves those that close
-targets.
+The third claims bounds in floating point, with multipliers as certificates, and proves those that
+close targets.  The fourth fixes units whose other side cannot beat the incumbent: it claims, for
+pieces of a part with one unit decided, bounds that are proved from the multipliers of the part.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum
-from lipyomo.relaxations.semidefinite.cost import root_cost
+from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.node import DualCertificate, Node
 from lipyomo.search.spaces.phases.part import Part, Watch, Worst
+from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 
@@ -216,3 +218,31 @@ def proved(context: Context, node: Node) -> Node:
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers, own.signs)
         known[index] = min(bound, float(known[index]))
     return node.but(proved=known, target_bounds=known)
+
+
+def fixed(
+    context: Context, part: Part, statistics: Statistics, points: Points
+) -> tuple[Part, Statistics]:
+    """The part with units decided whose other side cannot beat the incumbent."""
+    node, form, worst = part.node, part.known_form, part.worst
+    if worst is None or node.targets.size > 1:
+        return part, statistics
+    value = points.best.value
+    cutoff, drops = context.cutoff(value), (worst.off, worst.on)
+    remaining, count = node, 0
+    for position, on, bound in context.bounder.excluded(
+        form, worst.found, drops, context.aim(value)
+    ):
+        unit = int(form.units[position])
+        if bound > cutoff or remaining.phases[unit] != OPEN:
+            continue
+        left, right = remaining.sides(unit)
+        other, remaining = (right, left) if on else (left, right)
+        part = part.fathom(bound, other)
+        count += 1
+    if count:
+        statistics = statistics.counting(fixed=count)
+        more = np.flatnonzero(remaining.phases != node.phases)
+        inside = points.within(node.points, remaining.phases, more)
+        part = but(part, node=remaining.but(points=inside))
+    return part, statistics

@@ -17,10 +17,9 @@ from lipyomo.base.frozen import but
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.relaxations.linear.preactivation import follow
 from lipyomo.relaxations.semidefinite.root import RootBounds
-from lipyomo.search.spaces.phases.bound import bounded
+from lipyomo.search.spaces.phases.bound import bounded, fixed
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.empty import asks_program, finished, with_interior
-from lipyomo.search.spaces.phases.fix import fixed
 from lipyomo.search.spaces.phases.part import Part, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.propagate import gradient_bounds, located, propagated, taken

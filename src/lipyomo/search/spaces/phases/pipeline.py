@@ -21,7 +21,7 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import Cascade
-from lipyomo.relaxations.semidefinite.cost import root_cost
+from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS as SEMIDEFINITE
 from lipyomo.search.engine.protocol import (
     Arrays,

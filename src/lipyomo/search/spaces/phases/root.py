@@ -15,7 +15,7 @@ from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pairs
 from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tangents
-from lipyomo.relaxations.semidefinite.cost import root_cost
+from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
 from lipyomo.search.spaces.phases.bound import with_root
 from lipyomo.search.spaces.phases.context import Context
