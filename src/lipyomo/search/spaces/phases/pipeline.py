@@ -215,15 +215,15 @@ class Pipeline(Searching[Node, Task]):
             points = Points(context.problem, context.presolved, rng, params, bags.value)
             nodes, statistics = _unpacked(points, nodes), bags.statistics
             self._region.forget()
+        known = points.best.value
         workspace = Workspace(context, points, self._region, Watch(clock, pulse))
         try:
             groups, now = split(workspace, nodes, statistics)
         except OutOfTimeError:
             return Outcome(returned=task.nodes)
         outcome = self._outcome([part for parts in groups for part in parts], now.since(statistics))
-        best = points.best
-        if best.point is not None and (bags is None or best.value > bags.value):
-            outcome = replace(outcome, best=best)
+        if points.best.value > known:
+            outcome = replace(outcome, best=points.best)
         if bags is None:
             self._statistics = now
             return replace(outcome, statistics=None)
