@@ -64,7 +64,7 @@ def measure(name: str, net: Network, cells: Cells, gap: float, sample: int, work
         searched += progress.message.startswith("search")
 
     began = clock()
-    found = map_cells(problem, cells, MapSettings(gap, workers=workers, progress=count))
+    found = map_cells(problem, cells, MapSettings(gap=gap, workers=workers, progress=count))
     seconds = clock() - began
     chosen = np.random.default_rng(0).choice(len(cells), min(sample, len(cells)), replace=False)
     began, worst = time.process_time(), 0.0

@@ -164,7 +164,7 @@ def _methods(
         yield method, RobustnessReport(START, tuple(rows)), _each(cpu, len(images))
     for method, methods in METHODS_OF.items():
         cpu = time.process_time()
-        settings = PointSettings(START, time_limit, methods)
+        settings = PointSettings(START, methods, time_limit=time_limit)
         report = _certified(classifier, images, labels, settings)
         yield method, report, _each(cpu, len(images))
 
@@ -248,7 +248,7 @@ def decided(options: argparse.Namespace) -> None:
         cases.append(("m100x2", load(wide), ten.astype(np.float64), digits, 2 / 255, count))
     for name, network, points, classes, radius, count in cases:
         classifier = Classifier(network, "linf", VALID)
-        settings = PointSettings(radius, options.time_limit)
+        settings = PointSettings(radius, time_limit=options.time_limit)
         report = _certified(classifier, points[:count], classes[:count], settings)
         found = report.summary()
         by = ", ".join(f"{key} {n}" for key, n in found["decided by"].items())

@@ -45,7 +45,7 @@ def test_one_failure_spoils_nothing() -> None:
 
 
 def test_no_workers_is_an_error() -> None:
-    with pytest.raises(LipyomoError, match="at least one worker"):
+    with pytest.raises(LipyomoError, match="at least 1"):
         list(lipyomo.sweep(problems(), workers=0))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from dataclasses import fields, replace
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Unpack
 
 from lipyomo.base.arguments import instance, warn_caller
 from lipyomo.base.errors import MethodError, ProblemError
@@ -15,7 +15,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import run_method
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Result
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, changed, takes
 
 logger = logging.getLogger(__name__)
 
@@ -25,11 +25,12 @@ _OF_METHODS = ("gap", "solver", "solvers_file", "formulation", "bounds", "ration
 _OF_CHECKPOINTS = ("checkpoint", "resume", "overwrite")
 
 
+@takes(SettingsKeywords)
 def solve(
     problem: LipschitzProblem,
     method: str = "auto",
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Result:
     """Bound, and where possible determine, a local Lipschitz constant.
 
@@ -92,18 +93,9 @@ def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
     return result
 
 
-def chosen_settings(settings: Settings | None, changes: dict[str, Any]) -> Settings:
+def chosen_settings(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
     """The settings with some fields changed, and with a solver that exists."""
-    if settings is not None:
-        remedy = "give a Settings, or its fields as keywords"
-        instance(settings, Settings, "settings", MethodError, remedy)
-    known = [entry.name for entry in fields(Settings)]
-    unknown = sorted(set(changes) - set(known) - {"threads"})  # its former name warns by itself
-    if unknown:
-        close = get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
-        raise MethodError(f"there is no setting {', '.join(unknown)}.  Remedy: {hint}")
-    chosen = replace(settings or Settings(), **changes)
+    chosen = changed(Settings, settings, changes)
     if chosen.solver != "auto" or chosen.solvers_file is not None:
         from lipyomo.solvers.registry import resolve_settings
 
@@ -114,7 +106,7 @@ def chosen_settings(settings: Settings | None, changes: dict[str, Any]) -> Setti
 
 
 def question_settings(
-    settings: Settings | None, changes: dict[str, Any], solves: bool = False
+    settings: Settings | None, changes: Mapping[str, Any], solves: bool = False
 ) -> Settings:
     """The settings of a question that takes several searches.
 

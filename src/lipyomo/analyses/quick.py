@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.problems.domains.vnnlib import read_vnnlib
 from lipyomo.problems.norms import OutputNorm
-from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.problems.problem import LipschitzProblem, ProblemKeywords
 from lipyomo.problems.result import Result
+from lipyomo.problems.settings import SettingsKeywords, takes
 
 if TYPE_CHECKING:
     from lipyomo.formats.onnx.arrange import Fixed, Output
@@ -28,6 +29,11 @@ Side: TypeAlias = "npt.ArrayLike"
 """A number for all inputs, or one for each, in the network's shape or flattened."""
 
 
+class LipschitzKeywords(ProblemKeywords, SettingsKeywords, total=False):
+    """What `lipschitz` hands on: to the problem, and to `solve`."""
+
+
+@takes(LipschitzKeywords)
 @with_one_blas_thread
 def lipschitz(
     network: Any,
@@ -39,16 +45,11 @@ def lipschitz(
     radius: float | None = None,
     clip: tuple[Side, Side] | None = None,
     vnnlib: str | os.PathLike[str] | None = None,
-    functional: npt.ArrayLike | None = None,
-    margin: int | None = None,
-    wrt: Any = None,
-    weights: npt.ArrayLike | None = None,
-    directions: npt.ArrayLike | None = None,
     output: Output = None,
     fixed: Fixed | None = None,
     method: str = "auto",
     budget: Literal["fast"] | None = None,
-    **settings: Any,
+    **keywords: Unpack[LipschitzKeywords],
 ) -> Result:
     """The local Lipschitz constant of a network, from wherever it comes.
 
@@ -70,12 +71,6 @@ def lipschitz(
         Cuts the ball.
     vnnlib : str or path-like, optional
         A VNN-LIB file of conditions on the inputs, instead of a box.
-    functional : array_like, shape (m,), optional
-        The scalar ``|c . f|`` instead of an output norm.
-    margin : int, optional
-        Class i: the norm cross(i) instead of an output norm.
-    wrt, weights, directions : optional
-        Directions, as of `LipschitzProblem`.
     output, fixed : optional
         Of an ONNX file, as of `load`.
     method : str, optional
@@ -83,8 +78,9 @@ def lipschitz(
     budget : {'fast'}, optional
         The best upper end of a twentieth of a second, from where the last call on a network of the
         same shape ended: method ``fast``, for networks in training.
-    **settings
-        Fields of `Settings`, such as ``time_limit=10``.
+    **keywords
+        Parameters of `LipschitzProblem`, such as ``margin=3`` or ``wrt=[0, 1]``, and fields of
+        `Settings`, such as ``time_limit=10``.
 
     Returns
     -------
@@ -101,6 +97,8 @@ def lipschitz(
     >>> lipyomo.lipschitz("models/iris.onnx", box=(4, 6), time_limit=10).is_exact
     True
     """
+    settings: dict[str, Any] = {**keywords}
+    asked = {name: settings.pop(name) for name in ProblemKeywords.__annotations__.keys() & keywords}
     if budget is not None:
         one_of(budget, ("fast",), "budget", ProblemError)
         if method not in ("auto", "fast"):
@@ -124,20 +122,7 @@ def lipschitz(
         domains = [_ball(center, radius, clip, norm, read.input_dim)]
     else:
         domains = [box if isinstance(box, Domain) else Box(*_pair(box, "box"), read.input_dim)]
-    problems = [
-        LipschitzProblem(
-            read,
-            domain,
-            norm,
-            output_norm,
-            functional,
-            margin,
-            directions=directions,
-            wrt=wrt,
-            weights=weights,
-        )
-        for domain in domains
-    ]
+    problems = [LipschitzProblem(read, each, norm, output_norm, **asked) for each in domains]
     if path:
         from lipyomo.formats.onnx import check_against_runtime
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lipyomo.analyses.api import chosen_settings, solve
 from lipyomo.analyses.maps.params import PARAMS
@@ -24,7 +23,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import get_method, was_interrupted
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result, frame_of
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, Work, takes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -85,14 +84,12 @@ class Sweep(Iterator[SweepRow]):
         return frame_of(row.to_dict() for row in sorted(self, key=lambda row: row.index))
 
 
+@takes(SettingsKeywords)
 def sweep(
     problems: Iterable[LipschitzProblem],
     method: str = "auto",
     settings: Settings | None = None,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    dask: str | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Sweep:
     """Solve many problems in processes of their own; rows come as they finish.
 
@@ -108,15 +105,11 @@ def sweep(
         The time limit is that of each problem.  Each problem runs on one worker unless they say
         otherwise; callbacks (`progress`, `should_stop`) do not reach other processes and are
         dropped.
-    workers : int, optional
-        Number of processes; one a core by default, 1 runs everything in this process.
-    executor : concurrent.futures.Executor, optional
-        Run there instead, such as ``distributed.Client(...).get_executor()`` or
-        ``mpi4py.futures.MPIPoolExecutor()``.
-    dask : str, optional
-        Address of a dask scheduler to run on (extra ``[dask]``).
     **changes
-        Fields of `Settings` to set, such as ``time_limit=60``.
+        Fields of `Settings` to set, such as ``time_limit=60``; `workers`, `executor` and `dask` say
+        where the problems run, by default on one process a core, and 1 runs everything in this one.
+        An executor is ``distributed.Client(...).get_executor()``, say, or
+        ``mpi4py.futures.MPIPoolExecutor()``.
 
     Returns
     -------
@@ -141,7 +134,9 @@ def sweep(
     instance(problems, Iterable, "the problems", ProblemError, "a sequence of LipschitzProblem")
     if method != "auto":
         get_method(method)
-    chosen = chosen_settings(settings, changes)
+    own: dict[str, Any] = {**changes}
+    places = {name: own.pop(name, None) for name in ("workers", "executor", "dask")}
+    chosen = chosen_settings(settings, own)
     if chosen.checkpoint is not None:
         raise MethodError("a checkpoint is that of one problem, and a sweep has many")
     if chosen.solver != "auto":
@@ -150,9 +145,7 @@ def sweep(
         get_solver(chosen.solver, chosen.solvers_file)
     chosen = replace(chosen, progress=None, should_stop=None, workers=chosen.workers or 1)
     known = len(problems) if isinstance(problems, list | tuple) else None
-    context: Workers[Any, Any] = Workers(
-        workers, executor, dask, known, time_limit=chosen.time_limit
-    )
+    context = Work(time_limit=chosen.time_limit, **places).pool(known)
     return Sweep(_rows(context, problems, method, chosen))
 
 

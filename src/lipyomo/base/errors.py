@@ -86,6 +86,10 @@ class MethodError(LipyomoError):
     """A method is unknown or cannot treat the problem that it was given."""
 
 
+class UnknownKeyword(MethodError, TypeError):
+    """A keyword is none that a question takes; the message has the nearest one."""
+
+
 class MissingExtra(LipyomoError):
     """An optional package is not installed.
 

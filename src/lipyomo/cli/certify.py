@@ -16,13 +16,13 @@ from lipyomo.analyses.certification import (
     RobustnessRow,
     Verdict,
 )
-from lipyomo.analyses.certification.point import METHODS
-from lipyomo.analyses.certification.report import RobustnessTask, data_rows, read_radii, with_exact
+from lipyomo.analyses.certification.point import METHODS, PointKeywords
+from lipyomo.analyses.certification.report import RobustnessTask, data_rows, read_radii
 from lipyomo.base.decimals import down, up
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
-from lipyomo.cli.settings import name_solver_files
+from lipyomo.cli.settings import given, name_solver_files
 from lipyomo.cli.words import names, reader
 from lipyomo.networks.network import Network
 from lipyomo.problems.run import PROVED
@@ -43,12 +43,8 @@ def run(words: Sequence[str]) -> int:
     radius = arguments.radius
     settings = PointSettings(
         float(np.max(radius)) if np.size(radius) else math.nan,
-        arguments.time_limit,
-        with_exact(arguments.methods, arguments.exact),
-        not arguments.no_radii,
-        arguments.seed,
-        arguments.solver,
-        arguments.exact,
+        radii=not arguments.no_radii,
+        **given(arguments, PointKeywords),
     )
     if arguments.solver != "auto":
         name_solver_files(None)
@@ -63,7 +59,7 @@ def run(words: Sequence[str]) -> int:
 
     def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
         left = [entry for entry in jobs if entry[0] not in done]
-        for row in task.run(left, arguments.workers, dask=arguments.dask):
+        for row in task.run(left):
             yield row.to_dict()
 
     head = job.head("radius", "norm", "methods", "exact", "solver", "no_radii", "seed", "threshold")

@@ -21,6 +21,7 @@ from lipyomo.analyses.maps import (
 )
 from lipyomo.analyses.maps.page import KIND
 from lipyomo.analyses.maps.plot import plane_of, plot_map
+from lipyomo.analyses.maps.run import MapKeywords
 from lipyomo.analyses.maps.store import ENDINGS
 from lipyomo.base.system.outputs import check_output, shown
 from lipyomo.cli.codes import Exit
@@ -31,6 +32,7 @@ from lipyomo.cli.options import add, add_norms, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
 from lipyomo.cli.problems import problem_on
+from lipyomo.cli.settings import given
 from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_picture
@@ -131,9 +133,7 @@ def _asked(arguments: Namespace, network: Network) -> tuple[Network, str]:
 
 
 def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace, of: str) -> CellMap:
-    settings = MapSettings(
-        arguments.gap, arguments.time_limit, arguments.workers, dask=arguments.dask
-    )
+    settings = MapSettings(**given(arguments, MapKeywords))
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         if arguments.until is None:

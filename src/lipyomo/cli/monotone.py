@@ -7,13 +7,16 @@ from typing import Any
 
 from lipyomo.analyses.certification.monotone import (
     SLOPE,
+    MonotoneKeywords,
     MonotoneReport,
     MonotoneRow,
+    MonotoneSettings,
     MonotoneTask,
     Trend,
 )
 from lipyomo.cli.options import add, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
+from lipyomo.cli.settings import given
 from lipyomo.cli.words import entries, reader
 
 COLUMNS = (
@@ -50,13 +53,14 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--plot", help="draw the ranges of the slopes")
     arguments = parser.parse_args(words)
     job = RowsJob(arguments)
-    asked = {name: getattr(arguments, name) for name in ("clip", "time_limit", *HEAD)}
-    task = MonotoneTask(job.network, **asked, onnx=job.onnx)
+    asked = {name: getattr(arguments, name) for name in ("clip", *HEAD[:4])}
+    settings = MonotoneSettings(**given(arguments, MonotoneKeywords))
+    task = MonotoneTask(job.network, **asked, settings=settings, onnx=job.onnx)
     points = job.data.inputs
     job.announce()
 
     def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
-        for row in task.run(task.jobs(points, done), arguments.workers, dask=arguments.dask):
+        for row in task.run(task.jobs(points, done)):
             yield row.to_dict()
 
     worked = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line, _settled)

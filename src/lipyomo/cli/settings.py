@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from lipyomo.analyses.api import chosen_settings
 from lipyomo.cli.words import UsageError
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords
 
 MODELS = frozenset({"lp", "mip", "mipcrosslip"})
 """Methods that give Pyomo models to solvers; the others do without Pyomo, a second of imports."""
+
+
+def given(arguments: argparse.Namespace, table: type) -> dict[str, Any]:
+    """Values of options that are keywords of a table, such as `SettingsKeywords`."""
+    return {name: each for name, each in vars(arguments).items() if name in table.__annotations__}
 
 
 def read_settings(arguments: argparse.Namespace) -> Settings:
@@ -24,9 +29,7 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
     LipyomoError
         If a value is wrong, the file of solvers is, or the solver cannot be used.
     """
-    known = {field.name for field in fields(Settings)}
-    given = {name: value for name, value in vars(arguments).items() if name in known}
-    settings = chosen_settings(None, given)
+    settings = chosen_settings(None, given(arguments, SettingsKeywords))
     cross_check = getattr(arguments, "cross_check", None)
     named = {settings.solver, cross_check or "auto"} - {"auto"}
     asked = [arguments.method] if "method" in arguments else arguments.methods or MODELS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,16 @@ class _Asked(NamedTuple):
             None if wrt is None else selected(wrt, inputs),
             None if weights is None else real_numbers(weights, "the weights", ProblemError),
         )
+
+
+class ProblemKeywords(TypedDict, total=False):
+    """Keywords of `LipschitzProblem` beside its norms."""
+
+    functional: npt.ArrayLike | None
+    margin: int | None
+    directions: npt.ArrayLike | None
+    wrt: Selection | None
+    weights: npt.ArrayLike | None
 
 
 class LipschitzProblem:

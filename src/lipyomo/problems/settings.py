@@ -1,15 +1,24 @@
-"""What a caller can ask of any method; methods read what concerns them."""
+"""What a caller can ask of any method; methods read what concerns them.
+
+Questions take fields of settings as keywords, by `Unpack` of a table such as `SettingsKeywords`: it
+has the types that users may give, where the fields have those that are kept.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
+from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
 from os import PathLike
 from pathlib import Path
+from textwrap import fill, indent
 from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
 from lipyomo.base.arguments import (
     brief,
@@ -20,16 +29,86 @@ from lipyomo.base.arguments import (
     real_number,
     whole_number,
 )
-from lipyomo.base.errors import MethodError
+from lipyomo.base.errors import MethodError, UnknownKeyword
 from lipyomo.base.kept import Kept
+from lipyomo.base.system.parallel import Workers
 from lipyomo.problems.result import ProgressCallback
 
 Formulation = Literal["auto", "adjoint", "tangent"]
 Relaxation = Literal["auto", "interval", "linear", "lp"]
 
 
+class WorkKeywords(TypedDict, total=False):
+    """Fields of `Work` as keywords."""
+
+    time_limit: float | str
+    workers: int | None
+    executor: Executor | None
+    dask: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How long something may take, and where it runs: what all questions have in common.
+
+    Attributes
+    ----------
+    time_limit : float
+        Seconds of wall-clock time, or a text such as ``"5m"``.
+    workers : int, optional
+        Processes; one a core by default, 1 runs everything in this process.
+    executor : concurrent.futures.Executor, optional
+        Run there instead, such as ``distributed.Client(...).get_executor()`` or
+        ``mpi4py.futures.MPIPoolExecutor()``.
+    dask : str, optional
+        Address of a dask scheduler to run on (extra ``[dask]``).
+    """
+
+    time_limit: float = math.inf
+    workers: int | None = None
+    executor: Executor | None = None
+    dask: str | None = None
+
+    def __post_init__(self) -> None:
+        limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
+        object.__setattr__(self, "time_limit", limit)
+        if self.workers is not None:
+            whole_number(self.workers, "workers", MethodError, least=1)
+        remedy = "concurrent.futures.Executor"
+        instance(self.executor, (Executor, NoneType), "executor", MethodError, remedy)
+        instance(self.dask, (str, NoneType), "dask", MethodError, "the address of a scheduler")
+
+    def pool(self, jobs: int | None) -> Workers[Any, Any]:
+        """Where so many jobs run, if that is known."""
+        asked = self.workers, self.executor, self.dask, jobs
+        return Workers(*asked, time_limit=self.time_limit)
+
+
+class SettingsKeywords(WorkKeywords, total=False):
+    """Fields of `Settings` as keywords."""
+
+    gap: float
+    checkpoint: str | PathLike[str] | Kept | None
+    resume: bool
+    overwrite: bool
+    seed: int
+    solver: str
+    solvers_file: str | PathLike[str] | None
+    check_claims: bool
+    formulation: Formulation
+    bounds: Relaxation
+    attain: bool
+    rational: bool
+    progress: ProgressCallback | None
+    should_stop: Callable[[], bool] | None
+    started: float | None
+    verbose: bool
+    options: Mapping[str, Any]
+    threads: int | None
+
+
 @dataclass(frozen=True)
-class Settings:
+class Settings(Work):
     """Settings of one run.
 
     Attributes
@@ -90,9 +169,6 @@ class Settings:
 
     time_limit: float = math.inf
     gap: float = 0.0
-    workers: int | None = None
-    executor: Executor | None = None
-    dask: str | None = None
     checkpoint: Path | Kept | None = None
     resume: bool = False
     overwrite: bool = False
@@ -115,12 +191,8 @@ class Settings:
         if threads is not None:
             deprecated("threads=", "workers=")
             object.__setattr__(self, "workers", threads)
-        limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
-        object.__setattr__(self, "time_limit", limit)
-        if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
-            raise MethodError(f"gap must be in [0, 1), not {self.gap}")
-        if self.workers is not None:
-            whole_number(self.workers, "workers", MethodError, least=1)
+        super().__post_init__()
+        check_gap(self.gap)
         whole_number(self.seed, "seed", MethodError)
         instance(self.solver, str, "solver", MethodError, "a name of solvers.toml, or auto")
         instance(self.options, Mapping, "options", MethodError, "a dict such as {'samples': 5000}")
@@ -135,9 +207,6 @@ class Settings:
             raise MethodError("overwrite is about a checkpoint that is there, and not with resume")
         if self.started is not None:
             real_number(self.started, "started", MethodError)
-        remedy = "concurrent.futures.Executor"
-        instance(self.executor, (Executor, NoneType), "executor", MethodError, remedy)
-        instance(self.dask, (str, NoneType), "dask", MethodError, "the address of a scheduler")
         for name in ("attain", "check_claims", "rational", "verbose", "resume", "overwrite"):
             instance(getattr(self, name), bool, name, MethodError, "True or False")
         for name in ("progress", "should_stop"):
@@ -145,3 +214,55 @@ class Settings:
                 raise MethodError(f"{name} is {brief(getattr(self, name))}.  Remedy: a function")
         for name, kind in (("formulation", Formulation), ("bounds", Relaxation)):
             one_of(getattr(self, name), get_args(kind), name, MethodError)
+
+
+Chosen = TypeVar("Chosen", bound=Work)
+Taken = ParamSpec("Taken")
+Value = TypeVar("Value")
+
+
+def check_gap(gap: float) -> None:
+    """Refuse a relative gap outside of [0, 1)."""
+    if not 0 <= real_number(gap, "gap", MethodError) < 1:
+        raise MethodError(f"gap must be in [0, 1), not {gap}")
+
+
+def changed(kind: type[Chosen], given: Chosen | None, keywords: Mapping[str, Any]) -> Chosen:
+    """Settings of a kind with some fields changed.
+
+    Raises
+    ------
+    MethodError
+        If they are none of the kind, or a value is wrong.
+    """
+    if given is not None:
+        remedy = f"give a {kind.__name__}, or its fields as keywords"
+        instance(given, kind, "settings", MethodError, remedy)
+    return replace(given or kind(), **keywords)
+
+
+def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Value]]:
+    """Have a question refuse keywords that are not its own and not in a table, and document these.
+
+    The refusal is an `UnknownKeyword` with the nearest name; the docstring lists the table where it
+    describes the parameter with two stars.
+    """
+    starred = r"(\n    [^\n]*\*\*[^\n]*(?:\n {8}[^\n]*)+)"
+    text = indent(fill(f"Keywords: {', '.join(table.__annotations__)}.", 91), " " * 8)
+
+    def declared(question: Callable[Taken, Value]) -> Callable[Taken, Value]:
+        known = (*signature(question).parameters, *table.__annotations__)
+
+        @wraps(question)
+        def checked(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
+            unknown = sorted(set(kwargs).difference(known))
+            if unknown:
+                close = get_close_matches(unknown[0], known, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
+                raise UnknownKeyword(f"there is no keyword {', '.join(unknown)}.  Remedy: {hint}")
+            return question(*args, **kwargs)
+
+        checked.__doc__ = re.sub(starred, rf"\1\n{text}", question.__doc__ or "", count=1)
+        return checked
+
+    return declared

@@ -9,7 +9,12 @@ import pytest
 
 import lipyomo
 from lipyomo.analyses.certification import Trend
-from lipyomo.analyses.certification.monotone import SLOPE, MonotoneRow, least_slope
+from lipyomo.analyses.certification.monotone import (
+    SLOPE,
+    MonotoneRow,
+    MonotoneSettings,
+    least_slope,
+)
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box
@@ -50,7 +55,7 @@ def test_every_method_bounds_the_least_slope(method: str) -> None:
     network = random_network(4, (3, 5, 4, 1))
     box = Box(np.full(3, -0.2), np.full(3, 0.4))
     truth = min(network.jacobian(p)[0, 1] for p, _ in regions(network, box))
-    found = least_slope(network, box, np.ones(1), 1, method)
+    found = least_slope(network, box, np.ones(1), 1, MonotoneSettings(method=method))
     assert found.lower <= truth + 1e-12
     assert found.upper >= truth - 1e-12
 

@@ -380,7 +380,7 @@ def test_batches_close_cells_within_a_gap(activation: str) -> None:
     network = smooth(0, (2, 16, 16, 1), activation)
     told: list[str] = []
     cells = grid(-2.0, 2.0, (8, 8))
-    settings = MapSettings(0.05, workers=1, progress=lambda now: told.append(now.message))
+    settings = MapSettings(gap=0.05, workers=1, progress=lambda now: told.append(now.message))
     found = map_cells(LipschitzProblem(network, cells.hull), cells, settings)
     assert not [message for message in told if message.startswith("search")]
     assert set(found.status) == {"gap"}

@@ -9,7 +9,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import KW_ONLY, MISSING, asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -21,11 +20,11 @@ import numpy.typing as npt
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
-from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.plain import PlainEntries, plain
 from lipyomo.problems.domains import Box
 from lipyomo.problems.domains.base import read_clip
 from lipyomo.problems.result import frame_of
+from lipyomo.problems.settings import Work
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -194,7 +193,14 @@ Found = TypeVar("Found", bound=Row)
 
 
 class Task(ABC, Generic[Job, Found]):
-    """What travels to a worker once, and decides rows there."""
+    """What travels to a worker once, and decides rows there.
+
+    Attributes
+    ----------
+    settings : Work
+    """
+
+    settings: Work
 
     @abstractmethod
     def blank(self, job: Job) -> Found:
@@ -213,17 +219,13 @@ class Task(ABC, Generic[Job, Found]):
             row = replace(self.blank(job), error=str(error))
         return replace(row, seconds=time.monotonic() - start)
 
-    def run(
-        self,
-        jobs: Sequence[Job],
-        workers: int | None = None,
-        executor: Executor | None = None,
-        dask: str | None = None,
-        time_limit: float = math.inf,
-    ) -> Iterator[Found]:
-        """Rows as they are decided; the arguments are those of `lipyomo.sweep`."""
-        asked = workers, executor, dask, len(jobs)
-        with Workers[Job, Found](*asked, time_limit=time_limit) as pool:
+    def __getstate__(self) -> dict[str, Any]:
+        """An executor stays in its process."""
+        return {**vars(self), "settings": replace(self.settings, executor=None)}
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Found]:
+        """Rows as they are decided."""
+        with self.settings.pool(len(jobs)) as pool:
             for position, found in pool.run(self, jobs):
                 if isinstance(found, LipyomoError):
                     found = replace(self.blank(jobs[position]), error=str(found))

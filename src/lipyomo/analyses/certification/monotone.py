@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +40,7 @@ from lipyomo.analyses.certification.goal import bound_until, unless_interrupted
 from lipyomo.analyses.certification.tables import read_inputs, with_names
 from lipyomo.analyses.questions.entries import tilted
 from lipyomo.analyses.quick import read_network
-from lipyomo.base.arguments import duration, instance, real_number, real_numbers
+from lipyomo.base.arguments import instance, real_number, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
@@ -54,6 +53,7 @@ from lipyomo.primal.regions.value import around, value_at
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import chosen_functional
+from lipyomo.problems.settings import Work, WorkKeywords, changed, takes
 
 if TYPE_CHECKING:
     from lipyomo.formats.onnx.arrange import Fixed, Output
@@ -147,6 +147,41 @@ class MonotoneReport(Report):
         return f"MonotoneReport: {len(self.rows)} rows, {counts}"
 
 
+class MonotoneKeywords(WorkKeywords, total=False):
+    """Fields of `MonotoneSettings` as keywords."""
+
+    method: str
+    tolerance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonotoneSettings(Work):
+    """How inputs are decided.
+
+    Attributes
+    ----------
+    time_limit : float
+        Seconds a row and input.
+    method : str
+        As for `lipyomo.solve`.
+    tolerance : float
+        Slopes above minus this share of the largest one count as not negative.
+    """
+
+    time_limit: float = 10.0
+    method: str = "bnb"
+    tolerance: float = SLOPE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not real_number(self.tolerance, "the tolerance", LipyomoError) >= 0:
+            raise LipyomoError("the tolerance must not be negative")
+        if self.method not in bounding_methods():
+            known = ", ".join(bounding_methods())
+            raise LipyomoError(f"method '{self.method}' proves no sign.  Remedy: one of {known}")
+
+
+@takes(MonotoneKeywords)
 @with_one_blas_thread
 def check_monotone(
     network: Any,
@@ -156,15 +191,11 @@ def check_monotone(
     decreasing: Iterable[int | str] = (),
     functional: npt.ArrayLike | None = None,
     clip: Clip | None = None,
-    method: str = "bnb",
-    time_limit: float = 10.0,
-    tolerance: float = SLOPE,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    dask: str | None = None,
+    *,
     onnx: OnnxSource | None = None,
     output: Output = None,
     fixed: Fixed | None = None,
+    **settings: Unpack[MonotoneKeywords],
 ) -> MonotoneReport:
     """Prove or refute that an output grows (or falls) with some inputs, over boxes around rows.
 
@@ -182,19 +213,15 @@ def check_monotone(
         c, for the output ``c . f``; needed unless there is one output.
     clip : (lower, upper), optional
         Box of valid inputs.
-    method : str, optional
-        As for `lipyomo.solve`.
-    time_limit : float, optional
-        Seconds a row and input.
-    tolerance : float, optional
-        Slopes above minus this share of the largest one count as not negative.
-    workers, executor, dask : optional
-        As for `lipyomo.sweep`.
     onnx : path, (path, output) or (path, output, fixed), optional
         The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
         looks at every counterexample.
     output, fixed : optional
         Of an ONNX file, as of `lipyomo.load`.
+    **settings
+        Seconds a row and input (`time_limit`, 10 by default), the `method` as for `lipyomo.solve`,
+        and where rows are decided (`workers`, `executor` or `dask`, as for `lipyomo.sweep`).
+        Slopes above minus the `tolerance` (1e-5) of the largest one count as not negative.
 
     Returns
     -------
@@ -218,10 +245,10 @@ def check_monotone(
     given = read_network(network, inputs, output, fixed)
     data = read_inputs(inputs, None, given.network.input_names, given.network.input_dim)
     task = MonotoneTask(
-        with_names(given.network, data), radius, increasing, decreasing, functional, clip, method,
-        time_limit, tolerance, given.onnx if onnx is None else onnx,
+        with_names(given.network, data), radius, increasing, decreasing, functional, clip,
+        changed(MonotoneSettings, None, settings), given.onnx if onnx is None else onnx,
     )  # fmt: skip
-    rows = task.run(task.jobs(data.inputs), workers, executor, dask, task.time_limit)
+    rows = task.run(task.jobs(data.inputs))
     return MonotoneReport(tuple(sorted(rows, key=lambda row: row.index)), data.columns)
 
 
@@ -239,9 +266,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
     decreasing: Iterable[int | str] = ()
     functional: npt.ArrayLike | None = None
     clip: Clip | None = None
-    method: str = "bnb"
-    time_limit: float = 10.0
-    tolerance: float = SLOPE
+    settings: MonotoneSettings = field(default_factory=MonotoneSettings)
     onnx: OnnxSource | None = None
 
     def __post_init__(self) -> None:
@@ -270,13 +295,6 @@ class MonotoneTask(Task[Job, MonotoneRow]):
                 f"the radius must be one finite number, or one for each of {d} inputs"
             )
         self._row = chosen_functional(self.network, self.functional)
-        if not real_number(self.tolerance, "the tolerance", LipyomoError) >= 0:
-            raise LipyomoError("the tolerance must not be negative")
-        limit = duration(self.time_limit, "the time limit", LipyomoError)
-        object.__setattr__(self, "time_limit", limit)
-        if self.method not in bounding_methods():
-            known = ", ".join(bounding_methods())
-            raise LipyomoError(f"method '{self.method}' proves no sign.  Remedy: one of {known}")
         self.signs = {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)}
         self._half, self._box = np.broadcast_to(half, d), clip_box(self.clip, d)
         self._size: tuple[int, float | None] = (-1, None)  # of the last row's slopes
@@ -309,11 +327,9 @@ class MonotoneTask(Task[Job, MonotoneRow]):
             name = called(i, self.network.input_names)
             raise DataError(f"{name} cannot move in its box")
         known = self._size[1] if self._size[0] == k else None
-        least = least_slope(
-            self.network, box, row, i, self.method, self.time_limit, self.tolerance, known
-        )
+        least = least_slope(self.network, box, row, i, self.settings, known)
         self._size = k, least.size
-        tolerance = self.tolerance * least.size
+        tolerance = self.settings.tolerance * least.size
         found = replace(
             self.blank(job),
             slope_lower=least.lower if math.isfinite(least.lower) else None,
@@ -357,9 +373,7 @@ def least_slope(
     box: Box,
     row: FloatArray,
     i: int,
-    method: str = "bnb",
-    time_limit: float = 10.0,
-    tolerance: float = SLOPE,
+    settings: MonotoneSettings,
     size: float | None = None,
 ) -> Slope:
     """The least slope of ``row . f`` in input i over a box.
@@ -370,12 +384,8 @@ def least_slope(
     box : Box
     row : ndarray, shape (m,)
     i : int
-    method : str, optional
-    time_limit : float, optional
-        Seconds.
-    tolerance : float, optional
-        The search stops as soon as it is decided whether a slope is less than minus this share of
-        the largest one.
+    settings : MonotoneSettings
+        The search stops as soon as it is decided whether a slope is less than minus the tolerance.
     size : float, optional
         The bound of the sizes of all slopes, if it is known.
 
@@ -383,17 +393,17 @@ def least_slope(
     -------
     Slope
     """
-    clock = Clock(time_limit)
+    clock = Clock(settings.time_limit)
     if size is None:
         problem = LipschitzProblem(network, box, "l1", functional=row)
         size = unless_interrupted(solve(problem, "fastlip", attain=False)).upper
     if not math.isfinite(size):
         raise LipyomoError("the slopes have no bound")
     scale = 1.0 if size == 0 else math.ldexp(1.0, math.frexp(2.0 * size)[1])
-    goal = scale + tolerance * size
+    goal = scale + settings.tolerance * size
     tilt = tilted(network, -row[None], np.eye(1, network.input_dim, i), np.array([[scale]]))
     problem = LipschitzProblem(tilt, box, "l1")
-    found = bound_until(problem, method, goal, goal, max(clock.left, 1e-3))
+    found = bound_until(problem, settings.method, goal, goal, max(clock.left, 1e-3))
     # M - upper has no error beyond its last place: both are of one size
     lower = max(float(np.nextafter(scale - found.upper, -math.inf)), -size)
     if found.witness is None:

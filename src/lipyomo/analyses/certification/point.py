@@ -23,8 +23,8 @@ An adversarial example found by search refutes; between the two is open.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import takewhile
 
@@ -35,7 +35,7 @@ from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.data import Row
 from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.analyses.certification.metric import Polyhedral
-from lipyomo.base.arguments import duration, positive, whole_number
+from lipyomo.base.arguments import instance, positive, whole_number
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
@@ -43,6 +43,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.problems.domains import Box
 from lipyomo.problems.run import PROVED
+from lipyomo.problems.settings import Work, WorkKeywords
 
 PRECISION = 1e-3
 """Relative width at which the bisection of a radius ends."""
@@ -64,8 +65,18 @@ class Verdict(StrEnum):
     OPEN = "open"
 
 
+class PointKeywords(WorkKeywords, total=False):
+    """Fields of `PointSettings` as keywords, but the radius."""
+
+    methods: Iterable[str]
+    exact: bool
+    radii: bool
+    seed: int
+    solver: str
+
+
 @dataclass(frozen=True)
-class PointSettings:
+class PointSettings(Work):
     """How a point is decided.
 
     Attributes
@@ -76,32 +87,36 @@ class PointSettings:
         Seconds a point.
     methods : tuple of str
         What certifies, cheapest first; see the module.
+    exact : bool
+        Whether the radius is closed, by ``exact`` among the methods: the certified one and that of
+        the nearest example differ by a millionth at most, if there is time.
     radii : bool
         Look for the certified radius (else it is R or 0), and for examples beyond R.
     seed : int
     solver : str
         Of ``exact``; ``auto`` for none.
-    close : bool
-        Whether the radius is closed: the certified one and that of the nearest example differ by a
-        millionth at most, if there is time.
     """
 
     radius: float
-    time_limit: float = 10.0
+    time_limit: float = field(default=10.0, kw_only=True)
     methods: tuple[str, ...] = METHODS
+    exact: bool = False
     radii: bool = True
     seed: int = 0
     solver: str = "auto"
-    close: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        instance(self.methods, Iterable, "methods", LipyomoError, "a sequence of names")
+        names = tuple(self.methods)
+        if self.exact and "exact" not in names:
+            names = (*names, "exact")
+        object.__setattr__(self, "methods", names)
         if not math.isfinite(positive(self.radius, "the radius", LipyomoError)):
             raise LipyomoError("the radius must be finite")
-        limit = duration(self.time_limit, "the time limit", LipyomoError)
-        object.__setattr__(self, "time_limit", limit)
         whole_number(self.seed, "the seed", LipyomoError)
         known = ("global", "margins", "exact", *bounding_methods())
-        for name in self.methods:
+        for name in names:
             if name not in known:
                 raise LipyomoError(f"'{name}' certifies nothing.  Remedy: {', '.join(known)}")
 
@@ -282,7 +297,7 @@ class _Decision:
             if self.example is None and far < most:  # the search is long without any
                 rng = np.random.default_rng(settings.seed)
                 self._take(find_example(self.classifier, self.x, self.label, far, rng))
-        few = RADIUS_NODES if radius is None and not settings.close else None
+        few = RADIUS_NODES if radius is None and not settings.exact else None
         certified = max(self.inner, min(self._safe(), most))
         found = smallest_perturbation(
             self.classifier, self.x, self.label, most, self.clock, certified, self.example, few

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from lipyomo.analyses.certification.data import (
 from lipyomo.analyses.certification.metric import Polyhedral
 from lipyomo.analyses.certification.point import (
     METHODS,
+    PointKeywords,
     PointSettings,
     RobustnessRow,
     Verdict,
@@ -31,13 +31,14 @@ from lipyomo.analyses.certification.point import (
 )
 from lipyomo.analyses.certification.tables import class_labels, named_labels, read_inputs
 from lipyomo.analyses.quick import read_network
-from lipyomo.base.arguments import instance, positive, real_numbers
+from lipyomo.base.arguments import positive, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import bounding_methods, get_method, refuses_smooth
 from lipyomo.problems.norms import OutputNorm
 from lipyomo.problems.run import PROVED
+from lipyomo.problems.settings import changed, takes
 
 if TYPE_CHECKING:
     from lipyomo.formats.onnx.arrange import Fixed, Output
@@ -133,6 +134,7 @@ class RobustnessReport(Report):
         )
 
 
+@takes(PointKeywords)
 @with_one_blas_thread
 def certify_robustness(
     network: Any,
@@ -141,21 +143,14 @@ def certify_robustness(
     radius: npt.ArrayLike = 0.0,
     norm: str | OutputNorm = "linf",
     clip: Clip | None = None,
-    time_limit: float = 10.0,
-    exact: bool = False,
-    methods: Iterable[str] = METHODS,
-    radii: bool = True,
-    seed: int = 0,
-    solver: str = "auto",
-    workers: int | None = None,
-    executor: Executor | None = None,
-    dask: str | None = None,
-    onnx: OnnxSource | None = None,
-    progress: Callable[[RobustnessRow], None] | None = None,
+    *,
     weights: npt.ArrayLike | None = None,
     threshold: float | None = None,
+    onnx: OnnxSource | None = None,
     output: Output = None,
     fixed: Fixed | None = None,
+    progress: Callable[[RobustnessRow], None] | None = None,
+    **settings: Unpack[PointKeywords],
 ) -> RobustnessReport:
     """Decide which points of a data set keep their class under every small perturbation.
 
@@ -179,34 +174,27 @@ def certify_robustness(
         vertices of its dual ball.
     clip : (lower, upper), optional
         Box of valid inputs.
-    time_limit : float, optional
-        Seconds a point.
-    exact : bool, optional
-        Find the smallest adversarial perturbation itself, to a relative 1e-6.  Where a solver is
-        named, decide what is left by a MIP over the forward blocks instead; branch and bound checks
-        what the solver claims, and the basis of a row says whether it could.
-    methods : iterable of str, optional
-        What certifies, cheapest first: ``global``, ``margins``, and methods with an upper end.
-    radii : bool, optional
-        Seek the certified radius of each point as well, and examples beyond R.
-    seed : int, optional
-    solver : str, optional
-        Of the MIP, instead of branch and bound on the distance.
-    workers, executor, dask : optional
-        As for `lipyomo.sweep`.
-    onnx : path, (path, output) or (path, output, fixed), optional
-        The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
-        confirms every example.
-    progress : callable, optional
-        Called with every row as it is decided.
     weights : array_like, shape (d,), or float, optional
         Perturbations s are measured by ``|s / weights|`` in the norm: for inputs in units of their
         own.
     threshold : float, optional
         Class 1 is where a single output is above it.  By default 0.5 if the network ends in a
         sigmoid (the logit decides at 0), or its output lies in [0, 1] whatever its inputs are.
+    onnx : path, (path, output) or (path, output, fixed), optional
+        The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
+        confirms every example.
     output, fixed : optional
         Of an ONNX file, as of `lipyomo.load`.
+    progress : callable, optional
+        Called with every row as it is decided.
+    **settings
+        Fields of `PointSettings`: seconds a point (`time_limit`, 10 by default), where points are
+        decided (`workers`, `executor` or `dask`, as for `lipyomo.sweep`), and `methods`, that
+        certify, cheapest first: ``global``, ``margins``, and those with an upper end.  With `exact`
+        the smallest adversarial perturbation itself is found, to a relative 1e-6; where a `solver`
+        is named, a MIP over the forward blocks decides what is left instead; branch and bound
+        checks what the solver claims, and the basis of a row says whether it could.  `radii` (True)
+        seeks the certified radius of each point as well, and examples beyond R.
 
     Returns
     -------
@@ -226,7 +214,6 @@ def certify_robustness(
     >>> [(str(row.verdict), round(row.certified_radius, 2)) for row in report.rows]
     [('robust', 0.5), ('not robust', 0.1)]
     """
-    instance(methods, Iterable, "methods", LipyomoError, "a sequence of names")
     given = read_network(network, inputs, output, fixed)
     if onnx is None:
         onnx = given.onnx
@@ -239,18 +226,15 @@ def certify_robustness(
     sizes = read_radii(radius, len(data.inputs))
     classifier = Classifier(given.network, norm, clip, weights, threshold)
     jobs = data_rows(classifier, data.inputs, classes, sizes, threshold is not None)
-    settings = PointSettings(
-        float(sizes.max(initial=0.0)), time_limit, with_exact(methods, exact), radii, seed, solver,
-        exact,
-    )  # fmt: skip
-    task = RobustnessTask(classifier, settings, onnx)
+    largest = PointSettings(float(sizes.max(initial=0.0)))
+    task = RobustnessTask(classifier, changed(PointSettings, largest, settings), onnx)
     found = []
-    for row in task.run(jobs, workers, executor, dask, settings.time_limit):
+    for row in task.run(jobs):
         found.append(row)
         if progress is not None:
             progress(row)
     rows = tuple(sorted(found, key=lambda row: row.index))
-    one = None if np.ndim(radius) else settings.radius
+    one = None if np.ndim(radius) else task.settings.radius
     return RobustnessReport(one, rows, classifier.decision, data.columns)
 
 
@@ -336,6 +320,8 @@ def _check_classes(classifier: Classifier, labels: FloatArray | None, chosen: bo
 class RobustnessTask(Task[Job, RobustnessRow]):
     """The classifier and what is asked of its points; with an ONNX file, examples are confirmed."""
 
+    settings: PointSettings
+
     def __init__(
         self, classifier: Classifier, settings: PointSettings, onnx: OnnxSource | None = None
     ) -> None:
@@ -361,12 +347,6 @@ class RobustnessTask(Task[Job, RobustnessRow]):
         return certify_point(self.classifier, x, label, settings, index, check)
 
 
-def with_exact(methods: Iterable[str], exact: bool) -> tuple[str, ...]:
-    """The methods, with ``exact`` among them if it is asked for."""
-    names = tuple(methods)
-    return (*names, "exact") if exact and "exact" not in names else names
-
-
 def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
     """Raise if the network has smooth units, and what is asked for does not take them."""
     network = classifier.network
@@ -375,7 +355,7 @@ def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
     by_solver = settings.solver != "auto"
     for name in settings.methods:
         refused = name == "exact" and (by_solver or isinstance(classifier.metric, Polyhedral))
-        asked = refused and (settings.close or settings.methods != METHODS)
+        asked = refused and (settings.exact or settings.methods != METHODS)
         if asked or (name in bounding_methods() and not get_method(name).smooth):
             what = f"method {name}"
             if asked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from lipyomo.analyses.maps.ends import Ends, joined
 from lipyomo.analyses.maps.params import PARAMS, shares
 from lipyomo.analyses.maps.quantity import CONSTANTS, Bounds, quantity
 from lipyomo.analyses.maps.result import CellMap, statuses
-from lipyomo.analyses.maps.run import MapSettings, cells_for, over_all
+from lipyomo.analyses.maps.run import MapKeywords, MapSettings, cells_for, over_all
 from lipyomo.analyses.maps.stages import Job, answers
 from lipyomo.analyses.maps.store import check_new, finished, store_of
 from lipyomo.base.arguments import real_number, whole_number
@@ -28,8 +28,10 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Status
+from lipyomo.problems.settings import changed, takes
 
 
+@takes(MapKeywords)
 @with_one_blas_thread
 def refine_cells(
     problem: LipschitzProblem,
@@ -41,7 +43,7 @@ def refine_cells(
     largest: bool = False,
     most: int = 100_000,
     of: str = CONSTANTS.name,
-    **changes: Any,
+    **changes: Unpack[MapKeywords],
 ) -> CellMap:
     """A map whose cells are halved, along their longest edges, until a glance at each is enough.
 
@@ -80,7 +82,7 @@ def refine_cells(
     whole_number(most, "the most cells", MethodError, least=1)
     if out is not None:
         check_new(out)
-    chosen = replace(settings or MapSettings(), **changes)
+    chosen = changed(MapSettings, settings, changes)
     clock = Clock(chosen.time_limit, chosen.should_stop)
     start = cells_for(problem, cells)
     kind = quantity(of)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity, quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
 from lipyomo.analyses.maps.stages import Job, Searched, answers
 from lipyomo.analyses.maps.store import finished, store_of
-from lipyomo.base.arguments import duration, instance, real_number
+from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError, ProblemError
@@ -30,12 +29,21 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, ProgressCallback, Status
+from lipyomo.problems.settings import Work, WorkKeywords, changed, check_gap, takes
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class MapSettings:
+class MapKeywords(WorkKeywords, total=False):
+    """Fields of `MapSettings` as keywords."""
+
+    gap: float
+    progress: ProgressCallback | None
+    should_stop: Callable[[], bool] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapSettings(Work):
     """How a map is made.
 
     Attributes
@@ -59,23 +67,15 @@ class MapSettings:
     gap: float = 0.0
     time_limit: float = math.inf
     workers: int | None = 1
-    executor: Executor | None = None
-    dask: str | None = None
     progress: ProgressCallback | None = None
     should_stop: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
-        limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
-        object.__setattr__(self, "time_limit", limit)
-        if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
-            raise MethodError(f"gap must be in [0, 1), not {self.gap}")
-
-    def pool(self, jobs: int) -> Workers[Job, Any]:
-        """Where so many jobs run."""
-        asked = self.workers, self.executor, self.dask, jobs
-        return Workers(*asked, time_limit=self.time_limit)
+        super().__post_init__()
+        check_gap(self.gap)
 
 
+@takes(MapKeywords)
 @with_one_blas_thread
 def map_cells(
     problem: LipschitzProblem,
@@ -84,7 +84,7 @@ def map_cells(
     out: str | PathLike[str] | None = None,
     *,
     of: str = CONSTANTS.name,
-    **changes: Any,
+    **changes: Unpack[MapKeywords],
 ) -> CellMap:
     """The local Lipschitz constants of many cells, or the largest sizes of values.
 
@@ -129,7 +129,7 @@ def map_cells(
     """
     remedy = "give a LipschitzProblem, made of a network and a domain"
     instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
-    chosen = replace(settings or MapSettings(), **changes)
+    chosen = changed(MapSettings, settings, changes)
     whole = cells_for(problem, cells)
     clock = Clock(chosen.time_limit, chosen.should_stop)
     kind = quantity(of)

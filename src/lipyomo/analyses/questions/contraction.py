@@ -13,7 +13,7 @@ rounding of the coefficients make of them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, check_parts
 from lipyomo.problems.result import Point
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.checkpoint import SearchStates
 from lipyomo.search.start import checkpoint_of, keeping
 
@@ -45,13 +45,14 @@ SKEWED = 1e-3
 """Largest size of E: a metric whose factor is known no better than that is refused."""
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def contraction(
     f: Network,
     domain: Domain,
     metric: npt.ArrayLike | None = None,
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Range:
     """The eigenvalues of the symmetric part of a Jacobian in a constant metric, over a domain.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from lipyomo.problems.norms import DUAL
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import check_fit, chosen_functional
 from lipyomo.problems.result import Point, Result, Status
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def _decided(least: tuple[float, float]) -> bool | None:
     return True if least[0] >= 0.0 else False if least[1] < 0.0 else None
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def smoothness(
     network: Network,
@@ -95,7 +96,7 @@ def smoothness(
     norm: str = "linf",
     functional: npt.ArrayLike | None = None,
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Result:
     """The smoothness constant over a domain: the Lipschitz constant of the gradient.
 
@@ -195,13 +196,14 @@ def _problem(
     return LipschitzProblem(tilted_gradient(network, row, moving, tilt), domain, norm, DUAL[norm])
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def curvature(
     network: Network,
     domain: Domain,
     functional: npt.ArrayLike | None = None,
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Curvature:
     """The least and the largest eigenvalue that the Hessian has anywhere in a domain.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, chosen_functional, why_open
 from lipyomo.problems.result import Status
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.start import checkpoint_of
 
 
@@ -79,13 +79,14 @@ class JacobianRanges:
         }
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def derivative_range(
     problem: LipschitzProblem,
     functional: npt.ArrayLike | None = None,
     direction: npt.ArrayLike | None = None,
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Range:
     """The least and the largest value of ``c . J(x) v`` over a domain.
 
@@ -143,9 +144,10 @@ def derivative_range(
     return replace(found.entries[0][0], unwritten=found.unwritten)
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def jacobian_ranges(
-    problem: LipschitzProblem, settings: Settings | None = None, **changes: Any
+    problem: LipschitzProblem, settings: Settings | None = None, **changes: Unpack[SettingsKeywords]
 ) -> JacobianRanges:
     """The ranges of all entries of the Jacobian over a domain, in searches that they share.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from lipyomo.analyses.api import question_settings
 from lipyomo.analyses.questions.several import owner_of_all, shared
@@ -18,7 +18,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, tolerance_of
 from lipyomo.problems.result import Status
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.start import checkpoint_of
 
 
@@ -68,11 +68,12 @@ class LargestValue:
         return found
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def largest_value(
     problem: LipschitzProblem | Sequence[LipschitzProblem],
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> LargestValue:
     """Bound ``sup |f(x)|_beta`` over the domain of a problem, or over the domains of several.
 

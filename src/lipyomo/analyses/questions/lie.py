@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,13 @@ from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.objectives.field import Along, FieldQuestion
 from lipyomo.search.objectives.shell import Shell, ShellQuestion
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def lie_derivative(
     V: Network,
@@ -38,7 +39,7 @@ def lie_derivative(
     settings: Settings | None = None,
     *,
     shell: tuple[float, float] | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Range:
     """The least and the largest value of ``grad V(x) . g(x)`` over a domain, or a shell in it.
 

@@ -13,7 +13,7 @@ from itertools import permutations
 
 import numpy as np
 
-from lipyomo.analyses.certification.monotone import least_slope
+from lipyomo.analyses.certification.monotone import MonotoneSettings, least_slope
 from lipyomo.analyses.questions.conjunction import Conjunction
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.base.clock import Clock
@@ -94,7 +94,8 @@ def _not_negative(
             continue
         share = max(clock.left / (2 * (moving.size - left)), LEAST)
         try:
-            slope = least_slope(network, box, signs[k] * c, k, time_limit=share, tolerance=0.0)
+            asked = MonotoneSettings(time_limit=share, tolerance=0.0)
+            slope = least_slope(network, box, signs[k] * c, k, asked)
         except LipyomoError:  # no bound, or an input that cannot move: a search decides
             return False
         if not slope.lower >= 0:

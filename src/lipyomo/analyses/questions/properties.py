@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from lipyomo.networks.network import Network, check_network
 from lipyomo.problems.domains.query import Query, read_query
 from lipyomo.problems.ranges import why_open
 from lipyomo.problems.result import Status
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.start import checkpoint_of
 
 GLANCES = 64
@@ -94,13 +94,14 @@ class PropertyAnswer:
         }
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def check_property(
     networks: Network | Mapping[str, Network],
     query: str | os.PathLike[str] | Query,
     settings: Settings | None = None,
     confirm: Confirm | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> PropertyAnswer:
     """Decide whether some inputs satisfy the conditions of a VNN-LIB file.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from lipyomo.problems.domains.beside import beside
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, chosen_functional
 from lipyomo.problems.result import Point, Status
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 
 SAMPLES = 1024
 """Points at which values are computed, to find attained ends."""
@@ -47,13 +47,14 @@ def with_errors(quantised: QuantisedNetwork, domain: Domain) -> Domain:
     return beside(domain, -half, half) if half.size else domain
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def quantised_range(
     quantised: QuantisedNetwork,
     domain: Domain,
     functional: npt.ArrayLike | None = None,
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Range:
     """Bounds of the least and the largest value of ``c . f`` over a domain.
 
@@ -83,11 +84,12 @@ def quantised_range(
     return _range(quantised, with_errors(quantised, domain), functional, chosen)
 
 
+@takes(SettingsKeywords)
 def quantised_largest(
     quantised: QuantisedNetwork,
     problems: Sequence[LipschitzProblem],
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> LargestValue:
     """Bounds of ``sup |f(x)|_beta`` of a step function.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from lipyomo.analyses.api import chosen_settings, solve
 from lipyomo.base.clock import Clock
@@ -18,7 +18,7 @@ from lipyomo.methods.registry import was_interrupted
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Result, Status
 from lipyomo.problems.run import PROVED
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.checkpoint import SearchStates
 from lipyomo.search.start import checkpoint_of, keeping
 
@@ -43,12 +43,13 @@ def shared(settings: Settings, clock: Clock, left: int, kept: Kept | None = None
     return keeping(own, kept)
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def solve_largest(
     problems: Sequence[LipschitzProblem],
     method: str = "auto",
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Result:
     """Bound the largest constant of several problems, one after the other.
 

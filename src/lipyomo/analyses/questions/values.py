@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.reductions.exact import exactly
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point, Progress, Status
-from lipyomo.problems.settings import Settings
+from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.engine import Found
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.engine.protocol import Pipeline as Searching
@@ -40,13 +40,14 @@ from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 from lipyomo.search.start import checkpoint_of, searched
 
 
+@takes(SettingsKeywords)
 @with_one_blas_thread
 def value_range(
     network: Network,
     domain: Domain,
     functional: npt.ArrayLike | None = None,
     settings: Settings | None = None,
-    **changes: Any,
+    **changes: Unpack[SettingsKeywords],
 ) -> Range:
     """The least and the largest value of ``c . f`` over a domain.
 
