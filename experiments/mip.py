@@ -21,7 +21,7 @@ import pyomo.environ as pyo
 import lipyomo
 from experiments.problems import gaussian
 from experiments.training.train import train_regressor
-from lipyomo.base.tolerances import close_enough
+from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.blocks import LipschitzBlock
 from lipyomo.solvers import SolverOptions, solve_model
 

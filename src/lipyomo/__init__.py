@@ -7,8 +7,7 @@ The names below are imported when they are first used, so that ``import lipyomo`
 # the current folder come first until `lipyomo.__main__` has begun.
 from importlib import import_module
 
-from lipyomo.base.former import know_former_paths
-from lipyomo.base.lazily import imported_when_used
+from lipyomo.base.modules import imported_when_used, know_former_paths
 from lipyomo.version import __version__
 
 TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ctrl-C meanwhile

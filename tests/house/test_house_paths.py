@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import lipyomo
-from lipyomo.base.former import NOW
+from lipyomo.base.modules import NOW
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lipyomo.base.errors import LipyomoError, MethodError, NormError, ProblemError
-from lipyomo.base.tolerances import close_enough
+from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.networks.network import Layer, Network
 from lipyomo.primal.heuristics.evaluate import point_norms
 from lipyomo.primal.regions import make_witness

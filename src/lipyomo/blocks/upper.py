@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from lipyomo.base.arguments import real_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
-from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.blocks.assemble import add_layers, add_value, add_variables, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import directions_of, linear_norm

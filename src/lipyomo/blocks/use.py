@@ -19,7 +19,7 @@ from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.base.errors import ProblemError
-from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.blocks.written import rows_of_others
 from lipyomo.solvers.expressions import implied_size, slope_signs
 from lipyomo.solvers.variables import ends_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lipyomo.analyses.api import solve
 from lipyomo.base.decimals import interval
 from lipyomo.base.errors import SolverError
-from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
 from lipyomo.problems.settings import Settings

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.base.system.outputs import shown
-from lipyomo.base.tolerances import close_enough
 from lipyomo.cli.codes import Exit, worst
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line

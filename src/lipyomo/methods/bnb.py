@@ -11,8 +11,8 @@ from lipyomo.base.arrays import FloatArray, dense
 from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import MethodError
 from lipyomo.base.kept import Kept
+from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.base.system.memory import ARRAYS, LARGE
-from lipyomo.base.tolerances import close_enough
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.sizes import form_seconds, search_bytes
 from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite

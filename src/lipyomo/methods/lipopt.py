@@ -17,7 +17,7 @@ from lipyomo.methods.options import whole_number
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.networks.phases import OPEN, RIGHT
-from lipyomo.problems.affine.magnitudes import switched_sizes
+from lipyomo.problems.affine.system import switched_sizes
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run

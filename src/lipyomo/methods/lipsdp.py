@@ -11,8 +11,8 @@ import numpy as np
 
 from lipyomo.base.arrays import IntArray, Matrix
 from lipyomo.base.errors import MethodError, SolverError
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.processes import in_process
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.sizes import form_fits

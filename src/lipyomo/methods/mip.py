@@ -16,8 +16,8 @@ import numpy as np
 from lipyomo.base.arguments import instance
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE, refutes
 from lipyomo.base.system.processes import MOMENT
-from lipyomo.base.tolerances import EXACT_TOLERANCE, refutes
 from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits

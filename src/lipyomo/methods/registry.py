@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lipyomo.base.errors import MethodError
-from lipyomo.base.lazily import import_modules, module_names
+from lipyomo.base.modules import import_modules, module_names
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.free import with_free
 from lipyomo.networks.network import Network

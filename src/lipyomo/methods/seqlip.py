@@ -10,10 +10,9 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, lengths
-from lipyomo.base.clock import Clock
+from lipyomo.base.clock import Clock, seconds_of
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.exact import close_product
-from lipyomo.base.numerics.pace import seconds_of
 from lipyomo.base.numerics.rounding import gamma, rounded_up
 from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.options import choice

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lipyomo.base.numerics.pace import dense_entries, seconds_of
+from lipyomo.base.clock import dense_entries, seconds_of
 from lipyomo.base.system.memory import LARGE
 from lipyomo.networks.phases import Phases, count_open
 from lipyomo.problems.problem import LipschitzProblem

@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import Clock
+from lipyomo.base.clock import Clock, fits, model_seconds, model_terms
 from lipyomo.base.errors import MethodError
-from lipyomo.base.numerics.pace import fits, model_seconds, model_terms
 from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.sizes import form_fits, form_seconds, norm_seconds

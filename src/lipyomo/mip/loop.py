@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.pace import model_seconds
+from lipyomo.base.clock import model_seconds
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.claims import Claim, disbelief

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
 
 SHARE = 0.2
 """Largest share of the time left for the first search, for cutting the domain, and for each half of

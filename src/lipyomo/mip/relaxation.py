@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from pyomo.contrib.solver.common.util import NoDualsError
 
+from lipyomo.base.clock import model_seconds
 from lipyomo.base.numerics.lp import weak_duality
-from lipyomo.base.numerics.pace import model_seconds
 from lipyomo.mip.cells import for_models, whole
 from lipyomo.mip.model import CellModel
 from lipyomo.mip.params import DOUBT

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lipyomo.base.lazily import imported_when_used
+from lipyomo.base.modules import imported_when_used
 
 if TYPE_CHECKING:
     from lipyomo.networks.combined import affine_after, compose, difference, parallel, unroll

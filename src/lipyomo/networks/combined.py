@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from lipyomo.base.arguments import instance, real_numbers, whole_number
 from lipyomo.base.arrays import FloatArray, Matrix, dense
 from lipyomo.base.errors import NetworkError
-from lipyomo.base.numerics.exactness import lost_in_sum, sum_is_exact
+from lipyomo.base.numerics.exact import lost_in_sum, sum_is_exact
 from lipyomo.networks.layer import Curve, Layer
 from lipyomo.networks.naming import common_names
 from lipyomo.networks.network import Network, check_network

@@ -26,8 +26,7 @@ from lipyomo.base.arrays import (
 from lipyomo.base.errors import LipyomoError, NetworkError
 from lipyomo.networks import activations
 from lipyomo.networks.activations import Activation
-from lipyomo.networks.fusing import composed, fused_layers
-from lipyomo.networks.layer import Curve, Layer, as_matrix
+from lipyomo.networks.layer import Curve, Layer, as_matrix, composed, fused_layers
 from lipyomo.networks.naming import Names, read_names
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lipyomo.base.arguments import deprecated, instance, real_numbers, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, product, read_only
 from lipyomo.base.errors import ProblemError
-from lipyomo.base.numerics.exactness import product_is_exact
+from lipyomo.base.numerics.exact import product_is_exact
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.networks.naming import by_name, called
 from lipyomo.networks.network import Network, check_network
@@ -42,9 +42,9 @@ from lipyomo.problems.norms import (
 from lipyomo.problems.operator_norm import OperatorNorm, norm_of_sizes, operator_norm
 from lipyomo.problems.reductions.confine import confined
 from lipyomo.problems.reductions.direct import product_rounding, separated
-from lipyomo.problems.reductions.exact import exactly
+from lipyomo.problems.reductions.merge import exactly
+from lipyomo.problems.reductions.presolve import thin
 from lipyomo.problems.reductions.reduction import Reduction
-from lipyomo.problems.reductions.thin import thin
 
 LOOKS = 16
 """Points that are looked at where a few are enough: how large norms are, whether an import computes

@@ -12,8 +12,8 @@ from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.plain import finite
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.network import Network, check_network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import read_functional

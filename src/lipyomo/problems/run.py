@@ -14,8 +14,8 @@ import math
 from typing import Any
 
 from lipyomo.base.clock import PAUSE_SHARE, Clock
+from lipyomo.base.numerics.rounding import close_enough, refutes
 from lipyomo.base.system.processes import MOMENT
-from lipyomo.base.tolerances import close_enough, refutes
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import DEFECT, Guarantee, Progress, Result, Status, Witness
 from lipyomo.problems.settings import Settings

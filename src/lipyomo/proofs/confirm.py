@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lipyomo.base.tolerances import close_enough
+from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result, Status
 from lipyomo.proofs.replay import replay

@@ -11,7 +11,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProofError
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.reductions.exact import freeze
+from lipyomo.problems.reductions.merge import freeze
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.proofs.params import Params
 from lipyomo.search.spaces.phases.context import Context, Question

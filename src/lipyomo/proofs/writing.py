@@ -15,9 +15,9 @@ import numpy as np
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import file_digest
 from lipyomo.base.errors import ProofError
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.activations import Derivative, Unbounded
 from lipyomo.networks.network import Network
 from lipyomo.problems.problem import LipschitzProblem

@@ -24,9 +24,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from lipyomo.base.arrays import TOGETHER, FloatArray
-from lipyomo.base.clock import Clock
+from lipyomo.base.clock import Clock, dense_entries, seconds_of
 from lipyomo.base.errors import MethodError
-from lipyomo.base.numerics.pace import dense_entries, seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.phases import count_open

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from lipyomo import Network
 from lipyomo.networks.network import Layer
-from lipyomo.problems.reductions.exact import freeze
+from lipyomo.problems.reductions.merge import freeze
 from networks import mixed_network
 
 FIXED = np.array([False, True, False, True, False])

@@ -14,11 +14,9 @@ from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import flat
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.affine.system import UnitSystem
-from lipyomo.problems.reductions.exact import freeze
-from lipyomo.problems.reductions.merge import fuse, merge
-from lipyomo.problems.reductions.presolve import presolve
+from lipyomo.problems.reductions.merge import freeze, fuse, merge
+from lipyomo.problems.reductions.presolve import presolve, thin
 from lipyomo.problems.reductions.reduction import Reduction
-from lipyomo.problems.reductions.thin import thin
 from lipyomo.relaxations.linear import preactivation_bounds
 from networks import mixed_network
 

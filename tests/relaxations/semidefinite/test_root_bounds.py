@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-import lipyomo.base.numerics.pace as pace_module
+import lipyomo.base.clock as clock_module
 import lipyomo.relaxations.semidefinite.root as root_module
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
@@ -375,7 +375,7 @@ def test_in_a_hurry_closed_forms_are_proved_where_nothing_better_is(
     outputs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Several targets are lowered together first; one alone has its closed form."""
-    for module in (root_module, pace_module):  # on a busy machine as well
+    for module in (root_module, clock_module):  # on a busy machine as well
         monkeypatch.setattr(module, "pace", lambda: 1.0)
     network = random_network(5, (6, 6, 5, outputs))
     given = network, open_phases(network), "linf", "vertices", LinfOutput()

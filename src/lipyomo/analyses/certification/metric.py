@@ -25,8 +25,7 @@ import numpy.typing as npt
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NormError
-from lipyomo.base.numerics.rounding import EQUAL, gamma
-from lipyomo.base.tolerances import close_enough
+from lipyomo.base.numerics.rounding import EQUAL, close_enough, gamma
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.problems.domains.norm_ball import rounded_out

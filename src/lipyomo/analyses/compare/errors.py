@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.base.tolerances import refutes
+from lipyomo.base.numerics.rounding import EQUAL, refutes
 
 
 def joint_interval(ends: Iterable[tuple[float, float, bool]]) -> tuple[float, float]:

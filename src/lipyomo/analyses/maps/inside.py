@@ -1,7 +1,7 @@
 """Which systems of a few linear inequalities have an interior in a box: many small ones at once.
 
 For rows ``a_i . y + c_i``, y in [-1, 1]^d, steps towards the deepest point
-(`base/numerics/margins.py`) are asked two things that need no trust in them: whether all rows are
+(`base/numerics/interior.py`) are asked two things that need no trust in them: whether all rows are
 positive at y, and whether the weights m prove that no y has all rows at or above zero, since ``m .
 c + |m . a|_1 < 0``.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.numerics.margins import MarginPrograms
+from lipyomo.base.numerics.interior import MarginPrograms
 from lipyomo.base.numerics.params import PARAMS
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.base.numerics.rounding import CLOSED
 from lipyomo.base.system.parallel import UNKNOWN
-from lipyomo.base.tolerances import CLOSED
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 

@@ -15,8 +15,8 @@ from lipyomo.base.system.memory import BATCH, CACHED
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import flat, open_phases
 from lipyomo.primal.heuristics.evaluate import jacobian_rows
-from lipyomo.problems.affine.magnitudes import term_sizes
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
+from lipyomo.problems.affine.system import term_sizes
 from lipyomo.problems.norms import L1Output
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of

@@ -13,8 +13,8 @@ from lipyomo.analyses.maps.page import write_page
 from lipyomo.analyses.maps.result import CellMap
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import ProblemError
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.pictures import INK, entitle, mathematics, new_figure, plain, save_figure
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.naming import called
 from lipyomo.problems.result import Status
 

@@ -15,8 +15,8 @@ from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.decimals import down, up, vector
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.plain import finite
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import DEFECT, Point, Status, frame_of
 

@@ -25,7 +25,7 @@ from lipyomo.problems.domains import Box
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.confine import confined
-from lipyomo.problems.reductions.exact import exactly
+from lipyomo.problems.reductions.merge import exactly
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings

@@ -28,9 +28,8 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.kept import Arrays, Kept
 from lipyomo.base.numerics.exact import exact
-from lipyomo.base.numerics.rounding import EQUAL, gamma
+from lipyomo.base.numerics.rounding import CLOSED, EQUAL, EXACT_TOLERANCE, gamma
 from lipyomo.base.system.memory import ARRAYS, LARGE
-from lipyomo.base.tolerances import CLOSED, EXACT_TOLERANCE
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.combined import affine_after, parallel
 from lipyomo.networks.network import Layer, Network

@@ -11,8 +11,8 @@ from lipyomo.analyses.api import chosen_settings, solve
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.kept import Kept
+from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.base.tolerances import close_enough
 from lipyomo.methods.bnb import owner_of
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.problems.problem import LipschitzProblem

@@ -24,7 +24,7 @@ from lipyomo.problems.domains.digest import domain_digest
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined
-from lipyomo.problems.reductions.exact import exactly
+from lipyomo.problems.reductions.merge import exactly
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point, Progress, Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes

@@ -1,4 +1,4 @@
-"""Rounding: the constants of float64 and what a sum of products can be off by.
+"""Rounding, what a sum of products can be off by; and tolerances, by which intervals are points.
 
 With the unit roundoff ``u = 2**-53`` every operation returns ``(x op y)(1 + delta)``, |delta| <= u.
 A sum of n products, in whatever order it is added up, is off by at most
@@ -14,6 +14,8 @@ accounted for.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -38,3 +40,23 @@ def gamma(terms: int) -> float:
 def rounded_up(value: float, operations: int = 0) -> float:
     """`value` with room for the rounding of a sum of so many products, upwards."""
     return float(value) + gamma(operations) * abs(float(value))
+
+
+EXACT_TOLERANCE = 1e-6
+"""Relative gap at which an interval with an attained lower end is called exact."""
+
+CLOSED = EXACT_TOLERANCE / 2.0
+"""Relative gap at which searches are done; the other half is for the rounding of what follows."""
+
+
+def close_enough(lower: float, upper: float) -> bool:
+    """Whether [lower, upper] is a point for the purpose of calling an answer exact.
+
+    The test is relative at every scale: weights may be as small as they like.
+    """
+    return math.isfinite(upper) and upper - lower <= EXACT_TOLERANCE * abs(upper)
+
+
+def refutes(lower: float, claim: float) -> bool:
+    """Whether an attained value exceeds a bound that holds up to a solver's tolerances."""
+    return lower > claim + EQUAL * abs(claim)

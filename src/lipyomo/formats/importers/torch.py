@@ -10,9 +10,9 @@ import numpy as np
 
 from lipyomo.base.arguments import instance, warn_caller
 from lipyomo.base.errors import ImportRefused
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.extras import need
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.formats.importers.exporting import eagerly, exported, still_copy, uncompiled
 from lipyomo.formats.onnx.importing import from_model
 from lipyomo.networks.network import Network

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lipyomo.base.lazily import imported_when_used
+from lipyomo.base.modules import imported_when_used
 
 if TYPE_CHECKING:
     from lipyomo.formats.onnx.check import check_against_runtime

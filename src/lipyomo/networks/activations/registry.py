@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from lipyomo.base.arguments import real_number
 from lipyomo.base.errors import NetworkError
-from lipyomo.base.lazily import import_modules, module_names
+from lipyomo.base.modules import import_modules, module_names
 from lipyomo.networks.activations.activation import Activation
 
 _TABLE: dict[str, Callable[..., Activation]] = {}

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.base.numerics.exactness import (
+from lipyomo.base.numerics.exact import (
     entries_are_exact,
     lost_in_sum,
     product_is_exact,

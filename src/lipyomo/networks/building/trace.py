@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.exactness import entries_are_exact, sum_is_exact, sums_are_exact
+from lipyomo.base.numerics.exact import entries_are_exact, sum_is_exact, sums_are_exact
 from lipyomo.networks.activations import HALVES, Activation
 from lipyomo.networks.building.affine import Affine, stack, widen
 from lipyomo.networks.building.budget import ENTRY, budget

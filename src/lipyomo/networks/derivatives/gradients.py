@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lipyomo.base.arguments import real_numbers, whole_number
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
-from lipyomo.base.numerics.exactness import product_is_exact
+from lipyomo.base.numerics.exact import product_is_exact
 from lipyomo.networks.building.affine import Affine, stack
 from lipyomo.networks.derivatives.jets import Jets
 from lipyomo.networks.derivatives.replay import Replay, constant, made

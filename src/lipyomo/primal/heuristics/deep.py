@@ -1,12 +1,12 @@
 """Deep points of many activation regions at once, for searches: nothing is proved here.
 
 The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is a linear
-program.  A stack of them is solved together (`lipyomo.base.numerics.margins`), from a point nearby;
-a region leaves the stack once a point in it is known that is deep enough, or weights of its rows
-say that there is none.  That takes four steps on average.  Each solves a system in the variables
-or, where inputs are many, in the rows.  Regions of random [10,20,30,20,2] networks cost 0.1
-milliseconds each, and with a linear program's solver 1.0; of a random [784,20,20,20,2] network 5,
-and 20.
+program.  A stack of them is solved together (`lipyomo.base.numerics.interior`), from a point
+nearby; a region leaves the stack once a point in it is known that is deep enough, or weights of its
+rows say that there is none.  That takes four steps on average.  Each solves a system in the
+variables or, where inputs are many, in the rows.  Regions of random [10,20,30,20,2] networks cost
+0.1 milliseconds each, and with a linear program's solver 1.0; of a random [784,20,20,20,2] network
+5, and 20.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.numerics.margins import MarginPrograms
+from lipyomo.base.numerics.interior import MarginPrograms
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED

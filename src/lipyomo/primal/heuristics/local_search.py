@@ -17,8 +17,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.pace import dense_entries, fits, seconds_of
+from lipyomo.base.clock import Clock, dense_entries, fits, seconds_of
 from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.phases import Phases
 from lipyomo.primal.heuristics.ascent import STEPS, TEMPERATURES, SmoothAscent, pulled_inside

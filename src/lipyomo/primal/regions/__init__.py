@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lipyomo.base.lazily import imported_when_used
-from lipyomo.primal.regions.answer import Interior
-from lipyomo.primal.regions.margin import InteriorPoint, interior_point
+from lipyomo.base.modules import imported_when_used
+from lipyomo.primal.regions.margin import Interior, InteriorPoint, interior_point
 from lipyomo.primal.regions.witness import make_witness, witness_of_pattern
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from lipyomo.base.numerics.exact import approximate, exact
 from lipyomo.base.numerics.simplex import decide_strictly
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Network
-from lipyomo.primal.regions.answer import UNKNOWN, Interior
 from lipyomo.primal.regions.combination import Body, Row, contradicts, slacks
-from lipyomo.primal.regions.margin import Deepest, deepest
+from lipyomo.primal.regions.margin import UNKNOWN, Deepest, Interior, deepest
 from lipyomo.primal.regions.projection import between, nearest
 from lipyomo.primal.regions.replay import in_region, strict_pattern
 from lipyomo.problems.affine.exact import ExactSignal

@@ -1,4 +1,9 @@
-"""The interior margin of an activation region: whether its interior meets the domain's.
+"""The interior of an activation region: its rows, and whether it meets the domain's interior.
+
+A region is rows of inequalities, with the rows that cannot matter left out.  A unit whose
+pre-activation is constant on the region (dead predecessors, cancelling duplicates) has no kink
+there.  Where the constant is not zero the pattern must have its sign; where it is zero either slope
+gives the same Jacobian.
 
 The margin of a point is its distance, in the linf norm, to the nearest kink of the region and to
 the nearest face of the domain.  Linear programs maximise it; for a Euclidean ball, the region's
@@ -11,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, Pattern, dense
@@ -20,9 +26,98 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions.euclidean import nearest_point
 from lipyomo.primal.regions.params import PARAMS
-from lipyomo.primal.regions.rows import RegionRows, region_rows
+from lipyomo.problems.affine.signal import FloatSignal, TrackedSignal, carry, decided
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.base import RoundPart
+
+
+@dataclass(frozen=True)
+class Interior:
+    """A point of the interior, a proof that there is none, or neither.
+
+    Attributes
+    ----------
+    point : ndarray, shape (d,), or None
+        A point strictly inside; (2, d) where only the sum of two rows is.
+    margin : float
+        About how deep it lies: for full patterns a distance, for nodes in shares of their ranges.
+    support : ndarray of int, or None
+        Units, numbered through all layers, whose signs contradict each other in the domain: the
+        region has no interior.
+    """
+
+    point: FloatArray | None = None
+    margin: float = 0.0
+    support: npt.NDArray[np.intp] | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether the region is proved to have no interior."""
+        return self.support is not None
+
+
+UNKNOWN = Interior()
+
+
+@dataclass(frozen=True)
+class RegionRows:
+    """The region of a pattern as ``A x <= b``, every row with l1 norm one.
+
+    Attributes
+    ----------
+    A : ndarray, shape (r, d)
+        Columns of inputs that cannot move are zero.
+    b : ndarray, shape (r,)
+    owners : ndarray of int, shape (r,)
+        The unit of each row, numbered through all layers.
+    contradiction : bool
+        Whether a unit is constant with the wrong sign: the region is empty.
+    """
+
+    A: FloatArray
+    b: FloatArray
+    owners: npt.NDArray[np.intp]
+    contradiction: bool
+
+
+def region_rows(
+    network: Network, pattern: Pattern, moving: BoolArray, values: FloatArray
+) -> RegionRows:
+    """Rows of the region of `pattern`.
+
+    Parameters
+    ----------
+    network : Network
+    pattern : Pattern
+    moving : ndarray of bool, shape (d,)
+        Inputs that can move.
+    values : ndarray, shape (d,)
+        Values of the others.
+    """
+    d = network.input_dim
+    start = TrackedSignal.of(FloatSignal.inputs(d, 0, moving, values))
+    unit_maps = decided(network.hidden, pattern)
+    contradiction, first = False, 0
+    blocks: list[FloatArray] = [np.zeros((0, d))]
+    sides: list[FloatArray] = [np.zeros(0)]
+    owners = [np.zeros(0, dtype=np.intp)]
+    for layer, on, z in zip(
+        network.hidden, pattern, carry(start, network.hidden, unit_maps), strict=True
+    ):
+        maps, sizes = np.asarray(z.values.matrix), z.relative * np.asarray(z.sizes.matrix)
+        rows, constant = maps[:, :-1], maps[:, -1]
+        length = np.abs(rows).sum(axis=1)
+        flat = length <= sizes[:, :-1].sum(axis=1)
+        wrong = flat & (np.abs(constant) > sizes[:, -1]) & layer.kinked & ((constant > 0) != on)
+        contradiction |= bool(wrong.any())
+        keep = layer.kinked & ~flat
+        scale = np.where(on, -1.0, 1.0)[keep] / length[keep]
+        blocks.append(scale[:, None] * rows[keep])
+        sides.append(-scale * constant[keep])
+        owners.append(first + np.flatnonzero(keep))
+        first += layer.units
+    found = np.vstack(blocks), np.concatenate(sides), np.concatenate(owners)
+    return RegionRows(*found, contradiction)
 
 
 @dataclass(frozen=True)

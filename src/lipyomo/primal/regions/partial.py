@@ -30,17 +30,16 @@ from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.networks.phases import LEFT, RIGHT
-from lipyomo.primal.regions.answer import UNKNOWN, Interior
 from lipyomo.primal.regions.combination import (
     Body,
     RoundedRows,
     contradicts,
     contradicts_beyond_rounding,
 )
+from lipyomo.primal.regions.margin import UNKNOWN, Interior
 from lipyomo.primal.regions.params import PARAMS
-from lipyomo.problems.affine.magnitudes import coefficient_sizes
 from lipyomo.problems.affine.rows import ExactForm
-from lipyomo.problems.affine.system import NodeForm, UnitSystem
+from lipyomo.problems.affine.system import NodeForm, UnitSystem, coefficient_sizes
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.relax import Triangle
 from lipyomo.relaxations.linear.stack import Part

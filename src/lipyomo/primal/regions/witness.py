@@ -17,10 +17,9 @@ from lipyomo.base.numerics.exact import root_below
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Network
-from lipyomo.primal.regions.margin import interior_point, margin_from_below, margin_of
+from lipyomo.primal.regions.margin import interior_point, margin_from_below, margin_of, region_rows
 from lipyomo.primal.regions.params import PARAMS, Params
 from lipyomo.primal.regions.replay import attained_square, exact_jacobian, strict_pattern
-from lipyomo.primal.regions.rows import region_rows
 from lipyomo.primal.regions.smooth_witness import smooth_witness
 from lipyomo.problems.norms import DUAL, vector_norm
 from lipyomo.problems.operator_norm import OperatorNorm

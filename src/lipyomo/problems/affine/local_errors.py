@@ -1,6 +1,6 @@
 """How far the affine maps of one node can be off, for the values that its variables have there.
 
-`lipyomo.problems.affine.magnitudes.preactivation_errors` holds under all phases, and multiplies
+`lipyomo.problems.affine.system.preactivation_errors` holds under all phases, and multiplies
 absolute weights from layer to layer.  Where layers are many that is far too much: here the layers'
 own errors go on as the node's maps take them on,
 

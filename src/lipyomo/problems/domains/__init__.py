@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lipyomo.base.lazily import imported_when_used
+from lipyomo.base.modules import imported_when_used
 from lipyomo.problems.domains.base import Domain, Rows
 from lipyomo.problems.domains.box import AllSpace, Box
 

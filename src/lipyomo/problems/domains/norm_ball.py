@@ -11,8 +11,7 @@ from flint import fmpq
 from lipyomo.base.arguments import real_number
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, lengths
 from lipyomo.base.errors import DomainError
-from lipyomo.base.numerics.exact import exact
-from lipyomo.base.numerics.exactness import lost_in_sum
+from lipyomo.base.numerics.exact import exact, lost_in_sum
 from lipyomo.base.quantities import norm_name
 from lipyomo.problems.domains.base import Domain, box_support, read_clip, read_vector
 from lipyomo.problems.domains.box import Box

@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from lipyomo.base.arguments import real_numbers
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, dense
 from lipyomo.base.errors import DomainError
-from lipyomo.base.numerics.exact import approximate, exact
-from lipyomo.base.numerics.exactness import product_is_exact, sum_is_exact
+from lipyomo.base.numerics.exact import approximate, exact, product_is_exact, sum_is_exact
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.numerics.simplex import Decision, decide_strictly

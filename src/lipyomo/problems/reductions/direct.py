@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import Matrix
-from lipyomo.base.numerics.exactness import product_is_exact
+from lipyomo.base.numerics.exact import product_is_exact
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.network import Layer, Network
-from lipyomo.problems.affine.magnitudes import term_sizes
+from lipyomo.problems.affine.system import term_sizes
 from lipyomo.problems.norms import OutputNorm
 from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 

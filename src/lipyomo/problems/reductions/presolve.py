@@ -1,4 +1,4 @@
-"""A network with the units that a domain decides multiplied through: small, and known up to a bit.
+"""Networks without the units that a domain decides: one known up to a bit, and one for points.
 
 On the domain of some phases the stable units are affine, so that with ``y_k = max(z_k, 0)`` of the
 unstable units
@@ -11,6 +11,12 @@ network of thousands of units with a few hundred open ones becomes a network of 
 
 The coefficients are rounded.  Beside the network stands one of magnitudes (sums of absolute terms),
 and each weight is off by at most `roughness` times its magnitude.
+
+A search for points needs of a network the kinks that the domain meets.  Units that the domain
+decides need no flips and no rows.  Those that are off there go, and so do their weights; the others
+become affine, and where that takes less work are multiplied through.  That rounds: its points are
+evaluated anew.  A trained CNN with 4,804 units, 285 of them open, so becomes a dense network of 400
+units.
 """
 
 from __future__ import annotations
@@ -25,9 +31,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, Matrix, dense, product, scaled_columns
+from lipyomo.base.clock import dense_entries
 from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.network import Layer, Network
-from lipyomo.networks.phases import OPEN, RIGHT, Phases, count_open, flat
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
 from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.problems.domains import Domain
@@ -214,3 +222,66 @@ def _chain(maps: FloatArray, d: int, counts: list[int], name: str) -> Network:
         left[:count] = 0.0
         layers.append(Layer(weight, bias, left, 1.0))
     return Network(layers, name)
+
+
+THINNED = 0.7
+"""Largest share of a pass's work that is left where units are multiplied through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Thinned(Reduction):
+    """The unstable units that phases leave of a network, but for rounding.
+
+    Attributes
+    ----------
+    functional : ndarray, shape (m',), or None
+        Of the outputs of `network`, in the place of a given one.
+    """
+
+    functional: FloatArray | None
+
+
+def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thinned:
+    """The same on a domain, but for rounding, with the unstable units of `phases` as only kinks.
+
+    Parameters
+    ----------
+    network : Network
+    functional : ndarray, shape (m,), or None
+    phases : Phases
+        That follow from the domain.
+    """
+    if count_open(phases) == network.kinked_units:
+        return Thinned(**vars(Reduction.none(network)), functional=functional)
+    found = _without_decided(network, phases)
+    rows = np.eye(network.output_dim) if functional is None else functional[None, :]
+    widths = widths_under(network, len(rows), phases)
+    if widths is not None:
+        entries = sum(a * b for a, b in pairwise([*widths, len(rows)]))
+        work = sum(dense_entries(layer.weight) for layer in found.network.layers)
+        if entries <= min(THINNED * work, BATCH // 8):
+            small = multiplied_through(network, rows, phases)
+            found = Reduction.to(small, unstable_units(network, phases, widths))
+            functional = None if functional is None else np.ones(1)
+    return Thinned(**vars(found), functional=functional)
+
+
+def _without_decided(network: Network, phases: Phases) -> Reduction:
+    """Without the stable units that pass nothing on, and without the kinks of the others."""
+    layers, before = [], np.ones(network.input_dim, dtype=bool)
+    kept = [np.zeros(0, dtype=bool)]
+    for layer, phase in zip(network.hidden, phases, strict=True):
+        layer.check_two_slope()
+        left = np.where(phase == RIGHT, layer.right, layer.left)
+        right = np.where(phase == LEFT, layer.left, layer.right)
+        keep = (left != 0) | (right != 0)
+        keep[:1] |= not keep.any()
+        weight = layer.weight[np.flatnonzero(keep)][:, np.flatnonzero(before)]
+        layers.append(Layer(weight, layer.bias[keep], left[keep], right[keep]))
+        kept.append(keep)
+        before = keep
+    head = Layer(network.head.weight[:, np.flatnonzero(before)], network.head.bias)
+    small = Network([*layers, head], network.name)
+    known, place = flat(phases), np.cumsum(np.concatenate(kept)) - 1
+    outer = np.flatnonzero(known == OPEN)
+    return Reduction.to(small, Counterparts.of(network, outer, place[outer], known == RIGHT))

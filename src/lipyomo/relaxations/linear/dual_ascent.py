@@ -47,7 +47,7 @@ from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
-from lipyomo.problems.affine.magnitudes import term_sizes
+from lipyomo.problems.affine.system import term_sizes
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.dual_rows import (
     Gathered,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.base.numerics.pace import seconds_of
+from lipyomo.base.clock import seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.phases import OPEN

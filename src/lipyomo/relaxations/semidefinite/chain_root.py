@@ -15,12 +15,10 @@ from itertools import pairwise
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, Matrix
-from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.exactness import product_is_exact
-from lipyomo.base.numerics.pace import pace, seconds_of
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.clock import Clock, pace, seconds_of
+from lipyomo.base.numerics.exact import product_is_exact
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE, gamma
 from lipyomo.base.system.memory import LARGE
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import Phases, count_open
 from lipyomo.problems.affine.signal import UnitMap, unit_maps_of

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.pace import seconds_of
+from lipyomo.base.clock import seconds_of
 from lipyomo.base.system.memory import LARGE
 from lipyomo.base.system.threads import blas_threads, usable_cores
 from lipyomo.problems.targets import Targets

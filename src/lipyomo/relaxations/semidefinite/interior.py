@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.pace import seconds_of
+from lipyomo.base.clock import seconds_of
 from lipyomo.base.numerics.rounding import rounded_up
 from lipyomo.relaxations.semidefinite.definite import cholesky_or_none
 from lipyomo.relaxations.semidefinite.quadratic import (

@@ -15,9 +15,8 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.phases import OPEN
-from lipyomo.problems.affine.magnitudes import steepest
 from lipyomo.problems.affine.signal import SizeSignal, UnitMap, carry
-from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem, steepest
 from lipyomo.problems.targets import ALL, Targets
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.choice import Ball

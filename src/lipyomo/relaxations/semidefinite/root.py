@@ -18,10 +18,9 @@ from functools import partial
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.pace import fits, pace
+from lipyomo.base.clock import Clock, fits, pace
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.processes import MOMENT
-from lipyomo.base.tolerances import EXACT_TOLERANCE
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm

@@ -31,8 +31,8 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray, dense
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.phases import OPEN
-from lipyomo.problems.affine.magnitudes import switched_sizes
 from lipyomo.problems.affine.signal import FloatSignal, UnitMap
+from lipyomo.problems.affine.system import switched_sizes
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import LayerBounds, tangent_bounds
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram

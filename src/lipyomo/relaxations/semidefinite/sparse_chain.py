@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, Matrix, dense, scaled_rows
 from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.exactness import product_is_exact
+from lipyomo.base.numerics.exact import product_is_exact
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases

@@ -12,8 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, Matrix
-from lipyomo.base.clock import Clock
-from lipyomo.base.numerics.pace import seconds_of
+from lipyomo.base.clock import Clock, seconds_of
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.relaxations.semidefinite.sparse_forms import Band
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.base.tolerances import CLOSED
+from lipyomo.base.numerics.rounding import CLOSED
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain

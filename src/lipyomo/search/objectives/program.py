@@ -17,9 +17,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.lp import LinearProgram
-from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
+from lipyomo.base.numerics.rounding import CLOSED, EQUAL, UNIT, gamma
 from lipyomo.base.system.memory import BATCH
-from lipyomo.base.tolerances import CLOSED
 from lipyomo.networks.phases import OPEN
 from lipyomo.primal.regions.partial import NodeRows, RegionProgram
 from lipyomo.problems.affine.local_errors import local_errors

@@ -27,7 +27,6 @@ from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.params import PARAMS, Params
 from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
-from lipyomo.search.spaces.joint.race import Course, Race
 from lipyomo.search.spaces.joint.reach import (
     BOUNDED,
     ENDED,
@@ -35,7 +34,7 @@ from lipyomo.search.spaces.joint.reach import (
     SPLIT,
     Reach,
 )
-from lipyomo.search.spaces.joint.trial import Trial, by_boxes, tried
+from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network
 from oracle import exact_constant

@@ -12,7 +12,7 @@ from lipyomo import Box, LipschitzProblem
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.primal.regions import examine
-from lipyomo.primal.regions.answer import UNKNOWN
+from lipyomo.primal.regions.margin import UNKNOWN
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import Context, Question

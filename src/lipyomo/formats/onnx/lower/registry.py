@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.lazily import import_modules
+from lipyomo.base.modules import import_modules
 from lipyomo.formats.onnx.graph import Array, Node
 from lipyomo.formats.onnx.refusal import remedy
 from lipyomo.networks.building.affine import Affine

@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above, collapsed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.base.arrays import TOGETHER
+from lipyomo.base.numerics.rounding import CLOSED
 from lipyomo.base.system.memory import BATCH, CACHED
-from lipyomo.base.tolerances import CLOSED
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 

@@ -41,9 +41,8 @@ from lipyomo.search.spaces.joint.parts import (
     parted,
     together_of,
 )
-from lipyomo.search.spaces.joint.race import Race
 from lipyomo.search.spaces.joint.reach import Reach
-from lipyomo.search.spaces.joint.trial import Trial, by_boxes, looked, tried
+from lipyomo.search.spaces.joint.trial import Race, Trial, by_boxes, looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
 from lipyomo.search.spaces.phases.node import Node

@@ -1,4 +1,14 @@
-"""A few hundred boxes, best first: what they are compared with the search of phases by."""
+"""Whether boxes are halved instead: a trial before a search of phases, and a race beside it.
+
+A trial halves a few hundred boxes, best first.
+
+How fast either search closes the gap is seen once it is under way.  Halving all edges of boxes
+takes 2^d times as many, and lowers what bounds exceed the truth by about as much each time: so the
+gaps, in logarithms, are taken to fall by the same amount whenever the time is multiplied by the
+same factor, as they did between the last two looks.  Time is CPU time here: wall-clock seconds of a
+busy machine have made the wrong one win.  Boxes have a fifth of the time, so that no more is lost
+on the way; while their gap is the wider one and falls more slowly, they have ever less of it.
+"""
 
 from __future__ import annotations
 
@@ -121,3 +131,102 @@ def _after_round(
     found = halved(context, space, points, now.boxes.take(order[:count]))
     boxes = joined([found.boxes, now.boxes.take(order[count:])])
     return Trial(boxes, (*now.nodes, *found.nodes), max(now.closed, found.closed), points.best)
+
+
+@dataclass(frozen=True)
+class Course:
+    """The gap of a search at two moments.
+
+    Attributes
+    ----------
+    first, last : (float, float)
+        CPU seconds that it had had, and the logarithm of its bound over the cutoff.
+    """
+
+    first: tuple[float, float]
+    last: tuple[float, float]
+
+    @property
+    def fall(self) -> float:
+        """What the gap falls by while the time grows e times as long."""
+        (begin, before), (now, gap) = self.first, self.last
+        if not (0.0 < begin < now and 0.0 < gap < before):
+            return 0.0
+        return (before - gap) / math.log(now / begin)
+
+    def after(self, seconds: float) -> float:
+        """The gap that is expected after so many more seconds."""
+        now, gap = self.last
+        if not self.fall:
+            return gap
+        return max(gap - self.fall * math.log((now + seconds) / now), 0.0)
+
+    def trails(self, other: Course) -> bool:
+        """Whether this gap stays above another one, as far as can be told."""
+        return self.last[1] >= other.last[1] and self.fall <= other.fall
+
+
+class Race:
+    """A search of boxes that goes on now and then, while one of phases is under way.
+
+    Parameters
+    ----------
+    context : Context
+    space : lipyomo.search.spaces.phases.context.Context
+        Of the same problem.
+    whole : float
+        The bound of the root of the search of phases.
+    trial : Trial or None
+        Where boxes begin.
+    clock : Clock
+    work : Clock
+        Of CPU seconds, since the root began (`Clock.working`).
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        space: phases.Context,
+        whole: float,
+        trial: Trial | None,
+        clock: Clock,
+        work: Clock,
+    ) -> None:
+        self.context, self.space = context, space
+        self._trial, self.clock, self._work = trial, clock, work
+        self._due = context.params.pause
+        self._spent, self._first = 0.0, (max(work.seconds, context.params.pause), whole)
+        self._share = context.params.share
+        self._looks: tuple[tuple[float, float], tuple[float, float]] | None = None
+
+    def won(self, top: float, best: Incumbent) -> Trial | None:
+        """The boxes, if they are to be halved instead.
+
+        Parameters
+        ----------
+        top : float
+            The largest bound of what the search of phases has left.
+        best : Incumbent
+        """
+        work, cutoff = self._work, self.space.cutoff(best.value)
+        had = work.seconds - self._spent
+        if had < self._due or not top > cutoff > 0.0:
+            return None
+        self._due = 2.0 * had
+        began = work.seconds
+        part = work.within(self._share / (1.0 - self._share) * had - self._spent)
+        self._trial = trial = tried(self.context, self.space, best, part, self._trial)
+        self._spent += work.seconds - began
+        cutoff = self.space.cutoff(trial.best.value)
+        if not (math.isfinite(trial.bound) and top > cutoff):
+            return None
+        own = self._spent, math.log(max(trial.bound / cutoff, 1.0))
+        other = had, math.log(top / cutoff)
+        before = self._looks or (own, (self._first[0], math.log(self._first[1] / cutoff)))
+        mine, others = Course(before[0], own), Course(before[1], other)
+        behind = self._looks is not None and mine.trails(others)
+        self._share = 0.5 * self._share if behind else self.context.params.share
+        self._due = (4.0 if behind else 2.0) * had
+        self._looks = own, other
+        left = min(self.clock.left, self.context.params.ahead * had)
+        return trial if mine.after(left) < others.after(left) else None

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.base.clock import Clock
+from lipyomo.base.clock import Clock, fits
 from lipyomo.base.frozen import but
-from lipyomo.base.numerics.pace import fits
-from lipyomo.base.tolerances import EXACT_TOLERANCE
+from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum

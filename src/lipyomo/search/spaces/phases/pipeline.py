@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import Clock
+from lipyomo.base.clock import Clock, fits
 from lipyomo.base.kept import Kept
-from lipyomo.base.numerics.pace import fits
 from lipyomo.networks.phases import flat
 from lipyomo.primal.heuristics.local_search import quick_budget
 from lipyomo.primal.regions.partial import RegionProgram

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from lipyomo.base.numerics.pace import fits
+from lipyomo.base.clock import fits
 from lipyomo.networks.phases import OPEN, flat
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pairs

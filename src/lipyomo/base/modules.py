@@ -1,4 +1,7 @@
-"""Paths of modules that documents named up to version 0.3: they lead to the same modules still."""
+"""How modules are imported: when they are first used, and by the paths that they had before.
+
+Paths that documents named up to version 0.3 lead to the same modules still.
+"""
 
 # Only what Python itself has loaded is imported: this comes first (see `lipyomo/__init__.py`).
 import sys
@@ -7,11 +10,52 @@ from importlib.machinery import ModuleSpec
 
 TYPE_CHECKING = False  # as type checkers know it
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from importlib.abc import Loader
     from types import ModuleType
+    from typing import Any
 else:
     Loader = object
+
+
+def imported_when_used(
+    package: str, homes: "Mapping[str, Sequence[str]]"
+) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
+    """The functions ``__getattr__`` and ``__dir__`` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : mapping
+        From modules, as `import_module` takes them for this package, to the public names that
+        are found there.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def get(name: str) -> "Any":
+        if name not in home:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        return getattr(import_module(home[name], package), name)
+
+    def listed() -> "list[str]":
+        return sorted({*vars(sys.modules[package]), *home})
+
+    return get, listed
+
+
+def module_names(package: str) -> "list[str]":
+    """Names of the modules of a package, none of which is imported for it."""
+    from pkgutil import iter_modules
+
+    return [module.name for module in iter_modules(import_module(package).__path__)]
+
+
+def import_modules(package: str) -> None:
+    """Import all modules of a package, so that each has entered what it has in a table."""
+    for name in module_names(package):
+        import_module(f"{package}.{name}")
+
 
 NOW = {
     "activations": "networks.activations",
@@ -22,9 +66,10 @@ NOW = {
     "maps": "analyses.maps",
     "network": "networks.network",
     "numerics": "base.numerics",
+    "numerics.pace": "base.clock",
     "onnx": "formats.onnx",
     "reduce": "problems.reductions",
-    "reduce.freeze": "problems.reductions.exact",
+    "reduce.freeze": "problems.reductions.merge",
     "regions": "primal.regions",
     "run": "problems.run",
     "sampling": "primal.heuristics",
