@@ -27,7 +27,7 @@ from lipyomo.problems.problem import LipschitzProblem
 MAX_TARGETS = 1 << 14
 """Most pairs of a dual vertex and an input column that are told apart."""
 
-ALL = -1
+_ALL = -1
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Targets:
     functionals : ndarray, shape (k, m)
         Vertices of the dual ball; the identity for one as a whole.
     rows : ndarray of int, shape (T,)
-        Functional of each target, or `ALL` for the ball over all rows: a Euclidean one, or, for
-        semidefinite bounds, a cube with too many vertices.
+        Functional of each target, or -1 for the ball over all rows (`whole_ball`): a Euclidean
+        one, or, for semidefinite bounds, a cube with too many vertices.
     columns : ndarray of int, shape (T,)
-        Input, or direction, of each target, or `ALL`.
+        Input, or direction, of each target (`by_column`), or -1.
     norm : {'l1', 'l2', 'linf'}
     """
 
@@ -53,27 +53,29 @@ class Targets:
 
     @classmethod
     def of(
-        cls, vertices: FloatArray | None, outputs: int, inputs: int, input_norm: InputNorm
+        cls, vertices: FloatArray | None, outputs: int, inputs: int | None, input_norm: InputNorm
     ) -> Targets:
         """Each vertex (k, m) of a dual ball with each direction that is told apart.
 
-        None stands for the Euclidean ball.
+        None stands for the ball as a whole, and for inputs of which none is told apart.
         """
         functionals = np.eye(outputs) if vertices is None else vertices
-        rows = np.array([ALL]) if vertices is None else np.arange(len(vertices))
-        columns = np.arange(inputs) if input_norm == "l1" else np.array([ALL])
+        rows = np.array([_ALL]) if vertices is None else np.arange(len(vertices))
+        columns = np.array([_ALL])
+        if input_norm == "l1" and inputs is not None:
+            columns = np.arange(inputs)
         rows, columns = np.repeat(rows, columns.size), np.tile(columns, rows.size)
         return cls(functionals, rows, columns, input_norm)
 
     @property
     def whole_ball(self) -> bool:
         """Whether targets are of the dual ball as a whole: mostly a Euclidean one over all rows."""
-        return bool(self.rows[0] == ALL)
+        return bool(self.rows[0] == _ALL)
 
     @property
     def by_column(self) -> bool:
         """Whether each input, or direction, has targets of its own."""
-        return bool(self.columns[0] != ALL)
+        return bool(self.columns[0] != _ALL)
 
     @property
     def count(self) -> int:

@@ -13,7 +13,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.problems.affine.system import NodeForm
-from lipyomo.problems.targets import ALL
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.relaxations.semidefinite.bounder import inherited
@@ -121,8 +120,7 @@ def _rounded(
         form.units.size,
     )
     head = multipliers.size - count
-    whole = targets.columns[target] == ALL
-    first = head - 1 if targets.norm == "l2" or not whole else head - form.inputs
+    first = head - 1 if targets.norm == "l2" or targets.by_column else head - form.inputs
     own = multipliers[first:]
     _, exponent = np.frexp(own.max())
     numbers = np.maximum(np.rint(np.ldexp(own, bits - exponent)), 1.0)

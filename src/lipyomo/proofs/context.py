@@ -12,7 +12,7 @@ from lipyomo.base.errors import ProofError
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.merge import freeze
-from lipyomo.problems.targets import ALL, Targets
+from lipyomo.problems.targets import Targets
 from lipyomo.proofs.params import Params
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.points import Points
@@ -115,8 +115,8 @@ def _numbered(
     found: list[int] = []
     turned: set[int] = set()
     for row, column in zip(targets.rows, targets.columns, strict=True):
-        own = None if column == ALL else int(columns[column])
-        if row == ALL:
+        own = int(columns[column]) if targets.by_column else None
+        if targets.whole_ball:
             vertex = None if statement.vertices is None else 0
         else:
             y = targets.functionals[row].tolist()

@@ -31,7 +31,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.phases import count_open
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.linear import LayerBounds
 from lipyomo.relaxations.linear.balls import DualBall, Points
 from lipyomo.relaxations.linear.gradient import gradient_ends, tangent_ends
@@ -225,10 +225,7 @@ def cascade_targets(problem: LipschitzProblem) -> Targets:
         try:
             return targets_of(problem)
         except MethodError:
-            rows = np.arange(len(vertices))
-            return Targets(vertices, rows, np.full(rows.size, ALL), problem.norm)
-    whole = np.array([ALL])
-    eye = np.eye(problem.network.output_dim)
+            return Targets.of(vertices, len(vertices[0]), None, problem.norm)
     if vertices is None and problem.norm == "l1" and not problem.output_norm.is_linear:
         return targets_of(problem)
-    return Targets(eye, whole, whole, problem.norm)
+    return Targets.of(None, problem.network.output_dim, None, problem.norm)

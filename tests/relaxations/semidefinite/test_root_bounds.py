@@ -19,7 +19,7 @@ from lipyomo.problems.affine.system import NodeForm, UnitSystem
 from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
-from lipyomo.problems.targets import ALL, Targets
+from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.bounder import Bounder, inherited, shaped
 from lipyomo.relaxations.semidefinite.choice import kernel_for, shared_kernel, step_costs
@@ -152,7 +152,7 @@ def test_targets_out_of_question_are_left_alone() -> None:
     full, alone = root.value, float(root.upper[0])
     known = np.array([np.inf, 0.5 * alone, 0.5 * alone])
     system = UnitSystem(network, np.eye(3), AllSpace(6))
-    targets = Targets(np.eye(3), np.arange(3), np.full(3, ALL), "linf")
+    targets = Targets.of(np.eye(3), 3, None, "linf")
     few = RootBounds.of(system, targets, flat(open_phases(network)), known).run()
     assert set(few.multipliers) == {0}
     assert (few.upper <= known).all()
@@ -166,7 +166,7 @@ def test_children_inherit_the_bound(norm: str, on: bool) -> None:
     """A child's matrix is its parent's, restricted: frozen multipliers are never worse."""
     network = random_network(7, (4, 5, 4, 1))
     system = UnitSystem(network, np.eye(1), AllSpace(4))
-    targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), norm)
+    targets = Targets.of(np.eye(1), 1, None, norm)
     bounder = Bounder(system, targets)
     phases = flat(open_phases(network))
     form = system.form(phases)
@@ -223,7 +223,7 @@ PAIRS = Pairs(
 def wide_form(seed: int) -> tuple[NodeForm, SizedForm]:
     network = random_network(seed, (120, 6, 5, 1))
     system = UnitSystem(network, np.eye(1), AllSpace(120))
-    targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), "linf")
+    targets = Targets.of(np.eye(1), 1, None, "linf")
     form = system.form(system.root_phases())
     return form, Prover(system, targets).sized(form)
 
@@ -575,7 +575,7 @@ def test_no_proof_no_bound() -> None:
 def test_bounds_of_many_rows_are_those_of_each() -> None:
     network = random_network(12, (5, 6, 5, 4))
     system = UnitSystem(network, np.eye(4), AllSpace(5))
-    targets = Targets(np.eye(4), np.arange(4), np.full(4, ALL), "linf")
+    targets = Targets.of(np.eye(4), 4, None, "linf")
     form = system.form(system.root_phases())
     sized = Prover(system, targets).sized(form)
     found = closed_form(form.rows, form.objective, 5, False)
@@ -593,7 +593,7 @@ def test_no_target_is_given_up_before_its_minimum(norm: str) -> None:
     vertices = CrossOutput().vertices(4)
     assert vertices is not None
     count = len(vertices)
-    targets = Targets(vertices, np.arange(count), np.full(count, ALL), norm)
+    targets = Targets.of(vertices, vertices.shape[1], None, norm)
     for seed in range(3):
         network = random_network(seed, (6, 8, 8, 4))
         system = UnitSystem(network, vertices, AllSpace(6))
@@ -613,7 +613,7 @@ def test_any_accepted_multipliers_are_sound() -> None:
     network = random_network(11, (3, 4, 3, 1))
     root = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
     system = UnitSystem(network, np.eye(1), AllSpace(3))
-    targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), "linf")
+    targets = Targets.of(np.eye(1), 1, None, "linf")
     form = Prover(system, targets).sized(root.form)
     best = truth(network, open_phases(network), "linf", LinfOutput())
     accepted = 0
@@ -632,7 +632,7 @@ def test_magnitudes_cover_rounding() -> None:
 
     network = random_network(2, (3, 5, 4, 2))
     system = UnitSystem(network, np.eye(2), AllSpace(3))
-    targets = Targets(np.eye(2), np.arange(2), np.full(2, ALL), "linf")
+    targets = Targets.of(np.eye(2), 2, None, "linf")
     form = Prover(system, targets).sized(system.form(system.root_phases()))
     rows, width = [], 3 + form.count
     signal = [[Fraction(int(i == j)) for j in range(width)] for i in range(3)]
@@ -662,6 +662,6 @@ def test_root_bounds_of_the_reference_networks(shared) -> None:  # type: ignore[
     known = load_reference(shared / "reference" / "lipmip_A_16-16-16-2_cube_s0.npz")
     c = np.atleast_2d(known.functional)
     system = UnitSystem(known.network, c, AllSpace(16))
-    targets = Targets(c, np.array([0]), np.array([ALL]), "linf")
+    targets = Targets.of(c, c.shape[1], None, "linf")
     root = RootBounds.of(system, targets, system.root_phases(), tolerance=1e-5)
     assert root.run().value == pytest.approx(26.523, abs=2e-3)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.problems.targets import ALL, Targets
+from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
@@ -120,14 +120,14 @@ class Bounder:
         row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
         euclidean = self.targets.norm == "l2"
         rows, objectives, inputs = self._narrowed(form)
-        if column != ALL:
+        if self.targets.by_column:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
         signs = self.prover.joining(target, signs)
         if signs is not None:
             inputs = 1 + int(np.count_nonzero(signs == 0))
             rows, objectives = joined(rows, signs), joined(objectives, signs)
-        if row == ALL and objectives.any():
+        if self.targets.whole_ball and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
         pairs = self.prover.pairs.among(form.units)
         return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)

@@ -23,7 +23,7 @@ from lipyomo.networks.network import Network
 from lipyomo.networks.phases import Phases, count_open
 from lipyomo.problems.affine.signal import UnitMap, unit_maps_of
 from lipyomo.problems.norms import OutputNorm
-from lipyomo.problems.targets import ALL, Targets
+from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import SECOND_ORDER, ChainDescent
 from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
@@ -185,7 +185,7 @@ class ChainBounds:
     def layered_of(self, target: int) -> Layered:
         """The network with the functionals of a target."""
         row = int(self.targets.rows[target])
-        rows = slice(None) if row == ALL else slice(row, row + 1)
+        rows = slice(None) if self.targets.whole_ball else slice(row, row + 1)
         return replace(self.layered, head=self.heads[rows], head_errors=self.errors[rows])
 
     def begun(

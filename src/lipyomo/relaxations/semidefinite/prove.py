@@ -17,7 +17,7 @@ from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.signal import SizeSignal, UnitMap, carry
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem, steepest
-from lipyomo.problems.targets import ALL, Targets
+from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.choice import Ball
 from lipyomo.relaxations.semidefinite.columns import column_bounds
@@ -146,10 +146,10 @@ class Prover:
             By which their inputs are joined, if not by those of the whole problem.
         """
         sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, signs)
-        row = int(self._targets.rows[target])
-        rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
+        whole = self._targets.whole_ball
+        rows = np.arange(len(form.objective)) if whole else self._targets.rows[[target]]
         weights = None
-        if row == ALL and self._ball == "l1":
+        if whole and self._ball == "l1":
             weights = multipliers[: multipliers.size - lam.size][: len(rows)]
         matrix = VerifiedMatrix(sized, zeta, lam, products)
         return bound_from(matrix, rows, zeta, grouped, weights)
@@ -239,10 +239,9 @@ class Prover:
         signs: FloatArray | None = None,
     ) -> tuple[SizedForm, FloatArray, FloatArray, bool, Products | None]:
         """The form that a target sees, zeta, lambda, whether zeta is one number, and products."""
-        column = int(self._targets.columns[target])
         sized = self.sized(form)
-        if column != ALL:
-            sized = sized.seeing(np.array([column]))
+        if self._targets.by_column:
+            sized = sized.seeing(self._targets.columns[[target]])
         count, pairs, products = form.units.size, self.pairs.among(form.units), None
         if pairs.count:
             split = multipliers.size - pairs.count
@@ -252,7 +251,7 @@ class Prover:
         if signs is not None and multipliers.size - count < sized.inputs:
             sized = joined_form(sized, signs)
         head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
-        grouped = self._targets.norm == "l2" and column == ALL
+        grouped = self._targets.norm == "l2" and not self._targets.by_column
         d = sized.inputs
         zeta = np.full(d, head[-1]) if grouped else head[head.size - d :]
         return sized, zeta, lam, grouped, products

@@ -25,7 +25,7 @@ from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.targets import ALL, Targets, targets_of
+from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.bounder import Bounder, Minimum, shaped
@@ -53,8 +53,7 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     norm, (d, *_, m) = problem.output_norm, problem.tangent_network.sizes
     vertices = problem.dual_vertices
     if norm.dual_ball == "cube" and (vertices is None or len(vertices) > ONE_BY_ONE):
-        columns = np.arange(d) if problem.norm == "l1" else np.array([ALL])
-        return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.norm)
+        return Targets.of(None, m, d, problem.norm)
     return targets_of(problem)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.problems.targets import ALL, Targets
+from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.semidefinite.verify import SizedForm
 
@@ -40,7 +40,7 @@ class FixedSigns:
     def of(self, target: int) -> FloatArray | None:
         """Signs (d,) with zeros where both occur; None where inputs stay apart."""
         row = int(self._targets.rows[target])
-        if self._stay_apart(target):
+        if self._stay_apart:
             return None
         if row not in self._known:
             phases = self._system.split(self._phases)
@@ -56,7 +56,7 @@ class FixedSigns:
 
         Adjoints are bounded by intervals, from the last unstable units to the inputs.
         """
-        if self._stay_apart(target):
+        if self._stay_apart:
             return None
         row = int(self._targets.rows[target])
         low = form.objective[row].copy()
@@ -75,10 +75,10 @@ class FixedSigns:
             signs = np.where(known != 0, known, signs)
         return signs if np.count_nonzero(signs) > 1 else None
 
-    def _stay_apart(self, target: int) -> bool:
-        """Whether the direction of a target is not that of one functional's signs."""
-        row, column = int(self._targets.rows[target]), int(self._targets.columns[target])
-        return self._targets.norm != "linf" or row == ALL or column != ALL
+    @property
+    def _stay_apart(self) -> bool:
+        """Whether directions of targets are not those of single functionals' signs."""
+        return self._targets.norm != "linf" or self._targets.whole_ball
 
 
 def _signs(low: FloatArray, high: FloatArray, room: float) -> FloatArray:

@@ -8,7 +8,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exact import affine_value, exact
-from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.bundle import Bundle
 
@@ -75,7 +74,7 @@ class Boxes(Bundle):
         else:
             v_high = np.full((len(rows), k), float(targets.norm == "linf"))
             v_low = -v_high
-            if rows[0] == ALL:  # a direction and its negative have the same length
+            if targets.whole_ball:  # a direction and its negative have the same length
                 v_low[:, 0] = v_high[:, 0]
         below, above = (np.repeat(end, len(rows), axis=0) for end in (low, high))
         rows, v_low, v_high = (

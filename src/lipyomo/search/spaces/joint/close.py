@@ -15,7 +15,6 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
-from lipyomo.problems.targets import ALL
 from lipyomo.search.spaces.joint.bound import Bounded
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.handover import presolved_phases
@@ -149,7 +148,7 @@ def _bounded(
         found[target] = DualCertificate(target, form.units, multipliers)
         known.learn(found[target])
         row, column = int(targets.rows[target]), int(targets.columns[target])
-        where = (row,) if column == ALL else (row, column)
+        where = (row, column) if targets.by_column else (row,)
         pairs[where] = np.minimum(pairs[where], bound)
         if bound > cutoff:
             break
