@@ -54,9 +54,11 @@ class Params:
     trial : int
         Boxes that are bounded before a choice is made.
     pause : float
-        Seconds of a search of phases before the first look at boxes beside it.
+        Seconds of a search of phases before the first look at boxes beside it, times the bundles of
+        boxes that halving every edge once makes: until then boxes tell nothing.
     share : float
-        Most of the time that boxes beside a search of phases have: what a wrong choice costs.
+        Most of the time that boxes beside a search of phases have, and twice what the first look
+        has: what a wrong choice costs.
     ahead : float
         Gaps are compared that are expected after so many times what has passed, or at the end.
     first_look, look : float

@@ -7,7 +7,9 @@ takes 2^d times as many, and lowers what bounds exceed the truth by about as muc
 gaps, in logarithms, are taken to fall by the same amount whenever the time is multiplied by the
 same factor, as they did between the last two looks.  Time is CPU time here: wall-clock seconds of a
 busy machine have made the wrong one win.  Boxes have a fifth of the time, so that no more is lost
-on the way; while their gap is the wider one and falls more slowly, they have ever less of it.
+on the way; while their gap is the wider one and falls more slowly, they have ever less of it.  The
+first look waits until all 2^d of them are affordable, about: of ten inputs 16 seconds, of up to six
+one.
 """
 
 from __future__ import annotations
@@ -194,9 +196,10 @@ class Race:
     ) -> None:
         self.context, self.space = context, space
         self._trial, self.clock, self._work = trial, clock, work
-        self._due = context.params.pause
-        self._spent, self._first = 0.0, (max(work.seconds, context.params.pause), whole)
-        self._share = context.params.share
+        params, edges = context.params, context.problem.network.input_dim
+        self._due = params.pause * max(2.0**edges / params.bundle, 1.0)
+        self._spent, self._first = 0.0, (max(work.seconds, params.pause), whole)
+        self._share = 0.5 * params.share
         self._looks: tuple[tuple[float, float], tuple[float, float]] | None = None
 
     def won(self, top: float, best: Incumbent) -> Trial | None:
