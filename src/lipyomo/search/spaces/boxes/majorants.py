@@ -20,7 +20,10 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.inputs import times
-from lipyomo.search.spaces.boxes.stacked import SWEEPS
+
+SWEEPS = 8
+"""How often each entry of a point is chosen: near interior maxima of forms that are far from
+diagonal ones two are too few, and there is but one form a box."""
 
 
 class Tangents(NamedTuple):

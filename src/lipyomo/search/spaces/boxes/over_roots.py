@@ -10,7 +10,7 @@ where s, s', v and v' are functions of the inputs.  As in `quotients.py`, for an
     N / r <= k + (N - k r) / r,    r = v**1.5,
 
 and N - k r lies below an affine function L.  So the quotient is at most k + L / r, which is convex
-in L, and below the chord of that over the range of L.
+in L, and below the chord of that over the range of L.  The next k is Newton's for a largest L of 0.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.inputs import Inputs
-from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power
+from lipyomo.search.spaces.boxes.majorants import tangents
+from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power, next_quotient
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
 
-ROUNDS = 3
-"""How often k is chosen."""
+ROUNDS = 5
+"""How often k is chosen: there is but one quotient a root, so that this takes little."""
 
 EXPONENT = 1.5
 
@@ -123,16 +124,18 @@ def above_quotient(
     k, start = N.constant / at**EXPONENT, None
     for _ in range(ROUNDS):
         slope, offset = line_of_power(ends, at, k >= 0.0, EXPONENT)
-        L = N.less(v, k * slope, k * offset).below(unit, start)
+        left = N.less(v, k * slope, k * offset)
+        L = left.below(unit, start)
         start = L.point
         at = np.clip(v.at(start), low, high)
-        k, last = np.fmax(k, N.at(start) / at**EXPONENT), k
-    away = np.abs(L.linear).sum(axis=0)
-    bottom, top = L.constant - away, L.constant + away
+        k, last = next_quotient(k, L.top, at**EXPONENT), k
+    linear, constant = _lowest(left, unit)
+    away = np.abs(linear).sum(axis=0)
+    bottom, top = constant - away, constant + away
     first = np.where(bottom < 0.0, bottom / most, bottom / least)
     end = np.where(top < 0.0, top / most, top / least)
     rise = np.where(away > 0.0, (end - first) / (2.0 * away), 0.0)
-    linear = rise * L.linear
+    linear = rise * linear
     x, moves = inputs.x, inputs.v
     d = x.middle.shape[1]
     middle, radius = x.middle, x.radius
@@ -150,3 +153,15 @@ def above_quotient(
     if len(linear) > d:
         return PlaneAbove(slopes[:, :d], slopes[:, d:], constant, fuzz)
     return PlaneAbove(slopes, np.zeros_like(moves.middle), constant, fuzz)
+
+
+def _lowest(functions: Quadratics, unit: float) -> tuple[FloatArray, FloatArray]:
+    """Linear parts (D, N, g) and constants of functions above, by all that is concave in these."""
+    (d, *shape), size = functions.linear.shape, functions.size + np.abs(functions.constant)
+    matrix = np.moveaxis(np.broadcast_to(functions.matrix, (d, d, *shape)), (0, 1), (2, 3))
+    linear = np.moveaxis(functions.linear, 0, 2).reshape(-1, d)
+    found = tangents(matrix.reshape(-1, d, d), linear)
+    rounding = size + np.abs(functions.linear).sum(axis=0) + found.size.reshape(shape)
+    constant = functions.error + found.constant.reshape(shape) + 16.0 * unit * rounding
+    slope = np.moveaxis((linear + found.slope).reshape(*shape, d), 2, 0)
+    return slope, functions.constant + constant

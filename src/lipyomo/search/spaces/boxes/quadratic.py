@@ -138,9 +138,9 @@ class Quadratic:
             Whether matrices are sums of squares.
         unit : float
         """
-        whole, none = self.stacked(), np.zeros_like(convex)
+        whole = self.stacked()
         negative = whole.times(np.full((1, 1), -1.0))
-        return -negative.highest(convex, unit)[0], whole.highest(none, unit)[0]
+        return -negative.below(unit, None, convex).top, whole.below(unit).top
 
     def stacked(self) -> Quadratics:
         """The same with the axes of e first."""

@@ -6,8 +6,9 @@ With v between two positive ends, r one of ``v**0.5`` and ``v**1.5``, and any nu
 
 Where r is not below its tangent, or its chord, as a function of v (for k >= 0; above it for k < 0),
 the maximum is that of one quadratic function, in which much of p and of v cancels out.  A good k is
-what p / r attains, as Dinkelbach has it (On nonlinear fractional programming, 1967): at the middle
-first, and then where the quadratic function has its maximum.  Tangents are those at these points.
+what p / r attains at the middle, or at the corner that it rises towards, and then what Newton's
+step makes of it: the maximum falls by r where k rises, and should be zero, as Dinkelbach has it (On
+nonlinear fractional programming, 1967).  Tangents are those at these points.
 """
 
 from __future__ import annotations
@@ -90,12 +91,24 @@ def over_powers(
     unit : float
         What sums round.
     """
+    middle = np.clip(v.constant, *ends)
+    k = p.constant / middle**exponent
+    corner = np.sign(p.linear - exponent * p.constant / middle * v.linear)
     found = []
     for sign, best in ((-1.0, -known[0]), (1.0, known[1])):
-        top, at = p.times(np.full((1, 1), sign)), np.clip(v.constant, *ends)
+        top, start = p.times(np.full((1, 1), sign)), sign * corner
+        there = np.clip(v.at(start), *ends)
+        attained = top.at(start) / there**exponent
+        best_k, at = np.fmax(sign * k, attained), np.where(attained > sign * k, there, middle)
         quotients = _Quotients(top, v, ends, exponent, concave, unit)
-        found.append(quotients.highest(best, top.constant / at**exponent, at, None, ROUNDS))
+        found.append(quotients.highest(best, best_k, at, start, ROUNDS))
     return -found[0], found[1]
+
+
+def next_quotient(k: FloatArray, top: FloatArray, power: FloatArray) -> FloatArray:
+    """A k with a maximum of ``p - k r`` near zero, where it is `top`, and r is a `power` there."""
+    step = top / power
+    return k + np.where(np.isfinite(step), step, 0.0)
 
 
 class _Quotients(NamedTuple):
@@ -109,7 +122,7 @@ class _Quotients(NamedTuple):
     unit: float
 
     def highest(
-        self, best: FloatArray, k: FloatArray, at: FloatArray, start: FloatArray | None, rounds: int
+        self, best: FloatArray, k: FloatArray, at: FloatArray, start: FloatArray, rounds: int
     ) -> FloatArray:
         """Upper ends, at most `best`, by k and a v with tangents at it; again where they are far.
 
@@ -119,15 +132,15 @@ class _Quotients(NamedTuple):
         least, most = ends[0] ** exponent, ends[1] ** exponent
         slope, offset = line_of_power(ends, at, k >= 0.0, exponent)
         whole = p.less(v, k * slope, k * offset)
-        height, point, value = whole.highest(concave & (k >= 0.0), unit, start)
+        found = whole.below(unit, start, concave & (k >= 0.0))
+        height, point = found.top, found.point
         height = height + 16.0 * unit * (np.abs(k) * most + np.abs(height))
         better = k + np.where(height > 0.0, height / least, height / most)
         best = np.fmin(best, better + 8.0 * unit * (np.abs(better) + np.abs(k)))
         if rounds == 1:
             return best
-        there = v.at(point)
-        at = np.clip(there, *ends)
-        k = np.fmax(k, (value + k * (slope * there + offset)) / at**exponent)
+        at = np.clip(v.at(point), *ends)
+        k = next_quotient(k, height, at**exponent)
         far = np.nonzero(best - k > SHARE * np.maximum(np.abs(best), np.abs(k)))
         if far[0].size:
             within = placed(ends[0], far), placed(ends[1], far)

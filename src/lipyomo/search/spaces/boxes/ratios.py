@@ -95,7 +95,7 @@ def _highest(
 ) -> FloatArray:
     """Maxima of ``s z + rate u``, as wholes."""
     found = z.times(s).plus(u.times(rate))
-    return found.highest(np.zeros(s.shape[1], dtype=bool), unit)[0]
+    return found.below(unit).top
 
 
 def _size(affine: Affine, inputs: Inputs) -> FloatArray:

@@ -202,8 +202,9 @@ def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) ->
     none = np.zeros(v.constant.shape[1], dtype=bool)
     affine = not functions.s.matrix.any()
     least, most = ((roots.weights * part) @ roots.whole + roots.least for part in squares_of(s))
-    low = np.fmax(-v.times(MINUS).highest(none | affine, unit)[0], least * (1.0 - 8.0 * unit))
-    high = np.fmin(v.highest(none, unit)[0], most * (1.0 + 8.0 * unit))
+    low = -v.times(MINUS).below(unit, None, none | affine).top
+    low = np.fmax(low, least * (1.0 - 8.0 * unit))
+    high = np.fmin(v.below(unit).top, most * (1.0 + 8.0 * unit))
     return (low, np.maximum(low, high)), affine
 
 

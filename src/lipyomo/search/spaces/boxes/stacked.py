@@ -148,10 +148,10 @@ class Quadratics:
         turned = self.linear + (self.matrix * point).sum(axis=1)
         return np.asarray(self.constant + (turned * point).sum(axis=0))
 
-    def highest(
-        self, concave: BoolArray, unit: float, start: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Upper ends (N, n), points (D, N, n) near which functions have them, and values there.
+    def below(
+        self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
+    ) -> Tangents:
+        """Affine functions above these, low where these are high.
 
         With D >= 0 diagonal and ``M = Q - D`` negative semidefinite
 
@@ -161,22 +161,13 @@ class Quadratics:
 
         Parameters
         ----------
-        concave : ndarray of bool, shape (n,) or (N, n)
-            Whether matrices are sums of negative squares.
         unit : float
             What sums round.
         start : ndarray, shape (D, N, n), optional
-            Where to look from.
+            Where to look for points from.
+        concave : ndarray of bool, shape (n,) or (N, n), optional
+            Whether matrices are sums of negative squares.
         """
-        found = self.below(unit, start, concave)
-        top = found.constant + np.abs(found.linear).sum(axis=0)
-        value = self.constant + ((self.linear + found.bent) * found.point).sum(axis=0)
-        return top, found.point, value
-
-    def below(
-        self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
-    ) -> Tangents:
-        """Affine functions above these: the tangent planes of `highest`."""
         linear, M = self.linear, self.matrix
         index = np.arange(len(linear))
         diagonal = M[index, index]
@@ -201,22 +192,21 @@ class Quadratics:
         turned = bent - shift * point
         above = shift.sum(axis=0) - (point * turned).sum(axis=0)
         size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
-        rounding = 16.0 * unit * size
-        constant = self.constant + (above + self.error + rounding)
-        return Tangents(linear + 2.0 * turned, constant, rounding, point, bent)
+        constant = self.constant + (above + self.error + 16.0 * unit * size)
+        return Tangents(linear + 2.0 * turned, constant, point)
 
 
 class Tangents(NamedTuple):
-    """Functions ``constant + linear . e``, what they pay for rounding, and where they touch.
-
-    At these points matrices times them are `bent`.
-    """
+    """Functions ``constant + linear . e``, and points where they touch."""
 
     linear: FloatArray
     constant: FloatArray
-    rounding: FloatArray
     point: FloatArray
-    bent: FloatArray
+
+    @property
+    def top(self) -> FloatArray:
+        """Upper ends, shape (N, n)."""
+        return np.asarray(self.constant + np.abs(self.linear).sum(axis=0))
 
 
 def placed(array: FloatArray, places: Places) -> FloatArray:
