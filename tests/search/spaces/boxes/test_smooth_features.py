@@ -11,6 +11,8 @@ import lipyomo
 from lipyomo import Box, Curve, Domain, Layer, LipschitzProblem, Network, activation, ball
 from lipyomo.search.spaces.boxes.features import Features, features_of
 from lipyomo.search.spaces.boxes.params import Params
+from lipyomo.search.spaces.boxes.seen import of_features
+from lipyomo.search.spaces.boxes.stages import stages_of
 
 
 def seen_network(rng: np.random.Generator, sizes: tuple[int, ...], rank: int, name: str) -> Network:
@@ -26,8 +28,7 @@ def seen_network(rng: np.random.Generator, sizes: tuple[int, ...], rank: int, na
 
 
 def features(network: Network, domain: Domain) -> Features | None:
-    first = network.hidden[0]
-    return features_of(first.dense_weight, first.bias, domain, Params())
+    return features_of(network.hidden[0].dense_weight, domain, Params())
 
 
 DOMAINS = (Box(-1, 2, 6), ball(np.full(6, 0.3), 1.5, norm="l2"))
@@ -48,9 +49,11 @@ def test_features_hold_pre_activations_and_domain(domain: Domain, rank: int) -> 
     points = np.concatenate([points, corners[domain.contains(corners)]])
     y = found.of(points)
     assert found.domain.contains(y, 1e-12).all()
+    stages = stages_of(network, network, native=True)[0]
+    (first,) = of_features(stages, found, 2.0**-40)
     z = points @ network.hidden[0].dense_weight.T + network.hidden[0].bias
-    assert (abs(y @ found.weight.T + found.bias - z) <= found.off + 1e-13).all()
-    assert found.off.max() < 1e-11
+    assert (abs(y @ first.weight.T + first.bias - z) <= 2.0**-40 * first.off + 1e-13).all()
+    assert 2.0**-40 * first.off.max() < 1e-11
     assert abs(found.of(found.near(y)) - y).max() < 0.1
 
 

@@ -15,6 +15,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.search.spaces.boxes.features import Features, features_of
 from lipyomo.search.spaces.boxes.params import Params
+from lipyomo.search.spaces.boxes.seen import of_features, rows_seen
 from lipyomo.search.spaces.boxes.stage import Stage
 from lipyomo.search.spaces.boxes.stages import stages_of
 from lipyomo.search.spaces.boxes.tails import Tail, tail_of
@@ -98,10 +99,9 @@ class Context:
         unit, seen = gamma(operations + 16 * products), None
         if featured and stages:
             domain = question.problem.domain
-            seen = features_of(stages[0].weight, stages[0].bias, domain, question.params)
+            seen = features_of(rows_seen(stages), domain, question.params)
         if seen is not None:
-            off = seen.off / unit * (1.0 + gamma(2))
-            stages[0] = stages[0].with_inputs(seen.weight, seen.bias, off)
+            stages = list(of_features(stages, seen, unit))
         targets = targets or targets_of(question.problem)
         return cls(question, targets, tuple(stages), head, unit, seen)
 

@@ -1,15 +1,13 @@
-"""What the first layer sees of the inputs, where that has fewer dimensions than they have.
+"""What a network sees of the inputs, where that has fewer dimensions than they have.
 
-With weights W of rank r < d, orthonormal rows B of their row space and A = W B^T,
-
-    W x + b = A y + (W c + b) +- off,    y = B (x - c),    off >= |W - A B| |x - c|
-
-so that boxes need ends for r features y, not for d inputs.  What the Jacobian is applied to is as
-before: its first factor is W itself.  Rounding of B, A and of the rank is in `off`, computed with
-the weights as they are; nothing else rests on them.
+With rows M of rank r < d, which are all of the inputs that any nonlinear function sees (`seen.py`),
+and orthonormal rows B of their row space, boxes need ends for r features ``y = B (x - c)``, not for
+d inputs.  What the Jacobian is applied to is as before.  Inputs that are in no common row are apart
+in B as well, and where as many features are seen as there are such inputs, they are the inputs.
 
 The features of a box are a zonotope ``{B t : |t| <= radius}``: its facets are orthogonal to r - 1
-of its generators.  Those of a Euclidean ball are a ball.
+of its generators.  As boxes hold it best whose sides are along facets, features are along their
+normals, as far as these are orthogonal.  Those of a Euclidean ball are a ball.
 """
 
 from __future__ import annotations
@@ -19,17 +17,21 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
 from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.problems.domains import Box, Domain, NormBall, Polytope
 from lipyomo.search.spaces.boxes.params import Params
 
+NEARLY = 1e-6
+"""Normals with less than that beside others are taken for sums of these."""
+
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What the first layer sees of a domain.
+    """What a network sees of a domain.
 
     Attributes
     ----------
@@ -37,21 +39,18 @@ class Features:
         X.
     center : ndarray, shape (d,)
         c.
+    away : ndarray, shape (d,)
+        How far X goes from there.
     basis : ndarray, shape (r, d)
         B.
-    weight : ndarray, shape (n, r)
-        A.
-    bias, off : ndarray, shape (n,)
     domain : Domain
         Holds the features of all points of X.
     """
 
     given: Domain
     center: FloatArray
+    away: FloatArray
     basis: FloatArray
-    weight: FloatArray
-    bias: FloatArray
-    off: FloatArray
     domain: Domain
 
     def of(self, points: FloatArray) -> FloatArray:
@@ -69,44 +68,101 @@ class Features:
         return np.asarray(self.center + t)
 
 
-def features_of(
-    weight: FloatArray, bias: FloatArray, domain: Domain, params: Params
-) -> Features | None:
-    """The features of a first layer, or None where they are no help.
+def features_of(rows: FloatArray, domain: Domain, params: Params) -> Features | None:
+    """The features of a domain, or None where they are no help.
 
     Parameters
     ----------
-    weight : ndarray, shape (n, d)
-    bias : ndarray, shape (n,)
+    rows : ndarray, shape (n, d)
+        M.
     domain : Domain
         X.
     params : Params
     """
-    d = weight.shape[1]
     ball = domain.ball
     round_ = ball is not None and ball.norm == "l2" and bool(np.isinf(ball.clip).all())
-    if not (domain.is_box or round_) or not domain.is_bounded or not weight.any():
+    if not (domain.is_box or round_) or not domain.is_bounded or not rows.any():
         return None
-    scale = np.abs(weight).max()
-    _, sizes, right = np.linalg.svd(weight / scale, full_matrices=False)
-    # those that are the rounding of weights go into `off`
-    r = int(np.count_nonzero(sizes > EQUAL * sizes[0]))
-    if r >= d or (domain.is_box and comb(d, r - 1) > params.facets):
-        return None
-    basis = np.ascontiguousarray(right[:r])
-    A = weight @ basis.T
-    size = np.abs(A) @ np.abs(basis)
-    missed = np.abs(weight - A @ basis) + gamma(r + 2) * (np.abs(weight) + size)
-    if ball is not None and round_:
-        center, found = ball.point, _ball(basis, ball.radius)
-        away = np.full(d, ball.radius)
+    if round_:
+        assert ball is not None
+        center, away = ball.point, np.full(rows.shape[1], ball.radius)
     else:
         center = domain.center
         away = np.maximum(domain.upper - center, center - domain.lower) * (1.0 + 2.0 * UNIT)
-        found = _zonotope(basis, away)
-    shifted = weight @ center + bias
-    off = missed @ away + gamma(d + 2) * (np.abs(weight) @ np.abs(center) + np.abs(bias))
-    return Features(domain, center, basis, A, shifted, off * (1.0 + gamma(d + 2)), found)
+    parts, normals = [], []
+    for inputs in _apart(rows):
+        own = rows[:, inputs]
+        _, sizes, right = np.linalg.svd(own / np.abs(own).max(), full_matrices=False)
+        # those that are the rounding of weights are none
+        r = int(np.count_nonzero(sizes > EQUAL * sizes[0]))
+        basis, facets = right[:r], np.zeros((0, inputs.size))
+        if domain.is_box and 1 < r < inputs.size:
+            if comb(inputs.size, r - 1) > params.facets:
+                return None
+            facets = _facets(basis, away[inputs])
+            basis = _along(facets, basis, away[inputs])
+            if not _narrow(basis, away[inputs]):
+                r = inputs.size
+        if r == inputs.size:
+            basis, facets = np.eye(r), facets[:0]
+        parts.append(_among(basis, inputs, rows))
+        normals.append(_among(facets, inputs, rows))
+    whole, sides = np.concatenate(parts), np.concatenate(normals)
+    if len(whole) == rows.shape[1] or len(sides) > params.facets:
+        return None
+    if round_:
+        assert ball is not None
+        return Features(domain, center, away, whole, _ball(whole, ball.radius))
+    return Features(domain, center, away, whole, _zonotope(whole, sides @ whole.T, away))
+
+
+def _apart(rows: FloatArray) -> list[IntArray]:
+    """Inputs that are in common rows, directly or by way of others; without those in none."""
+    filled = (rows != 0.0).astype(np.float64)
+    count, which = connected_components(filled.T @ filled, directed=False)
+    found = [np.flatnonzero(which == k) for k in range(count)]
+    return [inputs for inputs in found if filled[:, inputs].any()]
+
+
+def _narrow(basis: FloatArray, radius: FloatArray) -> bool:
+    """Whether boxes of features hold less besides than a halving of each input saves.
+
+    The volume of a zonotope is that of all cells that r of its generators span.
+    """
+    r, d = basis.shape
+    generators = basis * radius
+    cells = generators.T[np.array(list(combinations(range(d), r)))]
+    whole = float(np.abs(generators).sum(axis=1).prod())
+    return bool(whole < 2.0 ** (d - r) * (1.0 - EQUAL) * np.abs(np.linalg.det(cells)).sum())
+
+
+def _among(some: FloatArray, inputs: IntArray, rows: FloatArray) -> FloatArray:
+    """Vectors of some inputs as such of all."""
+    found = np.zeros((len(some), rows.shape[1]))
+    found[:, inputs] = some
+    return found
+
+
+def _facets(basis: FloatArray, radius: FloatArray) -> FloatArray:
+    """Normals (K, d) of facets of a zonotope, of length one, in its span."""
+    r, d = basis.shape
+    among = np.array(list(combinations(range(d), r - 1)))
+    sides = (basis * radius).T[among]  # (facets, r - 1, r)
+    return np.asarray(np.linalg.svd(sides, full_matrices=True)[2][:, -1] @ basis)
+
+
+def _along(normals: FloatArray, basis: FloatArray, radius: FloatArray) -> FloatArray:
+    """Orthonormal vectors (r, d) of the same span, each along the facets that are nearest."""
+    found: list[FloatArray] = []
+    left = normals
+    for _ in basis:
+        size = np.sqrt((left * left).sum(axis=1, keepdims=True))
+        left = left[size[:, 0] > NEARLY]
+        left = left / size[size[:, 0] > NEARLY]
+        reach = np.abs(left) @ radius
+        found.append(left[reach.argmin()])
+        left = left - np.outer(left @ found[-1], found[-1])
+    return np.array(found)
 
 
 def _ball(basis: FloatArray, radius: float) -> Domain:
@@ -117,16 +173,13 @@ def _ball(basis: FloatArray, radius: float) -> Domain:
     return NormBall(np.zeros(len(basis)), radius * grown, "l2")
 
 
-def _zonotope(basis: FloatArray, radius: FloatArray) -> Domain:
+def _zonotope(basis: FloatArray, normals: FloatArray, radius: FloatArray) -> Domain:
     """Features of a box: its facets are as far out as its generators reach along their normals."""
     r, d = basis.shape
     generators = basis * radius
     reach = np.abs(generators).sum(axis=1) * (1.0 + gamma(d + 2))
-    if r == 1:
+    if not len(normals):
         return Box(-reach, reach)
-    among = np.array(list(combinations(range(d), r - 1)))
-    sides = generators.T[among]  # (facets, r - 1, r)
-    normals = np.linalg.svd(sides, full_matrices=True)[2][:, -1]
     out = np.abs(normals @ generators).sum(axis=1)
     out += gamma(d + r + 2) * (np.abs(normals) @ np.abs(generators)).sum(axis=1)
     both = np.concatenate([normals, -normals])

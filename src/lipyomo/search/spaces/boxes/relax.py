@@ -289,13 +289,14 @@ def _substituted(
 ) -> tuple[Affine, Whole | None, Ends | None]:
     """z, or u, of a layer as functions of (x, v); sums of products as wholes; ranges by curves."""
     unit, (x, v, _) = context.unit, inputs
-    rows, bias = stage.weight[None], stage.bias
+    rows, bias, off = stage.weight[None], stage.bias, stage.off
     if stage.copies is not None:
-        rows, bias = rows[:, stage.copies.fresh], bias[stage.copies.fresh]
+        fresh = stage.copies.fresh
+        rows, bias, off = rows[:, fresh], bias[fresh], off[fresh]
     X: FloatArray | None = None if tangent else rows  # coefficients of h and of t
     Y: FloatArray | None = rows if tangent else None
     start = np.zeros_like(bias) if tangent else bias
-    constant, radius = start, np.zeros_like(bias)
+    constant, radius = start, 0.0 * off if tangent else unit * off
     sums: Sums | None = None
     curved: Ends | None = None
     for place in range(len(before.layers) - 1, -1, -1):

@@ -132,7 +132,8 @@ def tail_of(stages: tuple[Stage, ...]) -> Tail | None:
     if (seen.sum(axis=1) > 1).any():
         return None
     first = None
-    if start and stages[0].products is None and all(map(passes, stages[1:start])):
+    exact = not any(stage.off.any() for stage in stages[1:])
+    if start and exact and stages[0].products is None and all(map(passes, stages[1:start])):
         first = RowsOfSignals.of(stages[1 : start + 1], stages[1].weight).take(roots.squares)
     return Tail(start, first, roots, rows, seen.argmax(axis=1))
 

@@ -1,0 +1,104 @@
+"""What nonlinear functions see of the inputs, and networks of features instead of them.
+
+Layers pass inputs on, as the sums around attention do: what then reaches the outputs as it is says
+nothing of where the Jacobian is large.  Of each row C x + (what nonlinear functions give), C is
+known where layers pass values on; all C of rows that are arguments of nonlinear functions are M.
+
+Of features ``y = B (x - c)`` the first rows are ``A y + (W c + b)``, with A = W B^T.  Such a row of
+a later layer differs from the true one by ``C' (W - A B) (x - c)``, C' its coefficients of the
+first rows, and rounding: those are `Stage.off`, and tiny where C is a sum of rows of B.  Rows that
+are no arguments may be others than those of the network, and do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.search.spaces.boxes.features import Features
+from lipyomo.search.spaces.boxes.passed import Passed
+from lipyomo.search.spaces.boxes.stage import Stage
+
+
+def rows_seen(stages: Sequence[Stage]) -> FloatArray:
+    """M: rows of the inputs that nonlinear functions see, shape (n, d)."""
+    rows = stages[0].weight
+    found = [rows[_arguments(stages[0])]]
+    for before, stage in pairwise(stages):
+        passed = np.flatnonzero(passed_outputs(before))
+        if not passed.size:
+            break
+        rows = stage.weight[:, passed] @ rows[passed]
+        found.append(rows[_arguments(stage)])
+    whole = np.concatenate(found)
+    return whole[whole.any(axis=1)]
+
+
+def of_features(stages: Sequence[Stage], features: Features, unit: float) -> tuple[Stage, ...]:
+    """The layers with features instead of the inputs.
+
+    Parameters
+    ----------
+    stages : sequence of Stage
+    features : Features
+    unit : float
+        By which `Stage.off` is multiplied.
+    """
+    first, basis, away = stages[0], features.basis, features.away
+    A = first.weight @ basis.T
+    size = np.abs(A) @ np.abs(basis)
+    rest, error = first.weight - A @ basis, gamma(len(basis) + 2) * (first.sizes + size)
+    d = len(away)
+    lost = gamma(d + 2) * (first.sizes @ np.abs(features.center) + np.abs(first.bias))
+    offs = [(np.abs(rest) + error) @ away + lost]
+    for before, stage in pairwise(stages):
+        passed = np.flatnonzero(passed_outputs(before))
+        weight, sizes = stage.weight[:, passed], stage.sizes[:, passed]
+        error = sizes @ (error[passed] + gamma(passed.size + 2) * np.abs(rest[passed]))
+        rest, lost = weight @ rest[passed], sizes @ lost[passed]
+        offs.append((np.abs(rest) + error) @ away + lost)
+    found = [first.with_inputs(A, first.weight @ features.center + first.bias, first.off)]
+    found += stages[1:]
+    grown = (1.0 + gamma(d + len(stages) * max(stage.weight.shape[1] for stage in stages))) / unit
+    for k, (which, off) in enumerate(zip(_needed(stages), offs, strict=True)):
+        found[k] = replace(found[k], off=found[k].off + np.where(which, off, 0.0) * grown)
+        if k and found[k].off.any():  # these know nothing of what rows are off by
+            found[k] = replace(found[k], gates=None)
+    return tuple(found)
+
+
+def passed_outputs(stage: Stage) -> BoolArray:
+    """Which of a stage's outputs are the rows of their units."""
+    units = np.zeros(stage.units_of(stage.bias).size, dtype=bool)
+    for kind, which in stage.kinds:
+        if isinstance(kind, Passed):
+            units[which] = True
+    others = 0 if stage.products is None else stage.products.left.size
+    return np.concatenate([units, np.zeros(others, dtype=bool)])
+
+
+def _arguments(stage: Stage) -> BoolArray:
+    """Which of a stage's rows are arguments of units that are not passed on, or factors."""
+    units = stage.units_of(stage.bias).size
+    found = np.ones(stage.bias.size, dtype=bool)
+    found[:units] = ~passed_outputs(stage)[:units]
+    if stage.products is not None:
+        found[stage.products.left] = found[stage.products.right] = True
+    return found
+
+
+def _needed(stages: Sequence[Stage]) -> list[BoolArray]:
+    """Arguments, and rows that are known as these are multiples of them."""
+    found = [_arguments(stage) for stage in stages]
+    for k in range(len(stages) - 1, 0, -1):
+        copies = stages[k].copies
+        if copies is not None:
+            source, count = copies.source[found[k]], copies.fresh.size
+            found[k][copies.fresh[source[source < count]]] = True
+            found[k - 1][source[source >= count] - count] = True
+    return found
