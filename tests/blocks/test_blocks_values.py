@@ -10,6 +10,7 @@ from pyomo_models import solved
 from lipyomo import Box, LinearOutput, Network
 from lipyomo.base.errors import BoundsMissing, LipyomoError, NormError, ProblemError, SolverError
 from lipyomo.blocks import (
+    ChainLimits,
     DualBallBlock,
     GradientBlock,
     LipschitzBlock,
@@ -17,11 +18,12 @@ from lipyomo.blocks import (
     ReluNetworkBlock,
     Scaling,
     TangentBlock,
+    adjoint_limits,
+    tangent_limits,
 )
 from lipyomo.problems.domains import Polytope
 from lipyomo.problems.norms import parse_output_norm
 from lipyomo.relaxations.linear.balls import Boxes
-from lipyomo.relaxations.linear.limits import adjoint_limits
 from lipyomo.solvers import SolverOptions, available_solvers, solve_model
 from networks import mixed_network, random_network
 from oracle import matrix_norm
@@ -254,6 +256,21 @@ def test_gradient_of_a_functional_that_the_model_chooses(outputs):
     assert (m.other.gradient[1].lb, m.other.gradient[1].ub) == pytest.approx(
         (limits.end_lower[1], limits.end_upper[1])
     )
+
+
+def test_limits_bound_directions_that_the_model_chooses():
+    network = random_network(3, (2, 5, 2))
+    x = np.array([0.3, -0.6])
+    m = net_model(network, x)
+    m.nothing.deactivate()
+    m.v, m.along = pyo.Var([0, 1], bounds=(-2, 2)), TangentBlock()
+    limits = tangent_limits(network, m.net.layer_bounds, "linf", 2.0)
+    assert isinstance(limits, ChainLimits)
+    m.along.build_formulation(m.net, direction=m.v, limits=limits)
+    m.goal = pyo.Objective(expr=m.along.derivative[1], sense=pyo.maximize)
+    truth = 2.0 * np.abs(network.jacobian(network.pattern(x))[1]).sum()
+    assert solved(m).incumbent == pytest.approx(truth, rel=1e-6)
+    assert truth <= limits.end_upper[1] * (1 + 1e-9)
 
 
 def test_slices_are_inputs_and_stand_ins_have_values():

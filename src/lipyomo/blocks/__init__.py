@@ -15,8 +15,10 @@ from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.upper import UpperLipschitzBlock
 from lipyomo.blocks.use import OneSidedWarning
 from lipyomo.networks.scaling import Scaling
+from lipyomo.relaxations.linear.limits import ChainLimits, adjoint_limits, tangent_limits
 
 __all__ = [
+    "ChainLimits",
     "DualBallBlock",
     "FixedInputWarning",
     "GradientBlock",
@@ -32,5 +34,7 @@ __all__ = [
     "UpperLipschitzBlock",
     "add_ideal_cuts",
     "add_network",
+    "adjoint_limits",
     "rebuild",
+    "tangent_limits",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProblemError
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.norms import ONE_BY_ONE, InputNorm, OutputNorm
 from lipyomo.relaxations.linear.balls import Ball
@@ -51,7 +52,7 @@ class ArrivingBounds:
 
 @dataclass(frozen=True)
 class ChainLimits:
-    """Bounds along one derivative pass.
+    """Bounds along one derivative pass, as `adjoint_limits` and `tangent_limits` find them.
 
     Attributes
     ----------
@@ -96,18 +97,32 @@ def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
     return "interval" if relaxation == "interval" else "linear"
 
 
+@with_one_blas_thread
 def adjoint_limits(
     network: Network, known: LayerBounds, functionals: FloatArray | OutputNorm | Ball
 ) -> ChainLimits:
-    """Bounds of adjoints, on the relaxation of the pre-activation bounds."""
+    """Bounds of adjoints, on the relaxation of the pre-activation bounds.
+
+    Parameters
+    ----------
+    network : Network
+    known : LayerBounds
+        Of the pre-activations, such as ``m.net.layer_bounds`` of a `ReluNetworkBlock`.
+    functionals : ndarray, shape (k, m) or (m,), or OutputNorm
+        The functional is in the hull of these rows, or in the dual ball of that norm.
+    """
     relaxation = derivative_relaxation(known.relaxation)
     return ChainLimits.of(adjoint_bounds(network, known, functionals, relaxation))
 
 
+@with_one_blas_thread
 def tangent_limits(
     network: Network, known: LayerBounds, norm: InputNorm, factor: float = 1.0
 ) -> ChainLimits:
-    """Bounds of tangents of directions up to the length `factor`."""
+    """Bounds of tangents of directions up to the length `factor` in a norm of the inputs.
+
+    The other parameters are those of `adjoint_limits`.
+    """
     relaxation = derivative_relaxation(known.relaxation)
     return ChainLimits.of(tangent_bounds(network, known, norm, relaxation), factor)
 
