@@ -204,3 +204,17 @@ def test_sums_of_products_hold_with_common_errors() -> None:
         assert (np.abs((p * q) @ weights.T - found.at(e)) <= found.error).all()
     separate = sums[0].functions.multiplied(sums[1].functions, 1e-13).sums(weights)
     assert (found.error < separate.error).all()
+
+
+def test_sums_of_sums_have_what_common_errors_leave() -> None:
+    rng = np.random.default_rng(0)
+    rows, groups = rng.normal(size=(4, 2)), np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    errors, shares = rng.random((5, 2)), rng.normal(size=(5, 4))
+    sums = SumsOfSignals.of(quadratics(rng, 4), rows, errors)
+    found = sums.sums(shares, groups)
+    exact, middle = replace(sums.functions, error=0.0 * sums.functions.error), np.zeros(INPUTS)
+    for signs in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)):
+        p = exact.at(middle[:, None, None]) + (signs * errors) @ rows.T
+        off = (p * shares) @ groups.T - found.constant
+        assert (np.abs(off) <= found.error * (1.0 + 1e-12)).all()
+    assert (found.error < (sums.functions.error * np.abs(shares)) @ groups.T).all()

@@ -12,13 +12,14 @@ common to all: a sum's error is what they amount to together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import size
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 
@@ -39,6 +40,23 @@ class SumsOfSignals(NamedTuple):
     rows: FloatArray
     errors: FloatArray
 
+    @classmethod
+    def of(cls, functions: Quadratics, rows: FloatArray, errors: FloatArray) -> SumsOfSignals:
+        """With the errors of these functions."""
+        whole = replace(functions, error=errors @ np.abs(rows).T)
+        return cls(whole, rows, errors)
+
+    def on(self, which: IntArray) -> SumsOfSignals:
+        """The functions on some of the boxes."""
+        errors = self.errors[which] if len(self.errors) > 1 else self.errors
+        return SumsOfSignals(self.functions.on(which), self.rows, errors)
+
+    def sums(self, shares: FloatArray, groups: FloatArray) -> Quadratics:
+        """Sums of multiples (N, K), of those of each group (g, K)."""
+        found = self.functions.times(shares).sums(groups)
+        turned = np.abs((shares[:, None] * groups) @ self.rows)
+        return replace(found, error=(turned * self.errors[:, None]).sum(axis=2))
+
 
 def sums_of_products(
     one: SumsOfSignals, other: SumsOfSignals, weights: FloatArray, unit: float
@@ -47,8 +65,8 @@ def sums_of_products(
     p, q, turned = one.functions, other.functions, weights.T
     terms = _Terms.of(p, q)
     more, away = _as_linear([each @ turned for each in _cubic(_thirds(p, q))])
-    error = terms.error @ turned + _common(one, q.constant, turned)
-    error = error + _common(other, p.constant, turned) + away
+    error = (terms.error + p.error * q.error) @ turned + away
+    error = error + _common(one, q, turned) + _common(other, p, turned)
     linear = terms.linear @ turned + more
     parts = terms.constant @ turned, linear, terms.matrix @ turned
     return Quadratics(*parts, error * (1.0 + 8.0 * unit), terms.size @ turned)
@@ -61,7 +79,7 @@ def two_products(
     first, second = _Terms.of(*one), _Terms.of(*other)
     error = first.error + second.error
     for p, q in (one, other):
-        error = error + p.error * np.abs(q.constant) + q.error * np.abs(p.constant)
+        error = error + p.error * (q.reach + q.error) + q.error * p.reach
     thirds = _thirds(*one) + _thirds(*other)
     more, away = _as_linear(_cubic(thirds))
     return Quadratics(
@@ -74,7 +92,7 @@ def two_products(
 
 
 class _Terms(NamedTuple):
-    """What products are, but for terms of third order, and errors times constants."""
+    """What products are, but for terms of third order, and errors of factors."""
 
     constant: FloatArray
     linear: FloatArray
@@ -88,10 +106,7 @@ class _Terms(NamedTuple):
         a, b, C, D = p.constant, q.constant, p.linear, q.linear
         pairs = C[:, None] * D[None]
         matrix = a * q.matrix + b * p.matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
-        first, second = size(p.bend_ends), size(q.bend_ends)
-        own, theirs = (np.abs(part).sum(axis=0) for part in (C, D))
-        error = p.error * (theirs + second + q.error) + q.error * (own + first)
-        error = error + first * second
+        error = size(p.bend_ends) * size(q.bend_ends)
         return cls(a * b, a * D + b * C, matrix, error, 4.0 * p.size * q.size)
 
 
@@ -109,11 +124,14 @@ def _cubic(thirds: list[tuple[FloatArray, FloatArray]]) -> list[FloatArray]:
     return [reduce(np.add, (linear[k] * M for linear, M in thirds)) for k in range(count)]
 
 
-def _common(sums: SumsOfSignals, factors: FloatArray, turned: FloatArray) -> FloatArray:
+def _common(sums: SumsOfSignals, factors: Quadratics, turned: FloatArray) -> FloatArray:
     """What common errors are in ``w_k factors_k p_k``, all in all."""
-    found = [
-        (np.abs((factors * weights) @ sums.rows) * sums.errors).sum(axis=1) for weights in turned.T
-    ]
+    parts, bends = np.concatenate([factors.constant[None], factors.linear]), size(factors.bend_ends)
+    found = []
+    for weights in turned.T:
+        sizes = np.abs((parts * weights) @ sums.rows).sum(axis=0)
+        sizes += (bends * weights) @ np.abs(sums.rows)
+        found.append((sizes * sums.errors).sum(axis=1))
     return np.stack(found, axis=1)
 
 

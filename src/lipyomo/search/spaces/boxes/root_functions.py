@@ -21,8 +21,10 @@ from lipyomo.search.spaces.boxes.tails import Tail
 
 
 @np.errstate(all="ignore")  # what overflows says nothing
-def root_functions(context: Context, tail: Tail, known: Relaxation) -> RootFunctions:
-    """The s, s', v and v' of a tail on boxes.
+def root_functions(
+    context: Context, tail: Tail, known: Relaxation
+) -> tuple[RootFunctions, tuple[SumsOfSignals, SumsOfSignals]]:
+    """The s, s', v and v' of a tail on boxes; and what signals s and s' are sums of.
 
     Parameters
     ----------
@@ -35,20 +37,21 @@ def root_functions(context: Context, tail: Tail, known: Relaxation) -> RootFunct
     unit, roots, inputs = context.unit, tail.roots, known.inputs
     if tail.first is not None:
         (h, t), first = _parabolas(known, unit), tail.first
+        rows, signals = first.whole, (h.error, t.error)
         s, turn = first.sums(h).shifted(first.bias), first.sums(t)
         s = replace(s, size=s.size + first.reach)
-        both = SumsOfSignals(s, first.whole, h.error), SumsOfSignals(turn, first.whole, t.error)
     else:
         moving = bool(inputs.v.radius.any())
         s, turn = (
             quadratic_of(affine.take(roots.squares), inputs, moving).stacked()
             for affine in (known.layers[-1].pre, known.layers[-1].pre_tangent)
         )
-        rows = np.eye(roots.squares.size)
-        both = SumsOfSignals(s, rows, s.error), SumsOfSignals(turn, rows, turn.error)
+        rows, signals = np.eye(roots.squares.size), (s.error, turn.error)
+    both = SumsOfSignals.of(s, rows, signals[0]), SumsOfSignals.of(turn, rows, signals[1])
     weights = (roots.weights[:, None] * roots.whole).T
     v = sums_of_products(both[0], both[0], weights, unit).shifted(roots.least)
-    return RootFunctions(s, turn, v, sums_of_products(*both, 2.0 * weights, unit))
+    along = sums_of_products(*both, 2.0 * weights, unit)
+    return RootFunctions(both[0].functions, both[1].functions, v, along), both
 
 
 def _parabolas(known: Relaxation, unit: float) -> tuple[Quadratics, Quadratics]:

@@ -26,6 +26,7 @@ from lipyomo.search.spaces.boxes.deviations import Away, Products
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
 from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotient
+from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import (
     RootFunctions,
     common_range,
@@ -58,6 +59,8 @@ class RowsOverRoots(NamedTuple):
         Of v.
     own : RootFunctions
         The p and p' of rows, and the v and v' of each, or of all.
+    sums : (SumsOfSignals, SumsOfSignals)
+        The p and p' with what they are sums of.
     turning : Quadratics
         The N of rows.
     layer : Relaxed
@@ -70,6 +73,7 @@ class RowsOverRoots(NamedTuple):
     functions: RootFunctions
     ends: Ends
     own: RootFunctions
+    sums: tuple[SumsOfSignals, SumsOfSignals]
     turning: Quadratics
     layer: Relaxed
 
@@ -81,6 +85,7 @@ class RowsOverRoots(NamedTuple):
             functions=self.functions.on(which),
             ends=(self.ends[0][which], self.ends[1][which]),
             own=self.own.on(which),
+            sums=(self.sums[0].on(which), self.sums[1].on(which)),
             turning=self.turning.on(which),
             layer=self.layer.on(which),
         )
@@ -135,10 +140,10 @@ class RowsOverRoots(NamedTuple):
 
     def _summed(self, s: FloatArray, rates: FloatArray, form: Quadratics | None) -> PlaneAbove:
         """Affine functions above ``s . (z - bias) + rates . u`` and a form."""
-        own, groups = self.own, np.arange(self.tail.roots.units.size)
+        (p, along), groups = self.sums, np.arange(self.tail.roots.units.size)
         whole = (self.tail.group == groups[:, None]).astype(np.float64)
-        P = own.s.times(s).plus(own.turn.times(rates)).sums(whole)
-        known = self.functions._replace(s=own.s.times(rates).sums(whole), turn=P)
+        P = p.sums(s, whole).plus(along.sums(rates, whole))
+        known = self.functions._replace(s=p.sums(rates, whole), turn=P)
         return above_quotient(known, self.ends, self.inputs, self.unit, form)
 
 
@@ -157,12 +162,14 @@ def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOver
         As of `root_functions`.
     """
     unit, last, roots, group = context.unit, context.stages[-1], tail.roots, tail.group
-    functions = root_functions(context, tail, known)
+    functions, both = root_functions(context, tail, known)
     squares = functions.s.ends(unit), functions.turn.ends(unit)
     ends, convex = _ends_of_sums(tail, functions, squares[0], unit)
     rows, weight = tail.rows, tail.rows.whole
-    p = functions._replace(s=rows.sums(functions.s), turn=rows.sums(functions.turn))
-    own = p.of(group)
+    p, along = (
+        SumsOfSignals.of(rows.sums(one.functions), weight @ one.rows, one.errors) for one in both
+    )
+    own = functions._replace(s=p.functions, turn=along.functions).of(group)
     turning, within = own.turning(unit), (ends[0][:, group], ends[1][:, group])
     up, sizes = 1.0 + 8.0 * unit, np.abs(weight) + unit * rows.sizes
     limit = np.sqrt((sizes**2 / roots.weights).sum(axis=1)) * up
@@ -193,7 +200,7 @@ def rows_over_roots(context: Context, tail: Tail, known: Relaxation) -> RowsOver
         bend=(bend, *centred(under, over, unit)),
     )
     whole = tail, replace(last, bias=rows.bias), known.inputs, unit
-    return RowsOverRoots(*whole, functions, ends, own, turning, layer)
+    return RowsOverRoots(*whole, functions, ends, own, (p, along), turning, layer)
 
 
 def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) -> tuple[Ends, bool]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.base.numerics.ranges import Ends
+from lipyomo.base.numerics.ranges import Ends, size
 
 SWEEPS = 2
 """How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
@@ -120,6 +120,12 @@ class Quadratics:
         size = 4.0 * self.size * other.size
         parts = a * b + m * n, (a + m) * D + (b + n) * C, matrix
         return Quadratics(*parts, error * (1.0 + 8.0 * unit), size)
+
+    @property
+    def reach(self) -> FloatArray:
+        """Largest absolute values, but for the errors."""
+        found = np.abs(self.constant) + np.abs(self.linear).sum(axis=0) + size(self.bend_ends)
+        return np.asarray(found)
 
     @property
     def bend(self) -> Ends:
