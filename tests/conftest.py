@@ -25,7 +25,7 @@ sys.dont_write_bytecode = False
 
 # How long an example takes says more about who else uses the machine than about the example.
 settings.register_profile(
-    "busy", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
+    "busy", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("busy")
 

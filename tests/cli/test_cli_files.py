@@ -274,22 +274,6 @@ def test_a_body_that_fails_changes_nothing(tmp_path: Path) -> None:
         assert path.read_bytes() == b""
 
 
-def test_names_that_are_no_ascii_in_an_ascii_locale(own: Path) -> None:
-    (own / "réseau").mkdir()
-    (own / "réseau" / "net.onnx").write_bytes((own / "me.onnx").read_bytes())
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    names = ("réseau/ü.proof", "réseau/état", "réseau/h.json", "réseau/p.png")
-    options = ("--proof", "--checkpoint", "--history", "--plot")
-    words = [word for pair in zip(options, names, strict=True) for word in pair]
-    ran = subprocess.run(
-        [sys.executable, "-m", "lipyomo", "réseau/net.onnx", *BOX, *words],
-        env={**os.environ, **plain},
-        capture_output=True,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert all((own / name).stat().st_size > 0 for name in names)
-
-
 SLOW = random_network(1, (6, 14, 14, 2))
 
 

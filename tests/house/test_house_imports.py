@@ -42,6 +42,7 @@ def name_of(path: Path) -> str:
 
 
 MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+NAMES = frozenset(MODULES)
 
 
 @cache
@@ -51,7 +52,7 @@ def import_statements(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, boo
     only_for_types = {
         inner
         for node in nodes
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         for statement in node.body
         for inner in ast.walk(statement)
     }
@@ -62,6 +63,7 @@ def import_statements(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, boo
     ]
 
 
+@cache
 def imports(path: Path, for_types: bool = False) -> set[str]:
     """Modules of the package that a file imports, also inside functions, perhaps for types only."""
     found = set()
@@ -72,10 +74,10 @@ def imports(path: Path, for_types: bool = False) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif node.module is not None and node.level == 0:
             inner_modules = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inner_modules & set(MODULES)
-            if not inner_modules <= set(MODULES):
+            found |= inner_modules & NAMES
+            if not inner_modules <= NAMES:
                 found.add(node.module)
-    return found & set(MODULES)
+    return found & NAMES
 
 
 def wing_of(name: str) -> str:
