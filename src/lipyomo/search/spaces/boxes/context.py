@@ -14,6 +14,7 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.search.spaces.boxes.features import Features, features_of
+from lipyomo.search.spaces.boxes.local_roots import LocalRoots, local_roots_of
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.seen import of_features, rows_seen
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -142,6 +143,11 @@ class Context:
     def tail(self) -> Tail | None:
         """The last layers, where they are rows of quotients."""
         return tail_of(self.stages)
+
+    @cached_property
+    def local_roots(self) -> LocalRoots | None:
+        """Norms of what the first layer sees."""
+        return local_roots_of(self.stages)
 
     @cached_property
     def up_to_tail(self) -> Context:

@@ -55,6 +55,7 @@ from lipyomo.search.spaces.boxes.remainders import (
     sums_of,
     with_sums,
 )
+from lipyomo.search.spaces.boxes.roots_on_boxes import RootsOnBoxes, narrowed, roots_on_boxes
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
@@ -86,9 +87,10 @@ def relaxed(
     still = not (inputs.v.middle.any() or inputs.v.radius.any())
     rooted: Normalised | None = None
     curves: Curves | None = None
+    local: RootsOnBoxes | None = None
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        before = Before(found, left, curves)
+        before = Before(found, left, curves, local)
         layer = _layer(context, before, boxes, inputs, signals, (still, forwards))
         whole: tuple[Ends, Ends] | None = None
         if stage.quotients is not None and stage.products is not None and rooted is not None:
@@ -98,16 +100,21 @@ def relaxed(
         rooted = None
         if stage.roots is not None:
             ends = layer.low[:, stage.roots.units], layer.high[:, stage.roots.units]
-            functions = functions_of(stage, layer, found[-1], inputs)
-            rooted = normalised(
-                stage.roots, ranges_of(stage.roots, found[-1]), ends, unit, functions
-            )
+            functions, squares = functions_of(stage, layer, found[-1], inputs), found[-1]
+            own = functions
+            if functions is None and local is not None and number == 1:
+                own = local.functions
+            rooted = normalised(stage.roots, ranges_of(stage.roots, squares), ends, unit, own)
+            if functions is None:  # others have entries of their own
+                rooted = rooted._replace(whole=None)
             layer = rooted.narrowing(stage.roots, layer, unit)
         if lines or not last:
             layer = _with_lines(context, stage, layer, inputs, last, whole)
         found.append(layer)
         if number == 0 and not forwards:
             curves = curves_of(context, found[0], inputs)
+            if context.local_roots is not None:
+                local = roots_on_boxes(context.local_roots, found[0], inputs, unit)
         if not last:
             left = None
             if context.stages[number + 1].summed.size and not forwards:
@@ -129,11 +136,14 @@ class Before(NamedTuple):
         What is left of the last one's products.
     curves : Curves, optional
         The first one's units as parabolas.
+    local : RootsOnBoxes, optional
+        Norms of what it sees.
     """
 
     layers: Sequence[Relaxed]
     left: Remainders | None
     curves: Curves | None
+    local: RootsOnBoxes | None = None
 
 
 def _layer(
@@ -203,6 +213,9 @@ def _layer(
         u_low = np.fmax(u[:, rows] - u_radius[:, rows], along[0])
         u_high = np.fmin(u[:, rows] + u_radius[:, rows], along[1])
         u[:, rows], u_radius[:, rows] = centred(u_low, u_high, unit)
+    if known.local is not None:
+        whole_ends = (low, high), (u, u_radius)
+        low, high, u, u_radius = narrowed(known.local, len(before), *whole_ends, unit)
     if stage.broken.size:
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])

@@ -1,0 +1,148 @@
+"""Norms of what the first layer sees, on boxes: quotients as functions of each root's own inputs.
+
+Where tokens are normalised one by one, ``s_k / sqrt(v)`` depends on one token alone.  As quadratic
+functions of its few entries (x, v) all s, s', v and v' take little time, with any number of tokens:
+the e of a function are its own root's.  A row behind such a norm that sees one token is one
+quotient again, and so is its tangent,
+
+    sum_k a_k o_k = p / sqrt(v),    p = sum_k a_k s_k,    and    (p' v - p v' / 2) / v**1.5,
+
+in which what cancels out in p is not lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.numerics.ranges import Ends, size
+from lipyomo.search.spaces.boxes.affine import Affine, centred
+from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.local_roots import ENTRIES, LocalRoots
+from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
+from lipyomo.search.spaces.boxes.quotients import (
+    RootFunctions,
+    common_range,
+    over_powers,
+    quadratic_of,
+)
+from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.stacked import Quadratics
+
+MINUS = np.full((1, 1), -1.0)
+
+
+class RootsOnBoxes(NamedTuple):
+    """The same on boxes.
+
+    Attributes
+    ----------
+    plan : LocalRoots
+    functions : RootFunctions
+    ends : (ndarray, ndarray), shape (N, g)
+        Of v.
+    still : bool
+        Whether directions are zero, so that nothing is said of tangents.
+    unit : float
+        What sums round.
+    """
+
+    plan: LocalRoots
+    functions: RootFunctions
+    ends: Ends
+    still: bool
+    unit: float
+
+    @np.errstate(all="ignore")  # what overflows says nothing
+    def narrowed(self, number: int, values: Ends, tangents: Ends) -> tuple[Ends, Ends]:
+        """Ranges of a layer's z and u (N, n), no wider than these."""
+        if number == 1:
+            return _within(values, self.plan.roots.units, self.ends), tangents
+        behind = self.plan.behind
+        if behind is None or number != behind.place:
+            return values, tangents
+        which, rows, group, unit = behind.which, behind.rows, behind.group, self.unit
+        known = [(low[:, which], high[:, which]) for low, high in (values, tangents)]
+        s, turn = (self._sums(part) for part in self.functions[:2])
+        own = RootFunctions(s, turn, *(part.take(group) for part in self.functions[2:]))
+        ends = self.ends[0][:, group], self.ends[1][:, group]
+        most = rows.sizes @ (1.0 / np.sqrt(self.plan.roots.weights))
+        room = 8.0 * unit * (size(known[0]) + rows.reach + most)
+        start = known[0][0] - rows.bias - room, known[0][1] - rows.bias + room
+        low, high = over_powers(own.s, own.v, ends, start, 0.5, True, unit)
+        values = _within(values, which, (low + rows.bias - room, high + rows.bias + room))
+        if self.still:
+            return values, tangents
+        along = over_powers(own.turning(unit), own.v, ends, known[1], 1.5, False, unit)
+        return values, _within(tangents, which, along)
+
+    def _sums(self, signals: Quadratics) -> Quadratics:
+        """Sums of the s, or of the s', that rows see; their weights are rounded."""
+        assert self.plan.behind is not None
+        found = self.plan.behind.rows.sums(signals)
+        return replace(found, error=found.error + self.unit * found.size)
+
+
+def roots_on_boxes(
+    plan: LocalRoots, first: Relaxed, inputs: Inputs, unit: float
+) -> RootsOnBoxes | None:
+    """The functions on boxes; None where they are of too many entries.
+
+    Parameters
+    ----------
+    plan : LocalRoots
+    first : Relaxed
+        What is known of the first layer.
+    inputs : Inputs
+    unit : float
+        What sums round.
+    """
+    x, v, _ = inputs
+    moving = bool(v.radius.any())
+    count = plan.x.columns.shape[1] + moving * plan.v.columns.shape[1]
+    if count > ENTRIES or len(x.middle) < len(v.middle):
+        return None
+    roots = plan.roots
+
+    def own(affine: Affine) -> Quadratics:
+        found = quadratic_of(affine.take(roots.squares), inputs, moving)
+        d = x.middle.shape[1]
+        parts = [plan.x.take(found.linear[..., :d])]
+        if moving:
+            parts.append(plan.v.take(found.linear[..., d:]))
+        matrix = np.zeros((1, 1, count * count))
+        return replace(found, linear=np.concatenate(parts, axis=2), matrix=matrix).stacked()
+
+    s, turn = own(first.pre), own(first.pre_tangent)
+    rows = np.eye(roots.squares.size)
+    both = SumsOfSignals(s, rows, s.error), SumsOfSignals(turn, rows, turn.error)
+    weights = (roots.weights[:, None] * roots.whole).T
+    squares = sums_of_products(both[0], both[0], weights, unit).shifted(roots.least)
+    along = sums_of_products(*both, 2.0 * weights, unit)
+    convex = np.ones(roots.units.size, dtype=bool)
+    low, high = -squares.times(MINUS).below(unit, None, convex).top, squares.below(unit).top
+    low = np.fmax(low, roots.least * (1.0 - 8.0 * unit))
+    functions = RootFunctions(s, turn, squares, along)
+    still = not (moving or bool(v.middle.any()))
+    return RootsOnBoxes(plan, functions, (low, np.maximum(low, high)), still, unit)
+
+
+def narrowed(
+    known: RootsOnBoxes, number: int, values: Ends, tangents: Ends, unit: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Ends of z, and middles and radii of u, of a layer: from ends and from the latter."""
+    middle, radius = tangents
+    values, found = known.narrowed(number, values, (middle - radius, middle + radius))
+    if number > 1 and not known.still:
+        middle, radius = centred(*found, unit)
+    return *values, middle, radius
+
+
+def _within(ends: Ends, rows: IntArray, known: Ends) -> Ends:
+    """Ends of which some are within others as well."""
+    low, high = ends[0].copy(), ends[1].copy()
+    low[:, rows], high[:, rows] = common_range((low[:, rows], high[:, rows]), known)
+    return low, high

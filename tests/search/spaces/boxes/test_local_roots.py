@@ -1,0 +1,103 @@
+"""Norms of tokens that the first layer sees, and rows behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.formats.onnx import from_model
+from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.relax import relaxed
+
+TOKENS, FEATURES, ROWS = 3, 4, 2
+
+
+def normalised_tokens(epsilon: float, mixed: bool) -> Network:
+    """Tanh units of rows behind the norm of each token, or of sums of such as well."""
+    rng = np.random.default_rng(0)
+    size = TOKENS * FEATURES
+    across = np.eye(TOKENS) + 0.5 * mixed * np.eye(TOKENS)[[1, 0, 2]] * [[1], [1], [0]]
+    arrays = {
+        "shape": np.array([1, TOKENS, FEATURES]),
+        "scale": rng.normal(size=FEATURES),
+        "shift": rng.normal(size=FEATURES),
+        "flat": np.array([1, size]),
+        "weight": np.kron(across, rng.normal(size=(FEATURES, ROWS))),
+        "read": rng.normal(size=(TOKENS * ROWS, 1)),
+    }
+    nodes = [
+        helper.make_node(kind, inputs.split(), [output], **more)
+        for kind, inputs, output, more in (
+            ("Reshape", "x shape", "t", {}),
+            ("LayerNormalization", "t scale shift", "n", {"epsilon": epsilon}),
+            ("Reshape", "n flat", "r", {}),
+            ("MatMul", "r weight", "m", {}),
+            ("Tanh", "m", "p", {}),
+            ("MatMul", "p read", "y", {}),
+        )
+    ]
+    ends = [
+        [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [1, count])]
+        for name, count in (("x", size), ("y", 1))
+    ]
+    given = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    model = helper.make_model(
+        helper.make_graph(nodes, "graph", *ends, given),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    return from_model(model, check=False)
+
+
+def context_of(epsilon: float, mixed: bool = False) -> Context:
+    size = TOKENS * FEATURES
+    domain = Box(np.full(size, -1.0), np.full(size, 1.0))
+    return Context.of(Question(LipschitzProblem(normalised_tokens(epsilon, mixed), domain, "linf")))
+
+
+def test_rows_of_one_token_are_known() -> None:
+    """Each sees the inputs of its token; rows of two tokens are none of them."""
+    for mixed, count in ((False, TOKENS), (True, 1)):
+        found = context_of(0.1, mixed).local_roots
+        assert found is not None
+        assert found.x.columns.shape[1] == FEATURES
+        assert found.behind is not None
+        assert found.behind.which.size == count * ROWS
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 0.1])
+@pytest.mark.parametrize("moving", [False, True])
+def test_points_are_within_ranges(epsilon: float, moving: bool) -> None:
+    """And for decided directions these are near what points reach."""
+    context, rng = context_of(epsilon), np.random.default_rng(1)
+    d, count = TOKENS * FEATURES, 30
+    half = 10.0 ** rng.uniform(-2.0, -0.5, size=(count, 1))
+    middle = rng.uniform(-0.6, 0.6, size=(count, d))
+    signs = rng.choice([-1.0, 1.0], size=(2, count, d))
+    v_low, v_high = signs.min(axis=0), signs.max(axis=0) if moving else signs.min(axis=0)
+    boxes = Boxes.over(context, middle - half, middle + half)
+    found = relaxed(context, replace(boxes, v_low=v_low, v_high=v_high), (v_low, v_high))
+    shares = rng.uniform(-1.0, 1.0, size=(800, 1, d))
+    shares[:400] = np.sign(shares[:400])
+    h = middle + half * shares
+    t = v_low + (v_high - v_low) * rng.uniform(0.0, 1.0, size=h.shape)
+    for stage, layer in zip(context.stages, found.layers, strict=True):
+        z, u = h @ stage.weight.T + stage.bias, t @ stage.along.T
+        room = 1e-9 * (1.0 + abs(z).max(axis=0)), 1e-9 * (1.0 + abs(u).max(axis=0))
+        assert (z >= layer.low - room[0]).all()
+        assert (z <= layer.high + room[0]).all()
+        assert (abs(u - layer.tangent) <= layer.tangent_radius + room[1]).all()
+        t, h = stage.sums(stage.slopes(z) * stage.own(u)), stage.outputs(z)
+    if not moving:
+        narrow = np.flatnonzero(half < 0.03)
+        assert narrow.size
+        wide = (layer.high - layer.low)[narrow] / np.ptp(z, axis=0)[narrow]
+        reached = np.ptp(u, axis=0)[narrow]  # of a token that moves as one nothing turns
+        some = reached > 1e-6
+        turns = 2.0 * layer.tangent_radius[narrow][some] / reached[some]
+        assert np.median(wide) < 1.5
+        assert np.median(turns) < 1.7
