@@ -63,7 +63,7 @@ def sums_of_products(
 ) -> Quadratics:
     """Sums of ``w_k p_k q_k``, for positive weights (g, K)."""
     p, q, turned = one.functions, other.functions, weights.T
-    terms = _Terms.of(p, q)
+    terms = _Terms.of((p, q))
     more, away = _as_linear([each @ turned for each in _cubic(_thirds(p, q))])
     error = (terms.error + p.error * q.error) @ turned + away
     error = error + _common(one, q, turned) + _common(other, p, turned)
@@ -76,19 +76,13 @@ def two_products(
     one: tuple[Quadratics, Quadratics], other: tuple[Quadratics, Quadratics], unit: float
 ) -> Quadratics:
     """Sums ``p q + r s`` of functions one by one."""
-    first, second = _Terms.of(*one), _Terms.of(*other)
-    error = first.error + second.error
+    terms = _Terms.of(one, other)
+    error = terms.error
     for p, q in (one, other):
         error = error + p.error * (q.reach + q.error) + q.error * p.reach
-    thirds = _thirds(*one) + _thirds(*other)
-    more, away = _as_linear(_cubic(thirds))
-    return Quadratics(
-        first.constant + second.constant,
-        first.linear + second.linear + more,
-        first.matrix + second.matrix,
-        (error + away) * (1.0 + 8.0 * unit),
-        first.size + second.size,
-    )
+    more, away = _as_linear(_cubic(_thirds(*one) + _thirds(*other)))
+    error = (error + away) * (1.0 + 8.0 * unit)
+    return Quadratics(terms.constant, terms.linear + more, terms.matrix, error, terms.size)
 
 
 class _Terms(NamedTuple):
@@ -101,18 +95,26 @@ class _Terms(NamedTuple):
     size: FloatArray
 
     @classmethod
-    def of(cls, p: Quadratics, q: Quadratics) -> _Terms:
-        """Of functions one by one."""
-        a, b, C, D = p.constant, q.constant, p.linear, q.linear
-        pairs = C[:, None] * D[None]
-        matrix = a * q.matrix + b * p.matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
-        error = size(p.bend_ends) * size(q.bend_ends)
-        return cls(a * b, a * D + b * C, matrix, error, 4.0 * p.size * q.size)
+    def of(cls, *products: tuple[Quadratics, Quadratics]) -> _Terms:
+        """Of sums of products of functions one by one."""
+        found = []
+        for p, q in products:
+            a, b, C, D = p.constant, q.constant, p.linear, q.linear
+            matrix = a * q.matrix + b * p.matrix
+            error = size(p.bend_ends) * size(q.bend_ends)
+            whole = a * b, a * D + b * C, matrix, error, 4.0 * p.size * q.size
+            found.append((*whole, C[:, None] * D[None]))
+        *parts, pairs = (reduce(np.add, part) for part in zip(*found, strict=True))
+        constant, linear, matrix, error, sizes = parts
+        matrix = matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
+        return cls(constant, linear, matrix, error, sizes)
 
 
 def _thirds(p: Quadratics, q: Quadratics) -> list[tuple[FloatArray, FloatArray]]:
     """Linear functions and matrices whose products are terms of third order, but for zeros."""
-    both = (p.linear, q.matrix), (q.linear, p.matrix)
+    both = [(p.linear, q.matrix), (q.linear, p.matrix)]
+    if p is q:
+        both = [(2.0 * p.linear, p.matrix)]
     return [(linear, matrix) for linear, matrix in both if linear.any() and matrix.any()]
 
 

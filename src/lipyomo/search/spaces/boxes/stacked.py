@@ -6,6 +6,7 @@ There are few entries of e and many functions, so that sums over e are sums of w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -45,9 +46,9 @@ class Quadratics:
     size: FloatArray
 
     def take(self, which: IntArray) -> Quadratics:
-        """Some of the n functions."""
+        """Some of the n functions; of one alone as many copies."""
         parts = self.constant, self.linear, self.matrix, self.error, self.size
-        return Quadratics(*(part[..., which] if part.shape[-1] > 1 else part for part in parts))
+        return Quadratics(*(placed(part, (which,)) for part in parts))
 
     def on(self, which: IntArray) -> Quadratics:
         """The functions on some of the boxes."""
@@ -133,7 +134,7 @@ class Quadratics:
         low, high = self.bend_ends
         return 0.5 * (low + high), 0.5 * (high - low)
 
-    @property
+    @cached_property
     def bend_ends(self) -> Ends:
         """Ends of ``e' matrix e``."""
         index = np.arange(len(self.matrix))
@@ -151,7 +152,7 @@ class Quadratics:
 
     def at(self, point: FloatArray) -> FloatArray:
         """Values at points (D, N, n), without the errors."""
-        turned = self.linear + (self.matrix * point).sum(axis=1)
+        turned = self.linear + np.einsum("ab...,b...->a...", self.matrix, point)
         return np.asarray(self.constant + (turned * point).sum(axis=0))
 
     def below(
@@ -194,7 +195,7 @@ class Quadratics:
                         rise += M[k, j] * point[j]
                 rise *= steep[k]
                 np.clip(rise, -1.0, 1.0, out=point[k])
-        bent = (M * point).sum(axis=1)
+        bent = np.einsum("ab...,b...->a...", M, point)
         turned = bent - shift * point
         above = shift.sum(axis=0) - (point * turned).sum(axis=0)
         size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
