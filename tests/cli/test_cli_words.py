@@ -62,10 +62,13 @@ def test_an_empty_path_is_called_empty(cli: Cli, net: Path, words: tuple[str, ..
 
 
 SEVERAL = """
-import json, sys
+import sys
 from lipyomo.cli.main import main
-for words in json.loads(sys.argv[1]):
-    print("ended with", main(words), flush=True)
+words = sys.argv[1:]
+while words:
+    end = words.index("then")
+    print("ended with", main(words[:end]), flush=True)
+    words = words[end + 1:]
 """
 
 
@@ -82,9 +85,10 @@ def test_names_that_the_locale_does_not_know(tmp_path: Path, net: Path, encoding
         commands[0] += map(str, pair)
     commands.append(["compare", named, "--box", "0,1", "--methods", "naive"])
     commands.append(["n\u00f6t.onnx", "--box", "0,1"])
+    words = [word for command in commands for word in (*command, "then")]
     plain = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", SEVERAL, json.dumps(commands)],
+        [sys.executable, "-P", "-c", SEVERAL, *words],
         cwd=tmp_path,
         env={**os.environ, **plain, "PYTHONIOENCODING": encoding},
         capture_output=True,
