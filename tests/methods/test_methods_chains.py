@@ -15,12 +15,12 @@ from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import open_phases
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.semidefinite.definite import proved_shift
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.interior import minimise
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram, proved_bound
 from lipyomo.relaxations.semidefinite.root import RootBounds, semidefinite_targets
 from lipyomo.relaxations.semidefinite.shor_model import ShorModel
+from lipyomo.relaxations.semidefinite.verify import proved_shift
 from networks import mixed_network, random_network
 
 ROOM = 1 + 1e-5

@@ -22,8 +22,8 @@ from lipyomo.proofs.context import Recording
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.dual_rows import WantedBounds
 from lipyomo.relaxations.linear.dual_steps import SingleArray
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.propagate import substitute_back
 from lipyomo.search.spaces.phases.tighten import tighten
 from lipyomo_check import linear as checked

@@ -9,8 +9,8 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, open_phases
 from lipyomo.problems.domains import Box, Domain, ball
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import Stack
 from networks import mixed_network, random_network
 
 NETWORKS = {

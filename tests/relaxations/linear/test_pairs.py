@@ -10,9 +10,9 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.pairs import Pairs, find_pairs
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import Stack
 from networks import mixed_network, random_network
 
 

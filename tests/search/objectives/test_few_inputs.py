@@ -17,7 +17,7 @@ from lipyomo.search.objectives.context import Context, Question
 from lipyomo.search.objectives.few import FewPipeline, Task
 from lipyomo.search.objectives.few_boxes import Boxes, as_nodes, bounded_values
 from lipyomo.search.objectives.pipeline import Pipeline
-from lipyomo.search.spaces.joint.params import Params
+from lipyomo.search.spaces.joint.context import Params
 from networks import random_network
 
 BOXES = Params(compared=False)

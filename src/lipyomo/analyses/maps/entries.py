@@ -26,7 +26,7 @@ from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import jacobian_rows
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.gradient import gradient_entries
-from lipyomo.relaxations.linear.stack import PhaseBatch
+from lipyomo.relaxations.linear.layers import PhaseBatch
 
 
 @dataclass(frozen=True, eq=False)

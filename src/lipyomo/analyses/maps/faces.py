@@ -12,7 +12,7 @@ from lipyomo.analyses.maps.pieces import Pieces
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import affine_value
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
-from lipyomo.relaxations.linear.stack import PhaseBatch
+from lipyomo.relaxations.linear.layers import PhaseBatch
 
 
 def with_faces(pieces: Pieces, phases: PhaseBatch, low: FloatArray, high: FloatArray) -> PhaseBatch:

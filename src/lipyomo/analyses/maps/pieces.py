@@ -22,8 +22,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.gradient import gradient_norms
-from lipyomo.relaxations.linear.layers import by_layer
-from lipyomo.relaxations.linear.stack import PhaseBatch
+from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
 
 
 @dataclass(frozen=True, eq=False)

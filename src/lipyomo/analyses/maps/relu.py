@@ -23,8 +23,8 @@ from lipyomo.analyses.maps.pieces import Pieces, with_sides
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.relaxations.linear.layers import PhaseBatch, Stack
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 
 P = TypeVar("P", bound=Pieces)
 

@@ -41,8 +41,8 @@ from lipyomo.primal.regions.params import PARAMS
 from lipyomo.problems.affine.rows import ExactForm
 from lipyomo.problems.affine.system import NodeForm, UnitSystem, coefficient_sizes
 from lipyomo.problems.domains import Domain
+from lipyomo.relaxations.linear.layers import Part
 from lipyomo.relaxations.linear.relax import Triangle
-from lipyomo.relaxations.linear.stack import Part
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ from lipyomo.problems.norms import InputNorm, OutputNorm
 from lipyomo.relaxations.linear.balls import Ball, InputBall, functional_set
 from lipyomo.relaxations.linear.chain import Chain
 from lipyomo.relaxations.linear.interval import Switches
-from lipyomo.relaxations.linear.layers import LayerBounds, parts_of
+from lipyomo.relaxations.linear.layers import LayerBounds, PhaseBatch, parts_of
 from lipyomo.relaxations.linear.relax import switch_lines
-from lipyomo.relaxations.linear.stack import PhaseBatch
 
 DerivativeRelaxation = Literal["interval", "linear"]
 

@@ -31,9 +31,8 @@ from lipyomo.relaxations.linear.derivative import (
     chain_bounds,
     refined,
 )
-from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
 from lipyomo.relaxations.linear.relax import switch_lines
-from lipyomo.relaxations.linear.stack import PhaseBatch
 
 
 @dataclass(frozen=True)

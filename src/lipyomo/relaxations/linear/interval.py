@@ -10,8 +10,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, RIGHT
-from lipyomo.relaxations.linear.layers import parts_of
-from lipyomo.relaxations.linear.stack import PhaseBatch
+from lipyomo.relaxations.linear.layers import PhaseBatch, parts_of
 
 
 class Switches(NamedTuple):

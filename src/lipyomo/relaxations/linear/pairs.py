@@ -22,8 +22,8 @@ from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.dual_rows import WantedBounds
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.params import PARAMS
-from lipyomo.relaxations.linear.stack import Stack
 
 WEIGHTS = (0.5, 0.3, 0.7, 0.15, 0.85)
 """Weights that are tried; that of the other function makes up for one."""

@@ -25,11 +25,17 @@ from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear.balls import within
 from lipyomo.relaxations.linear.chain import Chain
 from lipyomo.relaxations.linear.interval import Switches, activated, interval_range
-from lipyomo.relaxations.linear.layers import LayerBounds, by_layer, parts_of, slope_ranges
+from lipyomo.relaxations.linear.layers import (
+    LayerBounds,
+    PhaseBatch,
+    Stack,
+    by_layer,
+    parts_of,
+    slope_ranges,
+)
 from lipyomo.relaxations.linear.lp import tighten
 from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.relax import layer_lines
-from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 
 
 @with_one_blas_thread

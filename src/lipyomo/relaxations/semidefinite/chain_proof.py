@@ -28,7 +28,7 @@ from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF, gamma
 from lipyomo.networks.network import Layer
 from lipyomo.problems.affine.signal import UnitMap
 from lipyomo.relaxations.semidefinite.chain import Step, eliminated
-from lipyomo.relaxations.semidefinite.definite import (
+from lipyomo.relaxations.semidefinite.verify import (
     cholesky_or_none,
     cholesky_slack,
     powers,

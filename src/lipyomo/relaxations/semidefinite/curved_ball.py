@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
-from lipyomo.relaxations.semidefinite.definite import proved_shift
+from lipyomo.relaxations.semidefinite.verify import proved_shift
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,10 +34,10 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
-from lipyomo.relaxations.semidefinite.definite import powers
 from lipyomo.relaxations.semidefinite.interior import minimise
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
 from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
+from lipyomo.relaxations.semidefinite.verify import powers
 
 TOLERANCE = 5e-3
 """Relative distance from the optimum at which to stop: the last steps gain ever less."""

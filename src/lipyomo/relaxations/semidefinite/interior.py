@@ -29,13 +29,13 @@ from scipy.linalg import cho_factor, cho_solve
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import seconds_of
 from lipyomo.base.numerics.rounding import rounded_up
-from lipyomo.relaxations.semidefinite.definite import cholesky_or_none
 from lipyomo.relaxations.semidefinite.quadratic import (
     QuadraticProgram,
     least_gamma,
     proved_bound,
     starting_multipliers,
 )
+from lipyomo.relaxations.semidefinite.verify import cholesky_or_none
 
 
 @dataclass(frozen=True)

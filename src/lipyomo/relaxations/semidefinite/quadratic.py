@@ -24,7 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.relaxations.semidefinite.definite import proved_shift
+from lipyomo.relaxations.semidefinite.verify import proved_shift
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from lipyomo.base.arrays import FloatArray, IntArray, Matrix
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.relaxations.semidefinite.definite import cholesky_or_none, cholesky_slack, powers
+from lipyomo.relaxations.semidefinite.verify import cholesky_or_none, cholesky_slack, powers
 
 _NEAR = 1e-5
 """Relative gain of some steps of Lanczos' method below which an eigenvalue is taken as found."""

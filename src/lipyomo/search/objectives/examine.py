@@ -9,8 +9,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import follow, propagate
-from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.objectives.context import Context
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.program import Answer

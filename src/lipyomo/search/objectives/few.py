@@ -39,7 +39,7 @@ from lipyomo.search.objectives.few_boxes import Boxes, as_nodes, bounded_values
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, halves, joined, thin
-from lipyomo.search.spaces.joint.params import PARAMS, Params
+from lipyomo.search.spaces.joint.context import PARAMS, Params
 from lipyomo.search.spaces.joint.parts import gone_on, parted, together_of
 from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, learnt
 

@@ -24,9 +24,8 @@ from lipyomo.primal.regions.margin import Interior
 from lipyomo.primal.regions.value import around, value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Question
 from lipyomo.search.objectives.smooth import Value

@@ -13,8 +13,7 @@ from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.interval import Switches
-from lipyomo.relaxations.linear.layers import by_layer
-from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context

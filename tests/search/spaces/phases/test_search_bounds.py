@@ -20,8 +20,8 @@ from lipyomo.problems.norms import vector_norm
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.linear.derivative import gradient_sizes
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds, propagate
-from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.choice import rotated
 from lipyomo.relaxations.semidefinite.dense import DenseKernel

@@ -11,8 +11,8 @@ from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import Box, Domain, ball
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.node import WarmStart
 from lipyomo.search.spaces.phases.tighten import tighten
 from networks import mixed_network

@@ -25,9 +25,8 @@ from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.balls import outside
 from lipyomo.relaxations.linear.gradient import tangent_lengths
 from lipyomo.relaxations.linear.interval import Switches
-from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.layers import PhaseBatch, Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import PhaseBatch, Stack
 from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on

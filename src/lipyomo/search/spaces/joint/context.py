@@ -1,4 +1,4 @@
-"""What never changes while boxes are halved."""
+"""What never changes while boxes are halved, with the numbers of their search."""
 
 from __future__ import annotations
 
@@ -11,8 +11,108 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.memory import CACHED
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
+from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.boxes import Boxes
-from lipyomo.search.spaces.joint.params import PARAMS, Params
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades, and within which range it does not matter.
+
+    Attributes
+    ----------
+    inputs : int
+        Most inputs for which boxes are tried: with so many, halving them still leads far.
+    pairs : int
+        Most pairs of a direction and a functional: every box has a bound of each.
+    bundle : int
+        Most boxes of a node.
+    chains : int
+        Directions, over all boxes, that are substituted back at a time: less overhead each against
+        the cache.
+    near : float
+        Boxes have semidefinite bounds once their bound is at most this multiple of the cutoff; the
+        search learns from what becomes of them, and this is where it begins.
+    handed : float
+        The same for boxes that are handed over to the search of phases.
+    handed_together : int
+        So many at a time at most, and to begin with, as nothing is learnt meanwhile.
+    handed_units : float
+        And they have no more unstable units than twice that, about, as boxes' scores count them:
+        others become large trees.
+    node : float
+        So many boxes are halved in the time of a node of phases (by three networks 3 to 30): those
+        that become fewer boxes than that are halved.
+    patience : int
+        So many more boxes of a bundle may fail than twice those that semidefinite bounds close.
+    rough : float
+        Boxes with bounds above this multiple of the cutoff are bounded in float32 numbers.
+    single : int
+        So many directions of a box are bounded one by one, which is tighter.
+    far : float
+        Not where the bound is above this multiple of the cutoff: such a box is halved anyway.  A
+        whole domain at or below it is for the search of phases.
+    compared : bool
+        Whether boxes have to be better than the search of phases in order to be halved.
+    far_halves : float
+        Boxes are halved twice at once if their bounds seem to meet the cutoff after more halvings.
+    least_width : float
+        Boxes narrower than this share of the domain are handed over in any case: kinks that meet in
+        a point stay open in some box however often it is halved.
+    trial : int
+        Boxes that are bounded before a choice is made.
+    pause : float
+        Seconds of a search of phases before the first look at boxes beside it, times the bundles of
+        boxes that halving every edge once makes: until then boxes tell nothing.
+    share : float
+        Most of the time that boxes beside a search of phases have, and twice what the first look
+        has: what a wrong choice costs.
+    ahead : float
+        Gaps are compared that are expected after so many times what has passed, or at the end.
+    first_look, look : float
+        Work of the look for points once boxes are halved, as the engine counts it, and the share
+        of all work that later ones take: incumbents against time.
+    best, starts : int
+        Ascents begin in the middles of so many of so many boxes with the largest bounds.
+    few, samples : int
+        Points that are looked at for a first idea of the constant, and by the trial; of Euclidean
+        norms as many as by the trial.
+    """
+
+    inputs: int = HALVED
+    pairs: int = 1 << 10
+    bundle: int = 64
+    chains: int = 256
+    near: float = 1.2
+    handed: float = 4.0
+    handed_together: int = 8
+    handed_units: float = 24.0
+    node: float = 16.0
+    patience: int = 6
+    rough: float = 1.02
+    single: int = 2
+    far: float = 16.0
+    compared: bool = True
+    far_halves: float = 3.0
+    least_width: float = 2.0**-10
+    trial: int = 256
+    pause: float = 1.0
+    share: float = 0.2
+    ahead: float = 8.0
+    first_look: float = 4.0
+    look: float = 0.5
+    best: int = 128
+    starts: int = 32
+    few: int = 64
+    samples: int = 1024
+
+    @property
+    def hopeless(self) -> float:
+        """Above this multiple of the cutoff a bound of the whole says nothing."""
+        return self.far**2
+
+
+PARAMS = Params()
 
 
 @dataclass(frozen=True, eq=False)

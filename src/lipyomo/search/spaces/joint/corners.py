@@ -22,7 +22,7 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.layer import Layer
-from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.spaces.joint.substitute import Rough, through, times
 
 INPUTS = 6

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.search.spaces.joint.params import Params
+from lipyomo.search.spaces.joint.context import Params
 
 BOUNDED, CLOSED = "boxes_bounded", "boxes_closed"
 """Counters of boxes that had semidefinite bounds, and of those that these closed."""

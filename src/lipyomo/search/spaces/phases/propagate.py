@@ -14,8 +14,8 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.frozen import but
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.derivative import gradient_sizes
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.node import WarmStart
 from lipyomo.search.spaces.phases.part import Part

@@ -12,8 +12,8 @@ import numpy as np
 from lipyomo.base.clock import fits
 from lipyomo.networks.phases import OPEN, flat
 from lipyomo.relaxations.cascade import Cascade
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pairs
-from lipyomo.relaxations.linear.stack import Stack
 from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tangents
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root

@@ -8,7 +8,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN
-from lipyomo.relaxations.linear.stack import Stack
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.examine import Workspace, examine
 from lipyomo.search.spaces.phases.node import Node, Split
