@@ -11,7 +11,6 @@ from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.quadratic import turned
-from lipyomo.search.spaces.boxes.stacked import Quadratics
 
 
 class Away(NamedTuple):
@@ -80,10 +79,3 @@ class Products:
         self.error = self.error + error.sum(axis=1)
         self.size = self.size + (sizes * one.size * other.size).sum(axis=1)
         return error
-
-    def stacked(self) -> Quadratics:
-        """These as functions, one for each box."""
-        matrix = np.moveaxis(0.5 * (self.matrix + np.swapaxes(self.matrix, 1, 2)), 0, 2)
-        none = np.zeros((1, 1))
-        size = self.size[:, None]
-        return Quadratics(none, none[None], matrix[..., None], self.error[:, None], size)

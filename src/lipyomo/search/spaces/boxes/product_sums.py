@@ -61,7 +61,7 @@ class SumsOfSignals(NamedTuple):
 def sums_of_products(
     one: SumsOfSignals, other: SumsOfSignals, weights: FloatArray, unit: float
 ) -> Quadratics:
-    """Sums of ``w_k p_k q_k``, for positive weights (g, K)."""
+    """Sums of ``w_k p_k q_k``, for weights (g, K) that are not negative."""
     p, q, turned = one.functions, other.functions, weights.T
     terms = _Terms.of((p, q))
     more, away = _as_linear([each @ turned for each in _cubic(_thirds(p, q))])

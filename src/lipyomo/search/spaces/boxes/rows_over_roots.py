@@ -22,11 +22,11 @@ from lipyomo.base.numerics.ranges import Ends, size
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.collapse import of_units, rounding_of
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.deviations import Away, Products
+from lipyomo.search.spaces.boxes.expansions import expanded
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
 from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotient
-from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
+from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
 from lipyomo.search.spaces.boxes.quotients import (
     RootFunctions,
     common_range,
@@ -128,14 +128,21 @@ class RowsOverRoots(NamedTuple):
         layer, unit, bias, group = self.layer, self.unit, self.stage.bias, self.tail.group
         v = self.own.v, (self.ends[0][:, group], self.ends[1][:, group])
         along = layer.tangent - layer.tangent_radius, layer.tangent + layer.tangent_radius
-        dz, du = self.rises
-        z = _away((self.own.s, *v), dz, 0.5, bias, (layer.low, layer.high), unit)
-        u = _away((self.turning, *v), du, 1.5, 0.0 * bias, along, unit)
-        form, factors = Products(len(rows), len(dz)), (np.zeros_like(rows), rows)
-        terms = units_to_second_order(self.stage, layer, factors, (z, u), form)
+        z, beside = expanded(self.own.s, *v, 0.5, unit)
+        beside = replace(beside, error=beside.error + unit * (np.abs(z) + np.abs(bias)))
+        u, turning = expanded(self.turning, *v, 1.5, unit)
+        reach = np.maximum(np.maximum(along[1] - u, u - along[0]), 0.0) * (1.0 + unit)
+        factors, middles = (np.zeros_like(rows), rows), (z + bias, u)
+        terms, weights = units_to_second_order(self.stage, layer, factors, middles, reach)
+        whole, each = (
+            turning.times(weights[0]).plus(beside.times(weights[1])),
+            np.eye(rows.shape[1]),
+        )
+        one, other = (SumsOfSignals(part, each, part.error) for part in (whole, beside))
+        form = sums_of_products(one, other, np.ones((1, len(each))), unit)
         fuzz = terms.sizes + terms.error + np.abs(terms.constant)
         fuzz = 8.0 * unit * fuzz + rounding_of(self.stage, layer, errors)
-        plane = self._summed(terms.slopes, terms.rates, form.stacked())
+        plane = self._summed(terms.slopes, terms.rates, form)
         return plane.above(terms.constant + terms.error + fuzz, fuzz)
 
     def _summed(self, s: FloatArray, rates: FloatArray, form: Quadratics | None) -> PlaneAbove:
@@ -222,37 +229,3 @@ def _summed_ranges(rows: RowsOfSignals, ends: Ends, most: FloatArray, unit: floa
     centre, away = middle @ weight, radius @ np.abs(weight)
     away = away + 4.0 * unit * ((np.abs(middle) + radius) @ sizes)
     return np.fmax(centre - away, -most), np.fmin(centre + away, most)
-
-
-def _away(
-    quotient: tuple[Quadratics, Quadratics, Ends],
-    rise: FloatArray,
-    exponent: float,
-    bias: FloatArray,
-    known: Ends,
-    unit: float,
-) -> Away:
-    """Quotients ``p / v**exponent + bias`` as ``middle + rise . e +- error``.
-
-    With k the quotient at the middle and r the power, what is left is
-    ``(p - (k + rise . e) r) / r``, where r is a tangent, with an error.
-    """
-    p, v, ends = quotient
-    at = np.clip(v.constant, *ends)
-    k = p.constant / at**exponent
-    slope = exponent * at ** (exponent - 1.0)
-    offset = at**exponent - slope * at
-    sides = [(end**exponent, slope * end + offset) for end in ends]
-    away = np.maximum(*(np.abs(power - line) for power, line in sides))
-    away = away + 8.0 * unit * (sides[1][0] + np.abs(slope * ends[1]) + np.abs(offset))
-    tangent = v.times(slope).shifted(offset)
-    whole = np.abs(rise).sum(axis=0)
-    none = np.zeros((1, 1, 1, 1))
-    line = Quadratics(k, rise, none, np.zeros_like(k), np.abs(k) + whole)
-    product = line.multiplied(replace(tangent, error=tangent.error + away), unit)
-    error = size(p.plus(product.times(MINUS)).ends(unit)) / sides[0][0]
-    middle = k + bias
-    error = error + 8.0 * unit * (np.abs(k) + np.abs(bias) + whole + error)
-    reach = np.maximum(np.maximum(known[1] - middle, middle - known[0]), 0.0) * (1.0 + unit)
-    error = np.fmin(error, (reach + whole) * (1.0 + unit))
-    return Away(middle, np.moveaxis(rise, 0, 2), whole, error, reach)

@@ -92,7 +92,11 @@ def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None)
         ends = layer.tangent - layer.tangent_radius, layer.tangent + layer.tangent_radius
         u = Away.of(layer.pre_tangent, ends, known.inputs, moving, unit)
         n = stage.units_of(stage.bias).size
-        terms = units_to_second_order(stage, layer, (a[:, :n], b[:, :n]), (z, u), form)
+        some, others = z.take(slice(n)), u.take(slice(n))
+        factors, middles = (a[:, :n], b[:, :n]), (some.middle, others.middle)
+        terms, weights = units_to_second_order(stage, layer, factors, middles, others.reach)
+        form.add(weights[0], others, some)
+        form.add(weights[1], some, some)
         if stage.products is not None:
             terms = terms.plus(_of_products(stage, layer, (a[:, n:], b[:, n:]), (z, u), form))
         constant, sizes = constant + terms.constant, sizes + terms.sizes
@@ -119,25 +123,35 @@ Pair = tuple[FloatArray, FloatArray]
 
 
 def units_to_second_order(
-    stage: Stage, layer: Relaxed, factors: Pair, both: tuple[Away, Away], form: Products
-) -> _Terms:
-    """Those of units, whose outputs and tangents come with `factors`."""
-    a, b = factors
+    stage: Stage, layer: Relaxed, factors: Pair, middles: Pair, reach: FloatArray
+) -> tuple[_Terms, Pair]:
+    """What units leave beside products of deviations, and the weights of these: q p, and p p.
+
+    Parameters
+    ----------
+    stage : Stage
+    layer : Relaxed
+    factors : (ndarray, ndarray), shape (N, n)
+        What outputs and tangents come with.
+    middles : (ndarray, ndarray), shape (N, n)
+        The f and n of z and u.
+    reach : ndarray, shape (N, n)
+        Largest absolute values of the q.
+    """
+    (a, b), (f, n) = factors, middles
     units = slice(a.shape[1])
-    z, u = (one.take(units) for one in both)
     low, high = np.minimum(layer.low, layer.high)[:, units], layer.high[:, units]
-    slopes, k, _, over = stage.each("parabolas", a, b * u.middle, low, high, z.middle)
+    slopes, k, _, over = stage.each("parabolas", a, b * n, low, high, f)
     bend, centre, away = (part[:, units] for part in layer.bend)
-    rate, size = centre + bend * z.middle, np.abs(b)
-    rates, left = b * rate, size * u.reach * away
-    form.add(b * bend, u, z)
-    form.add(0.5 * k, z, z)
-    constant = over + slopes * stage.units_of(stage.bias) - rates * u.middle
-    steepest = np.abs(centre) + np.abs(bend * z.middle) + away
+    rate, size = centre + bend * f, np.abs(b)
+    rates, left = b * rate, size * reach * away
+    constant = over + slopes * stage.units_of(stage.bias) - rates * n
+    steepest = np.abs(centre) + np.abs(bend * f) + away
     steepest = steepest + np.abs(layer.rate[:, units]) + layer.rate_radius[:, units]
     sizes = np.abs(over) + np.abs(slopes) * layer.reach[:, units]
-    sizes += size * steepest * (layer.pace[:, units] + np.abs(u.middle) + u.reach)
-    return _Terms(slopes, rates, *(part.sum(axis=1) for part in (constant, sizes, left)))
+    sizes += size * steepest * (layer.pace[:, units] + np.abs(n) + reach)
+    terms = _Terms(slopes, rates, *(part.sum(axis=1) for part in (constant, sizes, left)))
+    return terms, (b * bend, 0.5 * k)
 
 
 def _of_products(

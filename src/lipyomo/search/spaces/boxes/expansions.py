@@ -1,0 +1,69 @@
+"""Quotients by powers of quadratic functions near the middles of boxes, as quadratic functions.
+
+With ``v = m (1 + x)`` a quotient ``p / v**e`` is about
+
+    p m**-e (1 - e x + e (e + 1) x**2 / 2),
+
+of which terms up to the second order are taken as they are.  Whatever they are, with f for their
+sum and r for the power, the quotient is f and ``(p - f r) / r``: that is of third order where r is
+its Taylor polynomial of degree two.  What this leaves rises, or falls, all over the range of v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends, size
+from lipyomo.search.spaces.boxes.stacked import Quadratics
+
+
+@np.errstate(all="ignore")  # what overflows says nothing
+def expanded(
+    p: Quadratics, v: Quadratics, ends: Ends, exponent: float, unit: float
+) -> tuple[FloatArray, Quadratics]:
+    """Numbers (N, n) near ``p / v**exponent`` at the middles of boxes, and quotients less these.
+
+    Parameters
+    ----------
+    p, v : Quadratics
+        n functions each.
+    ends : (ndarray, ndarray), shape (N, n)
+        Of v, positive.
+    exponent : float
+        0.5 or 1.5.
+    unit : float
+        What sums round.
+    """
+    at = np.clip(v.constant, *ends)
+    inverse = at**-exponent
+    k, x = p.constant * inverse, v.linear / at
+    fall = exponent * inverse * p.linear
+    pairs = (0.5 * exponent * (exponent + 1.0) * k * x - fall)[:, None] * x[None]
+    matrix = inverse * p.matrix - exponent * k / at * v.matrix
+    matrix = matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
+    linear, none = inverse * p.linear - exponent * k * x, np.zeros_like(k)
+    sizes = np.abs(k) + np.abs(linear).sum(axis=0) + np.abs(matrix).sum(axis=(0, 1))
+    found = Quadratics(k, linear, matrix, none, sizes)
+    product = found.multiplied(_power(v, ends, at, exponent, unit), unit)
+    left = p.plus(product.times(np.full((1, 1), -1.0))).ends(unit)
+    error = size(left) / ends[0] ** exponent
+    error = error + 8.0 * unit * (sizes + error)
+    return k, replace(found, constant=none, error=error)
+
+
+def _power(v: Quadratics, ends: Ends, at: FloatArray, exponent: float, unit: float) -> Quadratics:
+    """``v**exponent`` as its Taylor polynomial about numbers in the ranges of v."""
+    slope = exponent * at ** (exponent - 1.0)
+    bend = 0.5 * exponent * (exponent - 1.0) * at ** (exponent - 2.0)
+    away = np.zeros_like(at)
+    for end in ends:
+        shift, power = end - at, end**exponent
+        terms = at**exponent, slope * shift, bend * shift * shift
+        rounding = power + sum(np.abs(term) for term in terms)
+        away = np.maximum(away, np.abs(power - sum(terms)) + 8.0 * unit * rounding)
+    beside = v.shifted(-at)
+    found = beside.times(slope).plus(beside.multiplied(beside, unit).times(bend))
+    return replace(found.shifted(at**exponent), error=found.error + away)
