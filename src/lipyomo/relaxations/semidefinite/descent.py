@@ -23,7 +23,6 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.frozen import but
 from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
 from lipyomo.relaxations.semidefinite.kernel import Factor, Kernel, State, bound_of
 from lipyomo.relaxations.semidefinite.params import PARAMS
@@ -57,7 +56,7 @@ class _Point:
     def balanced(self, iterations: int) -> State:
         """The state at this point, both halves of its bound made equal."""
         state = self.kernel.state(self.factor, self.y, self.tau, self.quarter, self.x)
-        return but(state, iterations=iterations)
+        return replace(state, iterations=iterations)
 
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:

@@ -8,12 +8,11 @@ pieces of a part with one unit decided, bounds that are proved from the multipli
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lipyomo.base.clock import Clock, fits
-from lipyomo.base.frozen import but
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
@@ -82,7 +81,7 @@ def bounded(
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
-        part = but(part, node=found.node, worst=found.worst).without_targets(cutoff)
+        part = replace(part, node=found.node, worst=found.worst).without_targets(cutoff)
         solved, steps = solved + found.solved, steps + found.steps
         closed += not part.is_open
         claims.append(part)
@@ -243,5 +242,5 @@ def fixed(
         statistics = statistics.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
         inside = points.within(node.points, remaining.phases, more)
-        part = but(part, node=remaining.but(points=inside))
+        part = replace(part, node=remaining.but(points=inside))
     return part, statistics

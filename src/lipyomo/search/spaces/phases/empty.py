@@ -6,10 +6,10 @@ A linear program a part answers, with a point of those that have interior.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.base.frozen import but
 from lipyomo.base.numerics.exact import approximate
 from lipyomo.primal.regions.full import examine
 from lipyomo.primal.regions.partial import RegionProgram
@@ -60,7 +60,7 @@ def with_interior(
         for k, inside in zip(numbers, visited, strict=True):
             node = claims[k].node
             node = node.but(points=points.within(inside, node.phases, units))
-            claims[k] = but(claims[k], node=node)
+            claims[k] = replace(claims[k], node=node)
     solved = region.solved - before
     return claims, statistics.counting(programs=solved, empty_by_program=empty, empty=empty)
 

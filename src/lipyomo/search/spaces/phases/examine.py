@@ -9,11 +9,10 @@ first.  A step sees what earlier ones claim, and the incumbent of the moment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.base.frozen import but
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.relaxations.linear.preactivation import follow
 from lipyomo.relaxations.semidefinite.root import RootBounds
@@ -116,7 +115,9 @@ def _with_form(workspace: Workspace, part: Part) -> Part:
         workspace.watch.check()
         cutoff = workspace.context.cutoff(workspace.points.best.value)
         part = part.without_unproved(cutoff).without_targets(cutoff)
-    return but(part, form=workspace.context.system.form(part.node.phases)) if part.is_open else part
+    if part.is_open:
+        part = replace(part, form=workspace.context.system.form(part.node.phases))
+    return part
 
 
 def _finished(
@@ -171,5 +172,5 @@ def _with_candidates(
             units, features, statistics = rule(
                 context, part.node, part.known_form, part.worst, statistics, weights, cutoff
             )
-            claims[k] = but(part, node=part.node.but(candidates=units, features=features))
+            claims[k] = replace(part, node=part.node.but(candidates=units, features=features))
     return claims, statistics

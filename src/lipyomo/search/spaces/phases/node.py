@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.frozen import but
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases
 from lipyomo.search.spaces.phases.statistics import FEATURES
@@ -157,7 +156,7 @@ class Node:
 
     def but(self, **changes: Any) -> Node:
         """The same but for some fields."""
-        return but(self, **changes)
+        return replace(self, **changes)
 
     def sides(self, unit: int) -> list[Node]:
         """The two children of a split on an unstable unit."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.base.frozen import but
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.search.engine.protocol import Pulse
@@ -115,7 +114,7 @@ class Part:
         if not math.isinf(bound):
             bound = max(bound, self.node.dropped)
         fathomed = (*self.fathomed, (self.node if piece is None else piece, bound))
-        return but(self, fathomed=fathomed, is_open=piece is not None)
+        return replace(self, fathomed=fathomed, is_open=piece is not None)
 
     def without_targets(self, cutoff: float) -> Part:
         """Without the targets that cannot beat the incumbent; if none is left, fathomed."""
@@ -132,7 +131,7 @@ class Part:
             target_bounds=node.target_bounds[keep],
             proved=node.proved[keep],
         )
-        return but(self, node=node)
+        return replace(self, node=node)
 
     def without_unproved(self, cutoff: float) -> Part:
         """Without inherited floating-point bounds that an incumbent found since has overtaken."""
@@ -141,4 +140,4 @@ class Part:
         if not stale.any():
             return self
         bounds = np.where(stale, node.proved, node.target_bounds)
-        return but(self, node=node.but(target_bounds=bounds))
+        return replace(self, node=node.but(target_bounds=bounds))

@@ -7,11 +7,11 @@ gradient by intervals.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.frozen import but
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.layers import Stack
@@ -93,4 +93,4 @@ def taken(
         points=points,
         warm_start=warm_start,
     )
-    return but(part, node=node)
+    return replace(part, node=node)

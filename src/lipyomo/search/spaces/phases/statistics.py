@@ -7,13 +7,12 @@ learn comes back as a difference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.frozen import but
 
 NAMES = (
     "average look-ahead",
@@ -113,21 +112,21 @@ class Statistics:
 
     def counting(self, **more: int) -> Statistics:
         """With more of some counts."""
-        return but(self, **{name: getattr(self, name) + count for name, count in more.items()})
+        return replace(self, **{name: getattr(self, name) + count for name, count in more.items()})
 
     def look(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Statistics:
         """With the look-aheads of a node's unstable units."""
         sums, looks = self.ahead.copy(), self.looks.copy()
         sums[units] += ahead
         looks[units] += 1
-        return but(self, ahead=sums, looks=looks)
+        return replace(self, ahead=sums, looks=looks)
 
     def learn(self, unit: int, features: FloatArray, score: float) -> Statistics:
         """With what a split on a unit scored."""
         row = np.append(features, np.log(score))
         splits = self.splits.copy()
         splits[unit] += row
-        return but(self, products=self.products + row[:, None] * row, splits=splits)
+        return replace(self, products=self.products + row[:, None] * row, splits=splits)
 
     @property
     def average_ahead(self) -> FloatArray:
