@@ -10,9 +10,9 @@ import pytest
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.networks.network import Network
-from lipyomo.primal.heuristics.deep import deep_points, solves_regions_of
 from lipyomo.primal.heuristics.local_search import LocalSearch
 from lipyomo.primal.heuristics.params import Params
+from lipyomo.primal.heuristics.walks import deep_points, solves_regions_of
 from lipyomo.primal.regions.margin import interior_point
 from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope
 from lipyomo.problems.problem import LipschitzProblem

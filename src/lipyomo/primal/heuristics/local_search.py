@@ -21,7 +21,6 @@ from lipyomo.base.clock import Clock, dense_entries, fits, seconds_of
 from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.phases import Phases
 from lipyomo.primal.heuristics.ascent import STEPS, TEMPERATURES, SmoothAscent, pulled_inside
-from lipyomo.primal.heuristics.deep import solves_regions_of
 from lipyomo.primal.heuristics.evaluate import (
     evaluation_passes,
     evaluation_work,
@@ -31,7 +30,7 @@ from lipyomo.primal.heuristics.evaluate import (
 from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried, towards
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.primal.heuristics.population import Population, settle
-from lipyomo.primal.heuristics.walks import Walks, set_out, walk
+from lipyomo.primal.heuristics.walks import Walks, set_out, solves_regions_of, walk
 from lipyomo.primal.regions.witness import unbeaten, witness_near, witness_of_pattern
 from lipyomo.problems.norms import DUAL, ONE_BY_ONE, vector_norm
 from lipyomo.problems.problem import LipschitzProblem

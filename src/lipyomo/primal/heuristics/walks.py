@@ -1,20 +1,172 @@
 """Walks from region to region, as long as the norm grows.
 
 A walk goes straight across the kinks of units, then to the best region with one unit flipped that
-exists: `deep.py` finds points of many regions at once, or rules them out.
+exists: points of many regions are found at once, or none can be.  Nothing is proved here.
+
+The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is a linear
+program.  A stack of them is solved together (`lipyomo.base.numerics.interior`), from a point
+nearby; a region leaves the stack once a point in it is known that is deep enough, or weights of its
+rows say that there is none.  That takes four steps on average.  Each solves a system in the
+variables or, where inputs are many, in the rows.  Regions of random [10,20,30,20,2] networks cost
+0.1 milliseconds each, and with a linear program's solver 1.0; of a random [784,20,20,20,2] network
+5, and 20.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.primal.heuristics.deep import deep_points
+from lipyomo.base.numerics.interior import MarginPrograms
+from lipyomo.base.numerics.params import PARAMS as NUMERICS
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.system.memory import CACHED
+from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import GROWTH, point_norms
 from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
+from lipyomo.primal.heuristics.params import PARAMS, Params
+from lipyomo.problems.affine.signal import FloatSignal, carry, decided
+from lipyomo.problems.domains import Domain
+
+
+def solves_regions_of(domain: Domain) -> bool:
+    """Whether `deep_points` knows the domain."""
+    return domain.is_polyhedral and not domain.frozen.any()
+
+
+def deep_points(
+    network: Network,
+    domain: Domain,
+    patterns: Sequence[BoolArray],
+    near: FloatArray,
+    params: Params = PARAMS,
+) -> tuple[FloatArray, BoolArray]:
+    """A point of each of many regions, as far as they are found.
+
+    Parameters
+    ----------
+    network : Network
+    domain : Domain
+        A polyhedron without frozen inputs.
+    patterns : sequence of bool arrays, shapes (K, n_i)
+    near : ndarray, shape (K, d)
+        Points of the domain to begin from.
+    params : Params, optional
+
+    Returns
+    -------
+    points : ndarray, shape (K, d)
+    found : ndarray of bool, shape (K,)
+        Whether the point has the pattern (in units with a kink), and lies inside the domain
+        with a margin.
+    """
+    width = domain.upper - domain.lower
+    scale = np.where(np.isfinite(width), width, np.maximum(1.0, np.abs(near).max(axis=0)))
+    A, b, possible = _rows(network, domain, patterns, domain.center, scale)
+    start = (near - domain.center) / scale
+    low, high = ((end - domain.center) / scale for end in (domain.lower, domain.upper))
+    low, high = np.maximum(low, -params.far), np.minimum(high, params.far)
+    y, found, live = start.copy(), possible.copy(), np.flatnonzero(possible)
+    for most in (params.nearest, A.shape[1]):
+        if not live.size:
+            break
+        rows, sides = A[live], b[live]
+        if A.shape[1] > most:
+            rows, sides = _nearest(rows, sides, start[live], y[live], most)
+        parts = np.array_split(np.arange(live.size), max(min(rows.nbytes // CACHED, live.size), 1))
+        done = [_deepest(rows[k], sides[k], start[live][k], low, high, params) for k in parts]
+        y[live], margins = (np.concatenate(ends) for ends in zip(*done, strict=True))
+        found[live] = margins > params.thin
+        # others may be in the way
+        live = live[found[live] & ((A[live] @ y[live][:, :, None])[:, :, 0] > b[live]).any(axis=1)]
+    points = domain.center + scale * y
+    for layer, on, wanted in zip(network.hidden, network.pattern(points), patterns, strict=True):
+        found &= ((on == wanted) | ~layer.kinked).all(axis=1)
+    return points, found & domain.contains(points)
+
+
+def _rows(
+    network: Network,
+    domain: Domain,
+    patterns: Sequence[BoolArray],
+    shift: FloatArray,
+    scale: FloatArray,
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Rows (K, R, d) and sides (K, R) in ``y = (x - shift) / scale``; False where they contradict.
+
+    The rows of the domain come last; its box is left to `_deepest`.
+    """
+    count, d = len(patterns[0]), shift.size
+    rows = domain.rows
+    edges = np.column_stack([rows.A.toarray() * scale, rows.A @ shift - rows.b])
+    start = FloatSignal(np.column_stack([np.diag(scale), shift]), d + 1)
+    maps = carry(start, network.hidden, decided(network.hidden, patterns))
+    wrong = [  # nowhere positive in the region
+        (np.where(on, -1.0, 1.0)[:, :, None] * np.asarray(z.matrix))[:, layer.kinked]
+        for layer, on, z in zip(network.hidden, patterns, maps, strict=True)
+    ]
+    wrong.append(np.broadcast_to(edges, (count, *edges.shape)))
+    both = np.concatenate(wrong, axis=1)
+    A, b = both[:, :, :-1], -both[:, :, -1]
+    size = np.sqrt(np.square(A).sum(axis=2))
+    flat = size <= gamma(4 * A.shape[2]) * size.max(axis=1, initial=0.0, keepdims=True)
+    size[flat] = 1.0
+    A, b = A / size[:, :, None], b / size
+    possible = ~(flat & (b < 0)).any(axis=1)
+    A[flat], b[flat] = 0.0, 2.0  # beyond every margin of interest
+    return A, b, possible
+
+
+def _nearest(
+    A: FloatArray, b: FloatArray, start: FloatArray, end: FloatArray, most: int
+) -> tuple[FloatArray, FloatArray]:
+    """The rows of each region that take the smallest shares of the box to meet from two points."""
+    size = np.maximum(np.abs(A).sum(axis=2), 1e-300)
+    left = b - np.maximum(*((A @ y[:, :, None])[:, :, 0] for y in (start, end)))
+    rows = np.sort(np.argpartition(left / size, most, axis=1)[:, :most], axis=1)
+    return np.take_along_axis(A, rows[:, :, None], axis=1), np.take_along_axis(b, rows, axis=1)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def _deepest(
+    A: FloatArray,
+    b: FloatArray,
+    near: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    params: Params,
+) -> tuple[FloatArray, FloatArray]:
+    """Points (K, d) and their margins (K,), deep enough, or none above zero.
+
+    Coordinates lie between `low` and `high` (d,).  Margins have ends as well, one above.  A program
+    whose numbers overflow is given up; the others of the stack go on.
+    """
+    margins = (b - (A @ near[:, :, None])[:, :, 0]).min(axis=1)
+    share = params.away if A.shape[1] < low.size else 1.0
+    programs = MarginPrograms.begun(A, b, low, high, near, margins, share)
+    best, live = near.copy(), np.arange(len(b))
+    for _ in range(NUMERICS.interior_steps):
+        try:
+            programs = programs.stepped()
+        except np.linalg.LinAlgError:
+            break
+        gaps, inside = programs.gaps()
+        now = gaps.min(axis=1)
+        better = inside & (now > margins[live])
+        margins[live[better]], best[live[better]] = now[better], programs.points[better]
+        most = programs.most(low, high)
+        deep = (margins[live] > params.thin) & (margins[live] > params.deep * most)
+        done = (most <= params.thin) | deep
+        done |= ~np.isfinite(most)
+        if done.all():
+            break
+        if done.any():
+            live, programs = live[~done], programs.take(~done)
+    return best, margins
 
 
 @dataclass(frozen=True)
