@@ -43,9 +43,3 @@ def each_kind(
                 whole.append(np.empty(np.broadcast_shapes(*(array.shape for array in arrays))))
             whole[k][..., units] = piece
     return whole[0] if single else tuple(whole)
-
-
-def output_ranges(layer: Layer, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ranges of the units' outputs for pre-activations in [low, high], shapes (n,)."""
-    least, most = each_kind(kinds_of(layer), "enclose", low, high)
-    return np.asarray(least), np.asarray(most)
