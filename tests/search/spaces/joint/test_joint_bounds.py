@@ -15,8 +15,7 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.search.spaces.joint.bound import bounded
-from lipyomo.search.spaces.joint.boxes import Boxes
-from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.corners import Corners
 from lipyomo.search.spaces.joint.euclid import stretched, turned
 from lipyomo.search.spaces.joint.ranges import tighten_boxes

@@ -22,9 +22,8 @@ from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.joint import context as contexts
 from lipyomo.search.spaces.joint.bound import bounded
-from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.close import closing
-from lipyomo.search.spaces.joint.context import PARAMS, Context, Params
+from lipyomo.search.spaces.joint.context import PARAMS, Boxes, Context, Params
 from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
 from lipyomo.search.spaces.joint.reach import (
     BOUNDED,

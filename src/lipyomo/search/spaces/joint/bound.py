@@ -27,8 +27,7 @@ from lipyomo.relaxations.linear.gradient import tangent_lengths
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.search.spaces.joint.boxes import Boxes
-from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
 from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.tangents import Tangents

@@ -13,9 +13,8 @@ from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.spaces.bundle import joined, thin
 from lipyomo.search.spaces.joint.bound import bounded
-from lipyomo.search.spaces.joint.boxes import Boxes
 from lipyomo.search.spaces.joint.close import closing
-from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.handover import as_nodes
 from lipyomo.search.spaces.joint.reach import BOUNDED, CLOSED, Reach
 from lipyomo.search.spaces.phases import context as phases

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Outcome, Pipeline
 from lipyomo.search.spaces.bundle import Bundle
-from lipyomo.search.spaces.joint.boxes import Boxes
+from lipyomo.search.spaces.joint.context import Boxes
 from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, SPLIT
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.node import Node

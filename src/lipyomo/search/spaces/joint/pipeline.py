@@ -30,8 +30,7 @@ from lipyomo.search.engine.protocol import (
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
-from lipyomo.search.spaces.joint.boxes import Boxes
-from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.halve import Halved, halved
 from lipyomo.search.spaces.joint.parts import (
     Part,

@@ -22,8 +22,7 @@ import numpy as np
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Incumbent, Outcome
 from lipyomo.search.spaces.bundle import bundles, joined
-from lipyomo.search.spaces.joint.boxes import Boxes
-from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.halve import halved
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
