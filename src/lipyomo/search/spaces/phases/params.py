@@ -32,11 +32,11 @@ class Params:
         of it comes before the root's slow bounds, which profit.
     ascent_steps, ascent_cold : int
         Steps of dual ascent that all bounds of a node take, and how many times as many where there
-        is no parent to go on from: time a node against nodes (with 16 steps deep networks take 1.09
-        times the time, random ones 1.03).
-    near : float
-        Bounds that leave a unit open by no more than this share of its range ascend once more,
-        under what others have decided in the meantime.
+        is no parent to go on from: time a node against nodes (with eight steps and two rounds of
+        near bounds large trees have twice the nodes).
+    near : tuple of float
+        Bounds that leave a unit open by no more than this share of its range ascend once more, as
+        many steps, under what others have decided in the meantime; a round each, of ever fewer.
     ascent_work : int
         Most multiplications that the ascent of a batch may take.
     programs : int
@@ -63,9 +63,9 @@ class Params:
     long_root: float = 0.1
     large_part: float = 8.0
     most_large: float = 48.0
-    ascent_steps: int = 24
-    ascent_cold: int = 3
-    near: float = 0.3
+    ascent_steps: int = 12
+    ascent_cold: int = 6
+    near: tuple[float, ...] = (0.6, 0.3, 0.15)
     ascent_work: int = 5_000_000_000
     programs: int = 8
     box_inputs: int = 3

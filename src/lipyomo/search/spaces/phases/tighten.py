@@ -113,8 +113,10 @@ def tighten(
     claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
     _accept(stack, claims, kinked)
     if not is_proof:
-        near = _near(stack, claims, params)
-        if near.size:
+        for share in params.near:
+            near = _near(stack, claims, share)
+            if not near.size:
+                break
             more = _gone_on(ascent, stack, claims, near, params)
             found[near], claims.bounds[near] = more.multipliers, more.bounds
             _accept(stack, more, kinked)
@@ -127,10 +129,10 @@ def tighten(
     return kept
 
 
-def _near(stack: Stack, claims: Ascended, params: Params) -> npt.NDArray[np.intp]:
+def _near(stack: Stack, claims: Ascended, share: float) -> npt.NDArray[np.intp]:
     """Which bounds are near to deciding their units."""
     node, unit, bounds = claims.rows.node, claims.rows.unit, claims.bounds
-    reach = params.near * (stack.upper - stack.lower)[node, unit]
+    reach = share * (stack.upper - stack.lower)[node, unit]
     open_still = stack.alive[node] & (stack.phases[node, unit] == OPEN)
     return np.flatnonzero(open_still & (bounds > 0.0) & (bounds < reach))
 
