@@ -23,7 +23,7 @@ from lipyomo.blocks import (
 )
 from lipyomo.problems.domains import Polytope
 from lipyomo.problems.norms import parse_output_norm
-from lipyomo.relaxations.linear.balls import Boxes
+from lipyomo.relaxations.linear.balls import InputBoxes
 from lipyomo.solvers import SolverOptions, available_solvers, solve_model
 from networks import mixed_network, random_network
 from oracle import matrix_norm
@@ -251,7 +251,7 @@ def test_gradient_of_a_functional_that_the_model_chooses(outputs):
     with pytest.raises(BoundsMissing, match="functional has no bounds"):
         m.other.build_formulation(m.net, functional=m.free)
     corners = np.stack([np.full(outputs, -1.0), np.full(outputs, 2.0)])
-    limits = adjoint_limits(network, m.net.layer_bounds, Boxes(corners[:1], corners[1:]))
+    limits = adjoint_limits(network, m.net.layer_bounds, InputBoxes(corners[:1], corners[1:]))
     m.other.build_formulation(m.net, functional=m.free, limits=limits)  # which need none of those
     assert (m.other.gradient[1].lb, m.other.gradient[1].ub) == pytest.approx(
         (limits.end_lower[1], limits.end_upper[1])

@@ -16,7 +16,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.domains.base import Rows
+from lipyomo.problems.domains.base import LinearRows
 from lipyomo.problems.norms import LinearOutput, NormKind, OutputNorm
 from lipyomo.proofs import write_proof
 from lipyomo_check import check_proof
@@ -35,8 +35,8 @@ class Slab(Domain):
         self.lower, self.upper = box.lower, box.upper
 
     @cached_property
-    def rows(self) -> Rows:  # type: ignore[override]
-        return Rows(sp.csr_array(self._normal), self._right)
+    def rows(self) -> LinearRows:  # type: ignore[override]
+        return LinearRows(sp.csr_array(self._normal), self._right)
 
     def support(self, directions: Matrix) -> FloatArray:
         table = directions if isinstance(directions, np.ndarray) else directions.toarray()

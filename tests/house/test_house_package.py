@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import importlib
 import importlib.metadata
@@ -172,3 +173,21 @@ def test_names_that_are_imported_when_used_are_those_of_no_module() -> None:
             for name in package.__all__:
                 found = getattr(package, name)
                 assert not inspect.ismodule(found) or package is lipyomo, (package, name)
+
+
+SHARED = {
+    "of every folder": {"Params"},
+    "of every search space": {"Boxes", "Context", "Node", "Pipeline", "Question", "Task"},
+    "public in two modules": {"Progress", "Verdict"},
+}
+"""Names of several public classes, which are the same part of different things."""
+
+
+def test_classes_have_names_of_their_own() -> None:
+    names = [
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert {name for name in names if names.count(name) > 1} == set().union(*SHARED.values())

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lipyomo.networks.gates import Rows, gated_sums
+from lipyomo.networks.gates import AffineRows, gated_sums
 
 UNIT = Fraction(1, 2**53)
 
@@ -16,10 +16,10 @@ def test_biases_that_cancel_are_off_by_their_sizes_only() -> None:
     n = 6
     eye, none = np.eye(n), np.zeros((n, n))
     large = rng.normal(size=n) * 1e8
-    units = Rows(np.hstack([eye, none]), large)
-    gate = Rows(np.hstack([none, eye]), rng.normal(size=n))
-    change = Rows(np.hstack([-eye, none]), rng.normal(size=n) / 3)
-    after = Rows(np.hstack([eye, eye]), rng.normal(size=n) - large)
+    units = AffineRows(np.hstack([eye, none]), large)
+    gate = AffineRows(np.hstack([none, eye]), rng.normal(size=n))
+    change = AffineRows(np.hstack([-eye, none]), rng.normal(size=n) / 3)
+    after = AffineRows(np.hstack([eye, eye]), rng.normal(size=n) - large)
     gates = gated_sums(after, units, np.ones(n, dtype=bool), gate, change)
     assert gates is not None
     assert gates.rows.tolist() == list(range(n))
@@ -36,13 +36,13 @@ def test_biases_that_cancel_are_off_by_their_sizes_only() -> None:
 
 def test_sums_that_are_no_means_are_none() -> None:
     eye = np.eye(2)
-    units, gate = Rows(eye, np.zeros(2)), Rows(np.array([[0.0, 1.0]]), np.zeros(1))
+    units, gate = AffineRows(eye, np.zeros(2)), AffineRows(np.array([[0.0, 1.0]]), np.zeros(1))
     for change in ([[3.0, 0.0]], [[0.0, 1.0]]):  # by no power of two; of another signal
-        other = Rows(np.array(change), np.zeros(1))
-        after = Rows(np.array([[1.0, 0.0, 1.0]]), np.zeros(1))
+        other = AffineRows(np.array(change), np.zeros(1))
+        after = AffineRows(np.array([[1.0, 0.0, 1.0]]), np.zeros(1))
         assert gated_sums(after, units, np.array([True, True]), gate, other) is None
-    after = Rows(np.array([[1.0, 0.0, 1.0]]), np.zeros(1))
-    half = Rows(np.array([[-0.5, 0.0]]), np.zeros(1))
+    after = AffineRows(np.array([[1.0, 0.0, 1.0]]), np.zeros(1))
+    half = AffineRows(np.array([[-0.5, 0.0]]), np.zeros(1))
     found = gated_sums(after, units, np.array([True, True]), gate, half)
     assert found is not None
     assert (found.scale[0], found.share[0]) == (0.5, 2.0)

@@ -19,7 +19,7 @@ from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.linear.balls import DualBall, Points
+from lipyomo.relaxations.linear.balls import DualBall, SingleFunctionals
 from lipyomo.relaxations.linear.gradient import gradient_ends, tangent_ends
 from lipyomo.relaxations.linear.sharpen import sharpen
 from networks import DEGENERATE, domains, mixed_network, random_network
@@ -79,7 +79,7 @@ def test_norms_of_single_gradients_hold_in_every_region(norm_in: str) -> None:
     network, domain = mixed_network(22, (2, 5, 4, 3)), Box(-0.5, 0.7, 2)
     bounds = preactivation_bounds(network, domain)
     y = np.random.default_rng(0).standard_normal((4, 3))
-    found = gradient_ends(network, bounds.phases, Points(y), norm_in)
+    found = gradient_ends(network, bounds.phases, SingleFunctionals(y), norm_in)
     ball = gradient_ends(network, bounds.phases, DualBall(LinfOutput()), norm_in)
     tangents = tangent_ends(network, bounds.phases, y, norm_in)
     for pattern, _ in regions(network, domain):
@@ -96,7 +96,7 @@ def test_norms_of_single_gradients_hold_in_every_region(norm_in: str) -> None:
 def test_the_joint_bound_shares_the_errors_of_the_entries(norm_in: str) -> None:
     network = random_network(3, (6, 12, 12, 1))
     bounds = preactivation_bounds(network, Box(-0.3, 0.3, 6))
-    found = gradient_ends(network, bounds.phases, Points(np.ones((1, 1))), norm_in)
+    found = gradient_ends(network, bounds.phases, SingleFunctionals(np.ones((1, 1))), norm_in)
     by_entry = vector_norm(found.entries, DUAL[norm_in])
     assert found.norm[0] < 0.98 * by_entry[0]
 
@@ -208,7 +208,7 @@ def test_new_worst_targets_are_treated(stage: Stage) -> None:
 def test_all_switches_open_is_the_whole_space() -> None:
     network = random_network(6, (3, 5, 4, 2))
     phases = open_phases(network)
-    found = gradient_ends(network, phases, Points(np.eye(2)), "linf")
+    found = gradient_ends(network, phases, SingleFunctionals(np.eye(2)), "linf")
     rng = np.random.default_rng(1)
     for _ in range(50):
         pattern = tuple(rng.random(layer.units) < 0.5 for layer in network.hidden)

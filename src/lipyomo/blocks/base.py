@@ -30,7 +30,7 @@ from lipyomo.blocks.assemble import all_or_nothing, component_of, declared
 from lipyomo.blocks.assumptions import Assumption, Unmoving, enclosing, switched_off
 from lipyomo.blocks.labels import entries_of
 from lipyomo.blocks.use import OneSided, check_use
-from lipyomo.blocks.written import Users, Written, check_unused, components_of
+from lipyomo.blocks.written import Users, WrittenParts, check_unused, components_of
 from lipyomo.networks.network import Network
 from lipyomo.solvers.variables import ends_of
 
@@ -105,7 +105,7 @@ class FormulationBlockData(BlockData):
     def __init__(self, component: Any) -> None:
         super().__init__(component)
         self._record = Record()
-        self._written = Written()
+        self._written = WrittenParts()
 
     @property
     def is_built(self) -> bool:
@@ -210,7 +210,7 @@ class FormulationBlockData(BlockData):
         try:
             self._write(recipe, Draft(foreign=foreign))
         except BaseException:
-            for owner, item in reversed(Written.under(self, foreign, Users()).components):
+            for owner, item in reversed(WrittenParts.under(self, foreign, Users()).components):
                 owner.del_component(item)
             for name in set(self.__dict__) - before:
                 del self.__dict__[name]
@@ -224,7 +224,7 @@ class FormulationBlockData(BlockData):
         try:
             with PauseGC():
                 self._formulate(**recipe)
-                self._written = Written.under(self, draft.foreign, draft.users)
+                self._written = WrittenParts.under(self, draft.foreign, draft.users)
         finally:
             self.__dict__.pop("_draft")
 

@@ -25,7 +25,7 @@ from lipyomo.blocks.passes import add_chain
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
 from lipyomo.problems.directions import parse_directions
-from lipyomo.relaxations.linear.balls import Boxes
+from lipyomo.relaxations.linear.balls import InputBoxes
 from lipyomo.relaxations.linear.limits import ChainLimits, adjoint_limits
 from lipyomo.solvers.rows import Forms
 from lipyomo.solvers.variables import box_of
@@ -140,7 +140,7 @@ class GradientBlockData(FormulationBlockData):
                 box = box_of(start, finite=not smooth)
             except BoundsMissing as error:
                 raise BoundsMissing(f"the functional has no bounds: {error}") from None
-            points = Boxes(box.lower[None], box.upper[None])
+            points = InputBoxes(box.lower[None], box.upper[None])
         if smooth:
             add_smooth_chain(self, base, start, along, ends)
         else:

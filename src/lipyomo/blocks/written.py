@@ -53,7 +53,7 @@ class Users:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenParts:
     """The components that a block and its parts made, and how they left their variables.
 
     Attributes
@@ -71,7 +71,7 @@ class Written:
     users: Users = field(default_factory=Users)
 
     @classmethod
-    def under(cls, block: Any, foreign: Collection[int], users: Users) -> Written:
+    def under(cls, block: Any, foreign: Collection[int], users: Users) -> WrittenParts:
         """What is under a block apart from `foreign` components."""
         found = [(at, item) for at, item in components_of(block) if id(item) not in foreign]
         own = [v for _, item in found for v in _variables_of(item) if v.fixed]

@@ -13,7 +13,7 @@ from lipyomo.networks.network import Network
 
 if TYPE_CHECKING:
     from lipyomo.base.arrays import FloatArray
-    from lipyomo.formats.onnx.check import Samples
+    from lipyomo.formats.onnx.check import Sampler
     from lipyomo.networks.quantised import QuantisedNetwork
     from lipyomo.problems.domains import Domain
 
@@ -53,7 +53,7 @@ class Source:
             self.path, output=self.output, fixed=self.fixed, check=False, **limits
         )
 
-    def check(self, network: Network | QuantisedNetwork, domain: Samples | None) -> float:
+    def check(self, network: Network | QuantisedNetwork, domain: Sampler | None) -> float:
         """The largest difference of an output from what onnxruntime computes."""
         from lipyomo.formats.onnx import check_against_runtime, check_quantised
 
@@ -102,7 +102,7 @@ class NamedNetwork:
         """The file of a network that is no difference."""
         return self.sources[0].path if len(self.sources) == 1 else None
 
-    def check(self, domain: Samples | None = None) -> float:
+    def check(self, domain: Sampler | None = None) -> float:
         """Compare all parts with onnxruntime; the largest difference of an output."""
         pairs = zip(self.sources, self.parts, strict=True)
         return max(source.check(network, domain) for source, network in pairs)

@@ -25,7 +25,7 @@ from lipyomo.problems.norms import ONE_BY_ONE, LinearOutput, OutputNorm
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
-from lipyomo.relaxations.linear.balls import DualBall, Points
+from lipyomo.relaxations.linear.balls import DualBall, SingleFunctionals
 from lipyomo.relaxations.linear.gradient import gradient_ends
 from lipyomo.relaxations.linear.limits import ChainLimits, derivative_relaxation
 
@@ -118,7 +118,7 @@ def measured(
 
 def _norms(problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | None) -> FloatArray:
     """Interval bounds of the vertices of a cell, shape (k,), or of the whole norm, shape (1,)."""
-    functionals = DualBall(cell.norm) if cell.vertices is None else Points(cell.vertices)
+    functionals = DualBall(cell.norm) if cell.vertices is None else SingleFunctionals(cell.vertices)
     phases, relaxation = cell.bounds.phases, derivative_relaxation(cell.bounds.relaxation)
     return gradient_ends(
         problem.tangent_network, phases, functionals, problem.norm, relaxation, stop

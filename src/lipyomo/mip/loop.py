@@ -23,7 +23,7 @@ from lipyomo.mip.params import (
     SHARE,
     TARGET_GAP,
 )
-from lipyomo.mip.presolve import Presolved
+from lipyomo.mip.presolve import PresolvedModel
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
 from lipyomo.problems.operator_norm import operator_norm
@@ -51,7 +51,7 @@ class Closed:
 
 
 @dataclass(frozen=True)
-class Work:
+class LoopCounts:
     """What was done so far.
 
     Attributes
@@ -83,7 +83,7 @@ class Work:
     doubt: str = ""
     distrusted: bool = False
 
-    def after(self, outcome: SolveOutcome) -> Work:
+    def after(self, outcome: SolveOutcome) -> LoopCounts:
         """With one more run of a solver."""
         return replace(
             self,
@@ -102,20 +102,20 @@ class CellLoop:
     Parameters
     ----------
     run : Run
-    presolved : Presolved
+    presolved : PresolvedModel
     formulation : {'auto', 'adjoint', 'tangent'}
 
     Attributes
     ----------
-    work : Work
+    work : LoopCounts
     """
 
-    def __init__(self, run: Run, presolved: Presolved, formulation: Formulation) -> None:
+    def __init__(self, run: Run, presolved: PresolvedModel, formulation: Formulation) -> None:
         self.run, self.units = run, presolved.scaled
         self.settings, self._formulation = run.settings, formulation
         self.small = presolved.scaled.problem
         self._root = presolved.root
-        self.work = Work()
+        self.work = LoopCounts()
         self._claimed = math.inf
         # Cells, vertices and solutions that are worth no more than this were given up.
         self._given_up = 0.0

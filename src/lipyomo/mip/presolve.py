@@ -12,29 +12,29 @@ from dataclasses import dataclass, replace
 from lipyomo.base.clock import PART
 from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.params import SECONDS, SHARE
-from lipyomo.mip.scaling import Scaled, scaled
+from lipyomo.mip.scaling import ScaledProblem, scaled
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import Cascade
 
 
 @dataclass(frozen=True)
-class Presolved:
+class PresolvedModel:
     """What the models are made from.
 
     Attributes
     ----------
-    scaled : Scaled
+    scaled : ScaledProblem
         The reduced problem in convenient units.
     root : Cell
         All of it, in these units.
     """
 
-    scaled: Scaled
+    scaled: ScaledProblem
     root: Cell
 
 
-def presolve(run: Run) -> Presolved:
+def presolve(run: Run) -> PresolvedModel:
     """Bound, search and scale; the interval of `run` narrows on the way.
 
     Parameters
@@ -56,17 +56,17 @@ def presolve(run: Run) -> Presolved:
     clock = run.clock.within(min(SHARE * run.left, SECONDS))
     run.raise_lower(quick_incumbent(run.problem, settings.seed, clock))
     units, root = scaled(small, root, run.lower or root.upper)
-    return Presolved(units, root)
+    return PresolvedModel(units, root)
 
 
-def partitioned(run: Run, presolved: Presolved) -> tuple[list[Cell], float]:
+def partitioned(run: Run, presolved: PresolvedModel) -> tuple[list[Cell], float]:
     """The parts of a problem, the largest bound first; the interval of `run` narrows on the way.
 
     Parameters
     ----------
     run : Run
         Option ``partition`` says whether there is more than one part.
-    presolved : Presolved
+    presolved : PresolvedModel
 
     Returns
     -------

@@ -28,7 +28,7 @@ from lipyomo.relaxations.linear import LayerBounds
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaledProblem:
     """A reduced problem in convenient units.
 
     Attributes
@@ -51,7 +51,7 @@ class Scaled:
         return value * self.unit
 
 
-def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, Cell]:
+def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[ScaledProblem, Cell]:
     """Measure units and outputs such that ranges are near 1.
 
     Parameters
@@ -65,7 +65,7 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
 
     Returns
     -------
-    scaled : Scaled
+    scaled : ScaledProblem
     root : Cell
         In the new units.
     """
@@ -75,7 +75,7 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     whole = float(_power(np.array([size / norm_unit]))[0])
     network = _with_units(problem.network, factors, whole)
     if network is None:
-        return Scaled(problem, 1.0), root
+        return ScaledProblem(problem, 1.0), root
     norms = problem.norm, norm
     small = LipschitzProblem(network, problem.domain, *norms, directions=problem.directions)
     unit = norm_unit / whole
@@ -89,7 +89,7 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     cell = replace(root, bounds=moved, upper=root.upper / unit)
     if norm is not problem.output_norm:
         cell = replace(cell, norm=norm, vertices=small.dual_vertices)
-    return Scaled(small, unit), cell
+    return ScaledProblem(small, unit), cell
 
 
 def with_input_unit(network: Network, domain: Domain) -> tuple[Network, Domain, float]:

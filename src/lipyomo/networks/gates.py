@@ -45,7 +45,7 @@ class Gates:
     bias_sizes: tuple[FloatArray, FloatArray]
 
 
-class Rows(NamedTuple):
+class AffineRows(NamedTuple):
     """Affine functions of the outputs of a layer: weights (n, h) and biases (n,)."""
 
     weight: FloatArray
@@ -53,19 +53,19 @@ class Rows(NamedTuple):
 
 
 def gated_sums(
-    after: Rows, units: Rows, passed: BoolArray, first: Rows, second: Rows
+    after: AffineRows, units: AffineRows, passed: BoolArray, first: AffineRows, second: AffineRows
 ) -> Gates | None:
     """The gated sums among the rows of a layer; None if there are none.
 
     Parameters
     ----------
-    after : Rows
+    after : AffineRows
         Of m units and then k products of the layer before.
-    units : Rows
+    units : AffineRows
         Their m arguments, functions of the outputs of the layer before that.
     passed : ndarray of bool, shape (m,)
         Units that are their argument.
-    first, second : Rows
+    first, second : AffineRows
         The k products' factors, likewise.
     """
     count = len(units.bias)

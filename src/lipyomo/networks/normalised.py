@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.networks.gates import Rows
+from lipyomo.networks.gates import AffineRows
 from lipyomo.networks.multiples import canonical, is_power_of_two
 
 
@@ -77,16 +77,16 @@ class Quotients:
 class Passing(NamedTuple):
     """A layer's rows, and which of its outputs are rows passed on, which have the same numbers."""
 
-    rows: Rows
+    rows: AffineRows
     passed: BoolArray
 
 
-def roots_of(rows: Rows, inverse: IntArray, squares: IntArray) -> Roots | None:
+def roots_of(rows: AffineRows, inverse: IntArray, squares: IntArray) -> Roots | None:
     """The inverse roots of sums of squares among a layer's units.
 
     Parameters
     ----------
-    rows : Rows
+    rows : AffineRows
         Of the units.
     inverse : ndarray of int
         Units that are inverse roots.
@@ -112,7 +112,7 @@ def roots_of(rows: Rows, inverse: IntArray, squares: IntArray) -> Roots | None:
 
 def quotients_of(
     roots: Roots,
-    rows: Rows,
+    rows: AffineRows,
     factors: tuple[IntArray, IntArray],
     between: Passing,
     first: Passing,
@@ -123,7 +123,7 @@ def quotients_of(
     ----------
     roots : Roots
         Of the layer before.
-    rows : Rows
+    rows : AffineRows
         Of the products' factors.
     factors : (ndarray of int, ndarray of int)
         The rows of each product.

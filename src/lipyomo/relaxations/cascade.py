@@ -33,7 +33,7 @@ from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.linear import LayerBounds
-from lipyomo.relaxations.linear.balls import DualBall, Points
+from lipyomo.relaxations.linear.balls import DualBall, SingleFunctionals
 from lipyomo.relaxations.linear.gradient import gradient_ends, tangent_ends
 
 Stage = Literal["entries", "tangents", "joint"]
@@ -168,7 +168,7 @@ class Cascade:
         ends = gradient_ends(
             problem.tangent_network,
             self.bounds.phases,
-            DualBall(norm) if self._whole else Points(self.targets.functionals[rows]),
+            DualBall(norm) if self._whole else SingleFunctionals(self.targets.functionals[rows]),
             problem.norm,
             "interval" if stage == "entries" else "linear",
             self._clock.steps(),
@@ -178,7 +178,7 @@ class Cascade:
     def _by_output(self, rows: list[int]) -> Found:
         """Bounds of functionals from those of the outputs, by the triangle inequality."""
         problem = self.problem
-        outputs = Points(np.eye(problem.network.output_dim))
+        outputs = SingleFunctionals(np.eye(problem.network.output_dim))
         ends = gradient_ends(
             problem.tangent_network, self.bounds.phases, outputs, problem.norm, "interval"
         )

@@ -11,7 +11,7 @@ from onnx import helper
 from onnx_builder import DOUBLE, agrees, model, run
 
 from lipyomo.formats.onnx import from_model, to_onnx
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.cover import distinct_rows, parallel_columns, smallest_cover
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
@@ -144,14 +144,14 @@ def test_depth_and_use_of_units_are_those_of_a_walk_through_the_graph(
     for size in sizes:  # each group reads some of the variables before it, or none
         there = rng.random((size, trace.variables)) < rng.choice([0.0, 0.2, 0.6])
         offset = rng.integers(0, 2, size).astype(float)
-        rows = Affine(sp.csr_array(there.astype(float)), offset, (size,), trace)
+        rows = Tensor(sp.csr_array(there.astype(float)), offset, (size,), trace)
         trace.left.append(np.zeros(size))
         trace.right.append(np.ones(size))
         trace.groups.append(rows)
         trace.kinds.append(None)
         trace.variables += size
     read = sp.csr_array((rng.random((2, trace.variables)) < 0.2).astype(float))
-    system = System.of(trace, Affine(read, np.zeros(2), (2,), trace))
+    system = System.of(trace, Tensor(read, np.zeros(2), (2,), trace))
 
     def reads(rows: sp.csr_array, row: int) -> list[int]:
         found = rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist()

@@ -17,7 +17,7 @@ from lipyomo.methods.support import SINGULAR_ORDER
 from lipyomo.networks.network import Layer
 from lipyomo.problems.norms import InputNorm
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.linear.balls import Points
+from lipyomo.relaxations.linear.balls import SingleFunctionals
 from lipyomo.relaxations.linear.derivative import DerivativeRelaxation
 from lipyomo.relaxations.linear.gradient import gradient_ends
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
@@ -51,7 +51,7 @@ def test_bounds_stopped_after_any_number_of_polls_hold(norm: InputNorm) -> None:
             assert (low <= best + 1e-9).all()
         for known in (bounds, full):
             found = gradient_ends(
-                network, known.phases, Points(np.ones((1, 1))), norm, stop=after(polls)
+                network, known.phases, SingleFunctionals(np.ones((1, 1))), norm, stop=after(polls)
             )
             assert found.norm[0] >= truth * (1 - 1e-12)
 
@@ -131,7 +131,7 @@ def test_stopped_bounds_of_many_functionals_are_those_of_intervals(
 ) -> None:
     network = random_network(3, (4, 40, 50, 2))
     count = 2 * CACHED // (4 * 40)  # more than are substituted back at once
-    functionals = Points(np.random.default_rng(0).standard_normal((count, 2)))
+    functionals = SingleFunctionals(np.random.default_rng(0).standard_normal((count, 2)))
     phases = preactivation_bounds(network, Box(-1, 1, 4)).phases
     whole = gradient_ends(network, phases, functionals, "linf", "interval").norm
     stopped = gradient_ends(network, phases, functionals, "linf", relaxation, lambda: True).norm

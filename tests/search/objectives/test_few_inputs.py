@@ -13,9 +13,9 @@ from lipyomo.base.clock import Clock
 from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.context import Context, Question
+from lipyomo.search.objectives.context import Context, ValueQuestion
 from lipyomo.search.objectives.few import FewPipeline, Task
-from lipyomo.search.objectives.few_boxes import Boxes, as_nodes, bounded_values
+from lipyomo.search.objectives.few_boxes import ValueBoxes, as_nodes, bounded_values
 from lipyomo.search.objectives.pipeline import Pipeline
 from lipyomo.search.spaces.joint.context import Params
 from networks import random_network
@@ -29,12 +29,12 @@ DOMAINS = {
 }
 
 
-def boxes_of(low: FloatArray, high: FloatArray) -> Boxes:
+def boxes_of(low: FloatArray, high: FloatArray) -> ValueBoxes:
     none = np.zeros(len(low), dtype=np.intp)
-    return Boxes(low, high, np.full(len(low), np.inf), none, none)
+    return ValueBoxes(low, high, np.full(len(low), np.inf), none, none)
 
 
-def agree(question: Question, samples: int = 5000) -> None:
+def agree(question: ValueQuestion, samples: int = 5000) -> None:
     found = Engine(FewPipeline(question, params=BOXES), Clock()).run()
     other = Engine(Pipeline(question), Clock()).run()
     points = question.domain.sample(np.random.default_rng(1), samples)
@@ -50,19 +50,23 @@ def agree(question: Question, samples: int = 5000) -> None:
 
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 def test_ends_are_those_of_the_search_of_phases(domain: Domain) -> None:
-    agree(Question(random_network(1, (3, 9, 8, 1), bias=1.0), np.ones(1), domain, 1.0))
+    agree(ValueQuestion(random_network(1, (3, 9, 8, 1), bias=1.0), np.ones(1), domain, 1.0))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_units_agree(seed: int) -> None:
-    agree(Question(random_network(seed, (4, 16, 12, 1), bias=1.0), np.ones(1), Box(0, 1, 4), 1.0))
+    agree(
+        ValueQuestion(random_network(seed, (4, 16, 12, 1), bias=1.0), np.ones(1), Box(0, 1, 4), 1.0)
+    )
 
 
 @pytest.mark.parametrize("slopes", [(0.1, 1.0), (-0.5, 1.0), (1.0, 0.0)])
 def test_all_slopes_agree(slopes: tuple[float, float]) -> None:
     network = random_network(4, (2, 14, 8, 2), bias=1.0)
     hidden = [Layer(v.dense_weight, v.bias, *slopes) for v in network.hidden]
-    question = Question(Network([*hidden, network.head]), np.array([1.0, -2.0]), Box(-1, 1, 2), 1.0)
+    question = ValueQuestion(
+        Network([*hidden, network.head]), np.array([1.0, -2.0]), Box(-1, 1, 2), 1.0
+    )
     agree(question)
 
 
@@ -71,7 +75,7 @@ def test_kinks_that_meet_in_the_maximum() -> None:
     rows = np.random.default_rng(0).normal(size=(12, 3))
     weight = np.concatenate([rows, -rows])
     network = Network.from_arrays([weight, -np.ones((1, 24))])
-    question = Question(network, np.ones(1), Box([-0.3, -0.7, -0.1], [1.0, 0.5, 0.9]), 1.0)
+    question = ValueQuestion(network, np.ones(1), Box([-0.3, -0.7, -0.1], [1.0, 0.5, 0.9]), 1.0)
     found = Engine(FewPipeline(question, params=BOXES), Clock()).run()
     assert found.complete
     assert 0.0 <= found.upper <= 1e-6
@@ -82,14 +86,16 @@ def test_a_plateau_ends_at_once() -> None:
     first = random_network(0, (3, 20, 1), bias=1.0).hidden[0]
     second = Layer(-np.ones((8, 20)), np.full(8, -0.1), 0.0, 1.0)  # dead all over
     network = Network([first, second, Layer(np.ones((1, 8)), [0.5])])
-    question = Question(network, np.ones(1), Box(-1, 1, 3))
+    question = ValueQuestion(network, np.ones(1), Box(-1, 1, 3))
     found = Engine(FewPipeline(question, params=BOXES), Clock()).run()
     assert found.best.value == 0.5
     assert 0.5 <= found.upper <= 0.5 + 1e-6
 
 
 def test_boxes_of_neighbouring_numbers_become_nodes() -> None:
-    question = Question(random_network(3, (2, 20, 20, 1), bias=1.0), np.ones(1), Box(0, 1, 2), 1.0)
+    question = ValueQuestion(
+        random_network(3, (2, 20, 20, 1), bias=1.0), np.ones(1), Box(0, 1, 2), 1.0
+    )
     context = Context.of(question).at(-100.0)
     low = np.array([[0.5, 0.25]])
     box, _ = bounded_values(context, boxes_of(low, np.nextafter(low, 1.0)))
@@ -97,7 +103,7 @@ def test_boxes_of_neighbouring_numbers_become_nodes() -> None:
     task = Task((), Incumbent(-100.0, np.zeros(2)), (box,), -1.0)
     found = pipeline.process(task, Clock(), lambda: None)
     assert found.best is not None
-    assert not any(isinstance(node, Boxes) for node in found.children)
+    assert not any(isinstance(node, ValueBoxes) for node in found.children)
     left = max([found.closed, *(node.bound for node in found.children)])
     assert left >= question.values(low)[0] - 1e-12
 
@@ -105,7 +111,7 @@ def test_boxes_of_neighbouring_numbers_become_nodes() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_hold_on_both_sides_of_the_cutoff(seed: int) -> None:
     network = random_network(seed, (3, 10, 10, 1), bias=1.0)
-    question = Question(network, np.ones(1), Box(-1, 1, 3))
+    question = ValueQuestion(network, np.ones(1), Box(-1, 1, 3))
     rng = np.random.default_rng(seed)
     ends = np.sort(rng.uniform(-1.0, 1.0, (2, 20, 3)), axis=0)
     points = rng.uniform(ends[0][:, None], ends[1][:, None], (20, 500, 3))
@@ -122,11 +128,13 @@ def test_bounds_hold_on_both_sides_of_the_cutoff(seed: int) -> None:
 
 
 def test_tasks_travel() -> None:
-    question = Question(random_network(1, (3, 12, 10, 1), bias=1.0), np.ones(1), Box(-1, 1, 3), 1.0)
+    question = ValueQuestion(
+        random_network(1, (3, 12, 10, 1), bias=1.0), np.ones(1), Box(-1, 1, 3), 1.0
+    )
     home = FewPipeline(question, params=BOXES)
     (whole,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
     task = pickle.loads(pickle.dumps(home.plan([whole], travels=True)))
     away = pickle.loads(pickle.dumps(home.recipe())).pipeline()
     here, there = (p.process(task, Clock(), lambda: None) for p in (home, away))
     assert [node.bound for node in here.children] == [node.bound for node in there.children]
-    assert isinstance(here.children[0], Boxes)
+    assert isinstance(here.children[0], ValueBoxes)

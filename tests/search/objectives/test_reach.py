@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lipyomo.problems.domains import ball
-from lipyomo.search.objectives.reach import Proof, Reach, Rows
+from lipyomo.search.objectives.reach import Proof, Reach, ReachRows
 
 
 def total(*factors: list[float]) -> Fraction:
@@ -41,7 +41,7 @@ def test_any_multipliers_prove_bounds_of_all_points(seed: int, norm: str) -> Non
     A = rng.standard_normal((4, 5))
     points = np.hstack([domain.sample(rng, 400), rng.uniform(0.0, 2.0, (400, 2))])
     b = np.quantile(points @ A.T, 0.7, axis=0)
-    rows = Rows(A, b, rng.standard_normal(5), np.zeros(2), np.full(2, 2.0))
+    rows = ReachRows(A, b, rng.standard_normal(5), np.zeros(2), np.full(2, 2.0))
     inside = points[(points @ A.T <= b).all(axis=1)]
     assert len(inside)
     top = float((inside @ rows.cost).max())

@@ -13,7 +13,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.engine import Engine
-from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.smooth import Value
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
 from networks import mixed_network
@@ -81,7 +81,9 @@ def test_boxes_find_what_pieces_find(seed: int) -> None:
     """Two-slope units are activations as well."""
     network, domain = mixed_network(seed, (2, 5, 4, 1)), Box(-1, 1, 2)
     pieces = value_range(network, domain)
-    found = Engine(Pipeline(Value(Question(network, np.ones(1), domain, 1.0))), Clock(60)).run()
+    found = Engine(
+        Pipeline(Value(ValueQuestion(network, np.ones(1), domain, 1.0))), Clock(60)
+    ).run()
     assert found.best.value <= pieces.high[1]
     assert found.upper >= pieces.high[0]
     assert found.upper <= pieces.high[1] + 1e-6 * (1.0 + abs(pieces.high[1]))

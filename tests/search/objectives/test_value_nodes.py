@@ -9,7 +9,7 @@ from lipyomo import Box, ball
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
-from lipyomo.search.objectives.context import Context, Question
+from lipyomo.search.objectives.context import Context, ValueQuestion
 from lipyomo.search.objectives.examine import chosen, narrowed
 from lipyomo.search.objectives.node import Node
 from networks import random_network
@@ -31,7 +31,7 @@ def held(context: Context, nodes: list[Node], points: FloatArray) -> BoolArray:
 @pytest.mark.parametrize("domain", [Box(-1, 1, 3), ball([0.1] * 3, 0.9, "l2")], ids=["box", "ball"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_point_above_the_cutoff_is_lost(seed: int, domain: Domain) -> None:
-    question = Question(random_network(seed, (3, 9, 8, 1), bias=1.0), np.ones(1), domain)
+    question = ValueQuestion(random_network(seed, (3, 9, 8, 1), bias=1.0), np.ones(1), domain)
     points = domain.sample(np.random.default_rng(seed), 3000)
     values = question.values(points)
     cutoff = float(np.quantile(values, 0.8))

@@ -98,7 +98,7 @@ def data_point(row: npt.ArrayLike, clip: Box) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Row:
+class ReportRow:
     """What is known of one row of a report.
 
     Attributes
@@ -189,10 +189,10 @@ class Report(ABC):
 
 
 Job = TypeVar("Job")
-Found = TypeVar("Found", bound=Row)
+Found = TypeVar("Found", bound=ReportRow)
 
 
-class Task(ABC, Generic[Job, Found]):
+class RowTask(ABC, Generic[Job, Found]):
     """What travels to a worker once, and decides rows there.
 
     Attributes

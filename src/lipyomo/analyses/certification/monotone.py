@@ -30,9 +30,9 @@ from lipyomo.analyses.certification.data import (
     DataError,
     OnnxSource,
     Report,
-    Row,
+    ReportRow,
+    RowTask,
     RuntimeValues,
-    Task,
     clip_box,
     data_point,
 )
@@ -71,7 +71,7 @@ class Trend(StrEnum):
 
 
 @dataclass(frozen=True)
-class MonotoneRow(Row):
+class MonotoneRow(ReportRow):
     """What is known of one input over the box around one row.
 
     Attributes
@@ -257,7 +257,7 @@ Job = tuple[int, int, int, FloatArray]
 
 
 @dataclass
-class MonotoneTask(Task[Job, MonotoneRow]):
+class MonotoneTask(RowTask[Job, MonotoneRow]):
     """What `check_monotone` asks of every row, checked; the parameters are its own."""
 
     network: Network
@@ -356,7 +356,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
 
 
 @dataclass(frozen=True)
-class Slope:
+class LeastSlope:
     """The least slope lies in [lower, upper]; upper is that at the point.
 
     No slope of any input exceeds `size` in absolute value.
@@ -375,7 +375,7 @@ def least_slope(
     i: int,
     settings: MonotoneSettings,
     size: float | None = None,
-) -> Slope:
+) -> LeastSlope:
     """The least slope of ``row . f`` in input i over a box.
 
     Parameters
@@ -407,9 +407,9 @@ def least_slope(
     # M - upper has no error beyond its last place: both are of one size
     lower = max(float(np.nextafter(scale - found.upper, -math.inf)), -size)
     if found.witness is None:
-        return Slope(size, lower)
+        return LeastSlope(size, lower)
     upper = float(np.nextafter(scale - found.lower, math.inf))
-    return Slope(size, lower, upper, found.witness.x)
+    return LeastSlope(size, lower, upper, found.witness.x)
 
 
 def _pair(

@@ -32,7 +32,7 @@ import numpy as np
 
 from lipyomo.analyses.certification.attack import DOUBLINGS, Example, find_example, pulled
 from lipyomo.analyses.certification.classifier import Classifier
-from lipyomo.analyses.certification.data import Row
+from lipyomo.analyses.certification.data import ReportRow
 from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.analyses.certification.metric import Polyhedral
 from lipyomo.base.arguments import instance, positive, whole_number
@@ -122,7 +122,7 @@ class PointSettings(Work):
 
 
 @dataclass(frozen=True)
-class RobustnessRow(Row):
+class RobustnessRow(ReportRow):
     """What is known of one point.
 
     Attributes

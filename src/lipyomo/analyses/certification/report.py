@@ -17,8 +17,8 @@ from lipyomo.analyses.certification.data import (
     Clip,
     OnnxSource,
     Report,
+    RowTask,
     RuntimeValues,
-    Task,
 )
 from lipyomo.analyses.certification.metric import Polyhedral
 from lipyomo.analyses.certification.point import (
@@ -317,7 +317,7 @@ def _check_classes(classifier: Classifier, labels: FloatArray | None, chosen: bo
     )
 
 
-class RobustnessTask(Task[Job, RobustnessRow]):
+class RobustnessTask(RowTask[Job, RobustnessRow]):
     """The classifier and what is asked of its points; with an ONNX file, examples are confirmed."""
 
     settings: PointSettings

@@ -29,7 +29,7 @@ from lipyomo.relaxations.linear.preactivation import propagate
 P = TypeVar("P", bound=Pieces)
 
 
-class Parts(NamedTuple):
+class CellParts(NamedTuple):
     """Boxes, each a part of a cell.
 
     Attributes
@@ -48,10 +48,10 @@ class Parts(NamedTuple):
     bounds: FloatArray
     phases: PhaseBatch
 
-    def take(self, which: IntArray | BoolArray | slice) -> Parts:
+    def take(self, which: IntArray | BoolArray | slice) -> CellParts:
         """Some of them."""
         ends = self.low[which], self.high[which]
-        return Parts(*ends, self.cell[which], self.bounds[which], self.phases[which])
+        return CellParts(*ends, self.cell[which], self.bounds[which], self.phases[which])
 
     @property
     def too_thin(self) -> BoolArray:
@@ -61,10 +61,10 @@ class Parts(NamedTuple):
         middle = low + 0.5 * (high - low)
         return np.asarray((middle <= low) | (middle >= high))
 
-    def halves(self) -> Parts:
+    def halves(self) -> CellParts:
         """Both halves of each, along its longest edge."""
         rest = (np.concatenate([part, part]) for part in self[2:])
-        return Parts(*halved(self.low, self.high), *rest)
+        return CellParts(*halved(self.low, self.high), *rest)
 
 
 def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
@@ -98,7 +98,7 @@ def narrow(
     """
     params = pieces.params
     phases = with_faces(pieces, np.repeat(pieces.open[None], len(low), axis=0), low, high)
-    parts = Parts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
+    parts = CellParts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
     for level in count():
         kept = []
         cells.spend(parts.cell)
@@ -123,20 +123,20 @@ def narrow(
 def divided(low: FloatArray, high: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """Ends (n, d) of at least so many boxes that make up one with the ends (d,)."""
     none = np.zeros((1, 0), dtype=np.int8)
-    parts = Parts(low[None], high[None], np.zeros(1, dtype=np.intp), np.zeros(1), none)
+    parts = CellParts(low[None], high[None], np.zeros(1, dtype=np.intp), np.zeros(1), none)
     while len(parts.cell) < count and not parts.too_thin.any():
         parts = parts.halves()
     return parts.low, parts.high
 
 
-def _still(cells: Narrowing, parts: Parts) -> Parts:
+def _still(cells: Narrowing, parts: CellParts) -> CellParts:
     """The parts that are not closed by what is attained; the others are closed."""
     done = parts.bounds <= cells.cutoff(parts.cell)
     cells.close(parts.cell[done], parts.bounds[done])
     return parts.take(~done)
 
 
-def _examined(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
+def _examined(pieces: Pieces, cells: Narrowing, parts: CellParts) -> CellParts:
     """The parts that have to be halved, with new bounds; the others are closed."""
     stack = Stack.unknown(parts.phases, parts.low, parts.high)
     propagate(pieces.network.hidden, None, stack)
@@ -156,12 +156,12 @@ def _examined(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
     return _joined(left)
 
 
-def _joined(parts: Sequence[Parts]) -> Parts:
+def _joined(parts: Sequence[CellParts]) -> CellParts:
     low, high, cell, bounds, phases = map(np.concatenate, zip(*parts, strict=True))
-    return Parts(low, high, cell, bounds, phases)
+    return CellParts(low, high, cell, bounds, phases)
 
 
-def _sampled(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
+def _sampled(pieces: Pieces, cells: Narrowing, parts: CellParts) -> CellParts:
     """Boxes with many unstable units: relaxed bounds, and values at some points."""
     bounds = np.minimum(parts.bounds, pieces.relaxed(parts.phases))
     parts = _still(cells, parts._replace(bounds=bounds))
@@ -173,7 +173,7 @@ def _sampled(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
     return _still(cells, parts)
 
 
-def _points(pieces: Pieces, parts: Parts) -> tuple[FloatArray, FloatArray, BoolArray]:
+def _points(pieces: Pieces, parts: CellParts) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Points (P, S, d) inside the boxes, pre-activations (P, S, N), and whether they count.
 
     A point counts if it is inside, and no unstable unit can be at its kink.
@@ -184,7 +184,7 @@ def _points(pieces: Pieces, parts: Parts) -> tuple[FloatArray, FloatArray, BoolA
     return points, z, _counts(pieces, parts, points, z)
 
 
-def _counts(pieces: Pieces, parts: Parts, points: FloatArray, z: FloatArray) -> BoolArray:
+def _counts(pieces: Pieces, parts: CellParts, points: FloatArray, z: FloatArray) -> BoolArray:
     inside_ = ((points > parts.low[:, None]) & (points < parts.high[:, None])).all(axis=2)
     near = (np.abs(z) <= pieces.errors) & (parts.phases == OPEN)[:, None]
     return np.asarray(inside_ & ~near.any(axis=2))
@@ -197,7 +197,7 @@ def _shares(count: int, d: int) -> FloatArray:
     return np.asarray((0.5 + np.arange(count)[:, None] * steps) % 1.0)
 
 
-def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray) -> Parts:
+def _enumerated(pieces: Pieces, cells: Narrowing, parts: CellParts, units: IntArray) -> CellParts:
     """Boxes with k unstable units (P, k): all patterns of these."""
     k, on = units.shape[1], parts.phases == RIGHT
     values, errors = pieces.all_norms(on, units)
@@ -235,7 +235,7 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray)
 def _tested(
     pieces: Pieces,
     cells: Narrowing,
-    parts: Parts,
+    parts: CellParts,
     units: IntArray,
     on: BoolArray,
     values: FloatArray,

@@ -41,11 +41,11 @@ def bound_smooth_cells(
         starts = range(0, len(boxes), context.chunk)
         parts = (boxes.take(slice(at, at + context.chunk)) for at in starts)
         boxes = joined([_signed(context, part) for part in parts])
-    steps = Steps(partial(bounded, context), partial(attained, context), context.chunk)
+    steps = BoxSteps(partial(bounded, context), partial(attained, context), context.chunk)
     return narrowed(context, steps, narrowing, (boxes, cell), clock, params)
 
 
-class Steps(NamedTuple):
+class BoxSteps(NamedTuple):
     """What is asked of boxes, and of points.
 
     Attributes
@@ -65,7 +65,7 @@ class Steps(NamedTuple):
 
 def narrowed(
     context: Context,
-    steps: Steps,
+    steps: BoxSteps,
     narrowing: Narrowing,
     start: tuple[Boxes, IntArray],
     clock: Clock,
@@ -76,7 +76,7 @@ def narrowed(
     Parameters
     ----------
     context : Context
-    steps : Steps
+    steps : BoxSteps
     narrowing : Narrowing
     start : (Boxes, ndarray of int)
         Boxes to begin with, and their cells.
@@ -126,7 +126,7 @@ def _signed(context: Context, boxes: Boxes) -> Boxes:
     return decided(boxes, *framed_jacobian(known, framed(context, boxes)).ends)
 
 
-def _look(steps: Steps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
+def _look(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
     """Values at the middles of boxes, and where their affine bounds are largest."""
     boxes = found.boxes
     top = np.where(found.x > 0, boxes.high, np.where(found.x < 0, boxes.low, boxes.middle))

@@ -160,7 +160,7 @@ class Archive:
             np.savez(stream, **arrays)
 
 
-class Rows:
+class CellFile:
     """A file of rows, CSV or JSON lines.
 
     Parameters
@@ -287,4 +287,8 @@ def store_of(
         "gap": gap,
         "witnesses": "x + rest",
     } | ({} if kind is CONSTANTS else {"of": kind.name})
-    yield Archive(where, head, cells) if where.suffix == ".npz" else Rows(where, head, cells, limit)
+    yield (
+        Archive(where, head, cells)
+        if where.suffix == ".npz"
+        else CellFile(where, head, cells, limit)
+    )

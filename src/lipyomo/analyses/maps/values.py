@@ -15,7 +15,7 @@ import numpy as np
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing
 from lipyomo.analyses.maps.params import PARAMS, Params
-from lipyomo.analyses.maps.smooth import Steps, narrowed
+from lipyomo.analyses.maps.smooth import BoxSteps, narrowed
 from lipyomo.analyses.maps.stages import Job, Searched
 from lipyomo.analyses.questions.largest import largest_value
 from lipyomo.base.arrays import FloatArray, IntArray
@@ -93,7 +93,7 @@ class BoundingValues:
         narrowing = Narrowing(low, high, slack, scale=scale)
         context = self._context
         bounded, sizes = partial(bounded_values, context), partial(_sizes, context)
-        steps = Steps(bounded, sizes, together(context))
+        steps = BoxSteps(bounded, sizes, together(context))
         start = _begun(context, narrowing, (low, high))
         ends = narrowed(context, steps, narrowing, start, clock, self.params)
         points = np.repeat(reduced.values[None], len(low), axis=0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import DomainError
-from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
@@ -106,7 +106,7 @@ class Conjunction:
             parts = joined + parts[2 * len(joined) :]
         return to_network(System.of(trace, parts[0]), "excess")
 
-    def _traced(self) -> tuple[Trace, Affine]:
+    def _traced(self) -> tuple[Trace, Tensor]:
         trace = Trace(self.size)
         x = trace.input((self.size,))
         values = [

@@ -31,7 +31,7 @@ from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.engine import Found
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.engine.protocol import Pipeline as Searching
-from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.few import FewPipeline
 from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.objectives.pipeline import Pipeline
@@ -192,7 +192,7 @@ class _Ready:
     ) -> Searching[Any, Any]:
         """What searches the largest value of a sign, up to a bound that is good enough."""
         network = self.reduced.network
-        question = Question(network, sign * self.row, self.domain, self.scale, enough)
+        question = ValueQuestion(network, sign * self.row, self.domain, self.scale, enough)
         if network.smooth or boxes:
             return BoxPipeline(Value(question), self.seed)
         few = FewPipeline.suits(question)

@@ -15,7 +15,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.lower.affine_maps import times_constant
 from lipyomo.formats.onnx.lower.units import clip_between
 from lipyomo.networks.activations import activation
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
@@ -87,7 +87,7 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     return network
 
 
-def _scaled(trace: Trace, x: Affine, label: str, step: object) -> Affine:
+def _scaled(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:
     """One step of a pipeline before its estimator."""
     from sklearn.decomposition import PCA
     from sklearn.feature_selection import SelectorMixin
@@ -123,7 +123,7 @@ def _scaled(trace: Trace, x: Affine, label: str, step: object) -> Affine:
     )
 
 
-def _perceptron(trace: Trace, x: Affine, label: str, step: object) -> Affine:
+def _perceptron(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:
     """The layers of a multi-layer perceptron, without its output function."""
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 

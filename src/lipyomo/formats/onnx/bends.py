@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from lipyomo.formats.onnx.graph import Node
-from lipyomo.networks.building.affine import Affine
+from lipyomo.formats.onnx.graph import GraphNode
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.trace import Trace
 
 MOST_BREAKS = 16
@@ -296,15 +296,15 @@ class Bent:
 
     Parameters
     ----------
-    signal : Affine
+    signal : Tensor
     pieces : LinearPieces
         Without a jump.
     """
 
-    signal: Affine
+    signal: Tensor
     pieces: LinearPieces
 
-    def units(self, trace: Trace, node: Node) -> Affine:
+    def units(self, trace: Trace, node: GraphNode) -> Tensor:
         """The tensor by new units, one a break.
 
         Raises

@@ -50,7 +50,7 @@ FAINTEST = float(np.finfo(np.float32).tiny)
 """Sizes below this are rounded like this one."""
 
 
-class Samples(Protocol):
+class Sampler(Protocol):
     """Anything that draws points, as domains do."""
 
     def sample(self, rng: np.random.Generator, count: int, /) -> FloatArray:
@@ -193,7 +193,7 @@ def check_against_runtime(
     network: Network,
     model: onnx.ModelProto | PathLike,
     points: npt.ArrayLike | None = None,
-    domain: Samples | None = None,
+    domain: Sampler | None = None,
     samples: int = LOOKS,
     seed: int = 0,
     output: Output = None,
@@ -245,7 +245,7 @@ def check_against_runtime(
     )
 
 
-def sampled(domain: Samples | None, dimension: int, samples: int, seed: int = 0) -> FloatArray:
+def sampled(domain: Sampler | None, dimension: int, samples: int, seed: int = 0) -> FloatArray:
     """Random points of a domain; of several magnitudes if there is none."""
     rng = np.random.default_rng(seed)
     if domain is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.formats.onnx.forecast import expect, inner_operations, present
-from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, Array, Node, real_array
+from lipyomo.formats.onnx.graph import EVALUATOR_ERRORS, Array, GraphNode, real_array
 from lipyomo.networks.building.budget import budget
 
 UNKNOWN = 8.0
@@ -19,12 +19,12 @@ _RANDOM = {
 _REPEAT = {"Loop", "Scan", "SequenceMap"}
 
 
-def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
+def fold(node: GraphNode, arguments: list[Array | None]) -> list[Array]:
     """Compute a node whose inputs are all constant.
 
     Parameters
     ----------
-    node : Node
+    node : GraphNode
     arguments : list of ndarray or None
 
     Returns
@@ -55,7 +55,7 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
         ) from None
 
 
-def evaluated(node: Node, feeds: dict[str, Array]) -> list[Array]:
+def evaluated(node: GraphNode, feeds: dict[str, Array]) -> list[Array]:
     """What the reference implementation of the ONNX package computes for a node.
 
     Raises

@@ -11,7 +11,7 @@ import onnx
 from onnx import numpy_helper
 
 from lipyomo.base.system.memory import CACHED
-from lipyomo.formats.onnx.graph import Array, Node
+from lipyomo.formats.onnx.graph import Array, GraphNode
 from lipyomo.networks.building.budget import ENTRY, NUMBER, budget
 
 Argument = TypeVar("Argument")
@@ -26,13 +26,13 @@ def _stored(array: Array, name: str) -> onnx.TensorProto:
 
 
 def forecast(
-    node: Node, shapes: Mapping[str, tuple[int, ...]], constants: Mapping[str, Array]
+    node: GraphNode, shapes: Mapping[str, tuple[int, ...]], constants: Mapping[str, Array]
 ) -> list[tuple[int, ...]] | None:
     """Shapes of a node's outputs, inferred from those of its inputs; None if they are not known.
 
     Parameters
     ----------
-    node : Node
+    node : GraphNode
     shapes : mapping of str to tuple of int
         Of all inputs.
     constants : mapping of str to ndarray
@@ -82,7 +82,7 @@ def forecast(
     return result
 
 
-def present(node: Node, arguments: Sequence[Argument | None]) -> dict[str, Argument]:
+def present(node: GraphNode, arguments: Sequence[Argument | None]) -> dict[str, Argument]:
     """The arguments of a node that are there, by name."""
     pairs = zip(node.inputs, arguments, strict=True)
     return {name: value for name, value in pairs if value is not None and name}
@@ -94,14 +94,14 @@ def entries(shape: tuple[int, ...]) -> float:
 
 
 def expect(
-    node: Node, arguments: Sequence[Any], unknown: float = 0.0
+    node: GraphNode, arguments: Sequence[Any], unknown: float = 0.0
 ) -> tuple[list[tuple[int, ...]], float]:
     """Ask the budget for the outputs of a node, before they are made.
 
     Parameters
     ----------
-    node : Node
-    arguments : sequence of Affine, ndarray or None
+    node : GraphNode
+    arguments : sequence of Tensor, ndarray or None
     unknown : float, optional
         Where shapes depend on values, how many entries are made for each that is read.
 
@@ -130,7 +130,7 @@ def expect(
     return list(shapes.values()), made
 
 
-def inner_operations(node: Node, shapes: list[tuple[int, ...]], output: float) -> float:
+def inner_operations(node: GraphNode, shapes: list[tuple[int, ...]], output: float) -> float:
     """About how many multiplications a node takes whose outputs have `output` entries together."""
     if node.op_type in ("MatMul", "Gemm") and shapes and shapes[0]:
         return output * shapes[0][-1 if not node.attributes.get("transA") else 0]

@@ -28,9 +28,9 @@ import onnx
 from lipyomo.base.errors import ImportNote, ImportRefused, NetworkError
 from lipyomo.formats.onnx import bends
 from lipyomo.formats.onnx.bends import Bent, Jump, LinearPieces
-from lipyomo.formats.onnx.graph import REAL_TYPES, Array, Node
+from lipyomo.formats.onnx.graph import REAL_TYPES, Array, GraphNode
 from lipyomo.networks.activations import Activation, activation
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.trace import Trace
 
 ROUNDED = 2.0 * float(np.finfo(np.float32).eps)
@@ -80,7 +80,7 @@ class Formula:
     Parameters
     ----------
     shape : tuple of int
-    value : Affine, optional
+    value : Tensor, optional
         None where the tensor is no affine function of units.
     operator : str, optional
         Empty where nothing is known.
@@ -90,7 +90,7 @@ class Formula:
     """
 
     shape: tuple[int, ...]
-    value: Affine | None
+    value: Tensor | None
     operator: str = ""
     arguments: tuple[Formula | Fraction, ...] = ()
     signals: tuple[Formula, ...] = ()
@@ -134,16 +134,16 @@ _PARAMETERS = {
 
 
 def formula(
-    node: Node, arguments: Sequence[Formula | Array | None], value: Affine | None = None
+    node: GraphNode, arguments: Sequence[Formula | Array | None], value: Tensor | None = None
 ) -> Formula | None:
     """The formula of a node's output; None if the node does more than that.
 
     Parameters
     ----------
-    node : Node
+    node : GraphNode
     arguments : sequence
         Formulas of tensors that depend on the input; constants; None where one is omitted.
-    value : Affine, optional
+    value : Tensor, optional
         The output, if it is known.
     """
     operator = node.op_type
@@ -181,7 +181,7 @@ def _scalar(array: Array) -> Fraction | None:
     return Fraction(number) if math.isfinite(number) else None
 
 
-def _attribute(node: Node, key: str) -> Fraction | None:
+def _attribute(node: GraphNode, key: str) -> Fraction | None:
     found = node.attributes.get(key)
     return Fraction(found) if isinstance(found, int | float) and math.isfinite(found) else None
 
@@ -192,7 +192,7 @@ class Match:
 
     Parameters
     ----------
-    signal : Affine
+    signal : Tensor
     kind : Activation
     factor : Fraction
     inside, beside : mapping of Term to Fraction
@@ -201,14 +201,14 @@ class Match:
         Whether a constant of the activation was rounded to float32.
     """
 
-    signal: Affine
+    signal: Tensor
     kind: Activation
     factor: Fraction
     inside: Mapping[Term, Fraction]
     beside: Mapping[Term, Fraction]
     rounded: bool = False
 
-    def units(self, trace: Trace, node: Node) -> Affine:
+    def units(self, trace: Trace, node: GraphNode) -> Tensor:
         """The tensor by new units; a warning says so where a constant was rounded at `node`."""
         if self.rounded:
             warnings.warn(
@@ -223,7 +223,7 @@ class Match:
         return total + _affine(self.signal, self.beside) if self.beside else total
 
 
-def _expansions(found: Formula) -> Iterator[tuple[Affine, Expanded]]:
+def _expansions(found: Formula) -> Iterator[tuple[Tensor, Expanded]]:
     """A formula in each of the signals in which it can be written, the nearest first."""
     for signal in found.signals:
         terms = _expanded(found, signal, {})
@@ -231,7 +231,7 @@ def _expansions(found: Formula) -> Iterator[tuple[Affine, Expanded]]:
             yield signal.value, terms
 
 
-def _functions(found: Formula) -> Iterator[tuple[Affine, LinearPieces]]:
+def _functions(found: Formula) -> Iterator[tuple[Tensor, LinearPieces]]:
     """A formula as a piecewise linear function of each of the signals of which it can be one."""
     for signal in found.signals:
         pieces = _pieces(found, signal, {})
@@ -261,7 +261,7 @@ def activation_of(found: Formula) -> Match | Bent | None:
     return None
 
 
-def _affine(x: Affine, terms: Mapping[Term, Fraction]) -> Affine:
+def _affine(x: Tensor, terms: Mapping[Term, Fraction]) -> Tensor:
     """``a x + b``."""
     scaled = x.scale(float(terms.get(SIGNAL, 0)))
     return scaled.shift(float(terms[ONE])) if ONE in terms else scaled
@@ -423,7 +423,7 @@ _OPERATORS: dict[str, Callable[..., Expanded | None]] = {
 # -- recognising ----------------------------------------------------------------------------------
 
 
-def _activation(signal: Affine, terms: Expanded) -> Match | None:
+def _activation(signal: Tensor, terms: Expanded) -> Match | None:
     """The activation that terms in a signal are, but for an affine function of it."""
     beside = {term: c for term, c in terms.items() if term in (ONE, SIGNAL)}
     others = [(term, c) for term, c in terms.items() if term not in beside]

@@ -31,7 +31,7 @@ EVALUATOR_ERRORS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class GraphNode:
     """One operator of the graph.
 
     Parameters
@@ -147,8 +147,8 @@ def _attribute(proto: onnx.AttributeProto, where: str) -> Attribute | None:
     return None
 
 
-def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> Node:
-    """Turn a node of the model into a `Node`."""
+def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> GraphNode:
+    """Turn a node of the model into a `GraphNode`."""
     outputs = tuple(proto.output)
     name = proto.name or "[" + next((o for o in outputs if o), "no output") + "]"
     domain = "" if proto.domain == "ai.onnx" else proto.domain
@@ -157,7 +157,7 @@ def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> Node:
         value = _attribute(attribute, f"{name}.{attribute.name}")
         if value is not None:
             attributes[attribute.name] = value
-    return Node(
+    return GraphNode(
         name=name,
         op_type=proto.op_type,
         domain=domain,
@@ -175,7 +175,7 @@ class Graph:
 
     Parameters
     ----------
-    nodes : list of Node
+    nodes : list of GraphNode
         In an order in which every node follows those that it reads.
     constants : dict of str to ndarray
         Initializers that are read.
@@ -191,7 +191,7 @@ class Graph:
         Of the entries of its input, where the model names them one by one.
     """
 
-    nodes: list[Node]
+    nodes: list[GraphNode]
     constants: dict[str, Array]
     input_name: str
     input_shape: tuple[int, ...]

@@ -13,7 +13,7 @@ from lipyomo.base.arguments import duration, instance, memory_size
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
-from lipyomo.formats.onnx.check import Samples, check_against_runtime
+from lipyomo.formats.onnx.check import Sampler, check_against_runtime
 from lipyomo.formats.onnx.lower import lower_graph
 from lipyomo.formats.onnx.read import PathLike, check_model, inlined, read_model
 from lipyomo.formats.onnx.select import select_graph
@@ -26,7 +26,7 @@ def load(
     path: PathLike,
     output: Output = None,
     check: bool = True,
-    domain: Samples | None = None,
+    domain: Sampler | None = None,
     time_limit: float = math.inf,
     memory_limit: int | str | None = None,
     fixed: Fixed | None = None,
@@ -80,7 +80,7 @@ def from_model(
     model: onnx.ModelProto,
     output: Output = None,
     check: bool = True,
-    domain: Samples | None = None,
+    domain: Sampler | None = None,
     name: str | None = None,
     fixed: Fixed | None = None,
 ) -> Network:
@@ -114,7 +114,7 @@ def _network(
     model: onnx.ModelProto,
     output: Output,
     check: bool,
-    domain: Samples | None,
+    domain: Sampler | None,
     name: str | None,
     fixed: Fixed | None,
 ) -> Network:

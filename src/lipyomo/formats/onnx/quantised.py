@@ -19,7 +19,7 @@ from lipyomo.formats.onnx.arrange import Fixed, Output, tell_choices
 from lipyomo.formats.onnx.check import (
     Answers,
     CheckFailed,
-    Samples,
+    Sampler,
     check_inputs,
     judged,
     representable,
@@ -41,7 +41,7 @@ def load_quantised(
     model: onnx.ModelProto | PathLike,
     output: Output = None,
     check: bool = True,
-    domain: Samples | None = None,
+    domain: Sampler | None = None,
     time_limit: float = math.inf,
     memory_limit: int | str | None = None,
     fixed: Fixed | None = None,
@@ -105,7 +105,7 @@ def _joined(met: list[Quantiser], part: str) -> FloatArray:
 def check_quantised(
     quantised: QuantisedNetwork,
     model: onnx.ModelProto | PathLike,
-    domain: Samples | None = None,
+    domain: Sampler | None = None,
     samples: int = LOOKS,
     output: Output = None,
     fixed: Fixed | None = None,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from lipyomo.base.errors import ImportRefused
-from lipyomo.formats.onnx.graph import Node
+from lipyomo.formats.onnx.graph import GraphNode
 
 NONLINEAR = {
     "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan", "Sinh", "Cosh",
@@ -43,9 +43,9 @@ SHAPES = {
 
 
 def refusal(
-    node: Node,
+    node: GraphNode,
     variable: Sequence[int],
-    later: Sequence[Node],
+    later: Sequence[GraphNode],
     input_name: str,
     rounded: bool = False,
 ) -> ImportRefused:
@@ -53,10 +53,10 @@ def refusal(
 
     Parameters
     ----------
-    node : Node
+    node : GraphNode
     variable : sequence of int
         Positions of the inputs that depend on the network's input.
-    later : sequence of Node
+    later : sequence of GraphNode
         The nodes that follow.
     input_name : str
         The network's input, before which nothing can be cut.
@@ -97,7 +97,7 @@ def refusal(
 
 
 def remedy(
-    op_type: str, tensor: str, later: Sequence[Node], input_name: str, known: bool = True
+    op_type: str, tensor: str, later: Sequence[GraphNode], input_name: str, known: bool = True
 ) -> str:
     """What to do about a node that reads a tensor and does not lower.
 
@@ -106,7 +106,7 @@ def remedy(
     op_type : str
         The node's.
     tensor : str
-    later : sequence of Node
+    later : sequence of GraphNode
         The nodes that follow.  A cut is advised only where they make probabilities or choices of
         the network's outputs: before layers, it would leave another network.
     input_name : str

@@ -1,6 +1,6 @@
 """Tensors that are affine functions of the inputs and of the units found so far.
 
-While a graph is lowered, every tensor that depends on the input is an `Affine`: a shape, and one
+While a graph is lowered, every tensor that depends on the input is an `Tensor`: a shape, and one
 row of a sparse matrix plus one offset an entry.  The columns are the *variables*: the d inputs
 first, then the outputs of all two-slope units in the order in which they were made.  Skips,
 Concat, Split and residual sums then need no care: they are sums and selections of rows.
@@ -96,12 +96,12 @@ def matrix_sum_is_exact(a: sp.csr_array, b: sp.csr_array, total: sp.csr_array) -
 class Carrier(Protocol):
     """Whoever makes the variables."""
 
-    def carried(self, x: Affine) -> Affine:
+    def carried(self, x: Tensor) -> Tensor:
         """The same tensor, each entry of which is a variable."""
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class Tensor:
     """A tensor whose entries are affine functions of the variables.
 
     Parameters
@@ -150,27 +150,27 @@ class Affine:
         indices = self.matrix.indices
         return bool(self.plain.all()) and np.unique(indices).size == indices.size
 
-    def carried(self) -> Affine:
+    def carried(self) -> Tensor:
         """The same tensor in variables of its own."""
         return self if self.carrier is None else self.carrier.carried(self)
 
-    def reshaped(self, shape: tuple[int, ...]) -> Affine:
+    def reshaped(self, shape: tuple[int, ...]) -> Tensor:
         """The same entries in another shape."""
         return replace(self, shape=shape)
 
-    def take(self, index: IntArray) -> Affine:
+    def take(self, index: IntArray) -> Tensor:
         """The tensor whose entries are those at the positions `index`, in the shape of `index`."""
         flat = index.reshape(-1)
         if flat.size == self.size and np.array_equal(flat, np.arange(self.size)):
             return self.reshaped(index.shape)
         _afford(np.diff(self.matrix.indptr)[flat].sum(dtype=np.float64))
-        return Affine(self.matrix[flat], self.offset[flat], index.shape, self.carrier)
+        return Tensor(self.matrix[flat], self.offset[flat], index.shape, self.carrier)
 
-    def broadcast(self, shape: tuple[int, ...]) -> Affine:
+    def broadcast(self, shape: tuple[int, ...]) -> Tensor:
         """The tensor repeated to `shape` by the usual broadcasting rules."""
         return self if shape == self.shape else self.take(np.broadcast_to(self.index, shape))
 
-    def apply(self, operator: FloatArray | sp.csr_array, shape: tuple[int, ...]) -> Affine:
+    def apply(self, operator: FloatArray | sp.csr_array, shape: tuple[int, ...]) -> Tensor:
         """A linear map of the flattened tensor, read as a tensor of the given shape."""
         exact = self.fresh or (
             product_is_exact(operator, self.matrix)
@@ -178,9 +178,9 @@ class Affine:
         )
         x = self if exact else self.carried()
         offset = np.asarray(operator @ x.offset)
-        return Affine(product(operator, x.matrix), offset, tuple(shape), x.carrier)
+        return Tensor(product(operator, x.matrix), offset, tuple(shape), x.carrier)
 
-    def scale(self, factors: npt.ArrayLike) -> Affine:
+    def scale(self, factors: npt.ArrayLike) -> Tensor:
         """Multiply by constants (broadcast both ways)."""
         values = np.asarray(factors, dtype=np.float64)
         target = self.broadcast(np.broadcast_shapes(self.shape, values.shape))
@@ -193,9 +193,9 @@ class Affine:
         matrix = target.matrix.copy()
         matrix.data = matrix.data * each
         matrix.eliminate_zeros()
-        return Affine(matrix, target.offset * flat, target.shape, target.carrier)
+        return Tensor(matrix, target.offset * flat, target.shape, target.carrier)
 
-    def shift(self, values: npt.ArrayLike) -> Affine:
+    def shift(self, values: npt.ArrayLike) -> Tensor:
         """Add constants (broadcast both ways)."""
         constants = np.asarray(values, dtype=np.float64)
         target = self.broadcast(np.broadcast_shapes(self.shape, constants.shape))
@@ -204,7 +204,7 @@ class Affine:
             target = target.carried()
         return replace(target, offset=target.offset + flat)
 
-    def __add__(self, other: Affine) -> Affine:
+    def __add__(self, other: Tensor) -> Tensor:
         shape = np.broadcast_shapes(self.shape, other.shape)
         left, right = self.broadcast(shape), other.broadcast(shape)
         columns = max(left.matrix.shape[1], right.matrix.shape[1])
@@ -215,32 +215,32 @@ class Affine:
         if not exact and carrier is not None:
             return left.carried() + right.carried()
         matrix.eliminate_zeros()
-        return Affine(matrix, left.offset + right.offset, shape, carrier)
+        return Tensor(matrix, left.offset + right.offset, shape, carrier)
 
-    def __neg__(self) -> Affine:
+    def __neg__(self) -> Tensor:
         return replace(self, matrix=-self.matrix, offset=-self.offset)
 
-    def __sub__(self, other: Affine) -> Affine:
+    def __sub__(self, other: Tensor) -> Tensor:
         return self + (-other)
 
     @staticmethod
-    def constant(values: npt.ArrayLike) -> Affine:
+    def constant(values: npt.ArrayLike) -> Tensor:
         """Constants as a tensor without variables."""
         array = np.asarray(values, dtype=np.float64)
-        return Affine(sp.csr_array((array.size, 0)), array.reshape(-1).copy(), array.shape)
+        return Tensor(sp.csr_array((array.size, 0)), array.reshape(-1).copy(), array.shape)
 
 
-def joined(parts: list[Affine], axis: int) -> Affine:
+def joined(parts: list[Tensor], axis: int) -> Tensor:
     """Tensors joined along an axis."""
     starts = np.cumsum([0, *(part.size for part in parts)])
     order = [part.index + start for part, start in zip(parts, starts, strict=False)]
     return stack(parts).take(np.concatenate(order, axis=axis))
 
 
-def stack(parts: list[Affine]) -> Affine:
+def stack(parts: list[Tensor]) -> Tensor:
     """The entries of all parts, one after another, as one flat tensor."""
     columns = max(part.matrix.shape[1] for part in parts)
     matrix = sp.csr_array(sp.vstack([widen(part.matrix, columns) for part in parts], format="csr"))
     offset = np.concatenate([part.offset for part in parts])
     carriers = [part.carrier for part in parts if part.carrier is not None]
-    return Affine(matrix, offset, (offset.size,), carriers[0] if carriers else None)
+    return Tensor(matrix, offset, (offset.size,), carriers[0] if carriers else None)

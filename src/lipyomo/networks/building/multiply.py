@@ -9,13 +9,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.networks.activations import Power
-from lipyomo.networks.building.affine import Affine, stack, widen
+from lipyomo.networks.building.affine import Tensor, stack, widen
 from lipyomo.networks.building.trace import Trace
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def times(trace: Trace, a: Affine | Array, b: Affine | Array) -> Affine:
+def times(trace: Trace, a: Tensor | Array, b: Tensor | Array) -> Tensor:
     """``a * b``, entry by entry, with broadcasting.
 
     Entries of which one factor is constant stay affine, equal factors are one square.
@@ -23,10 +23,10 @@ def times(trace: Trace, a: Affine | Array, b: Affine | Array) -> Affine:
     Parameters
     ----------
     trace : Trace
-    a, b : Affine or ndarray
+    a, b : Tensor or ndarray
         Tensors, of which arrays are constant.
     """
-    a, b = (x if isinstance(x, Affine) else Affine.constant(x) for x in (a, b))
+    a, b = (x if isinstance(x, Tensor) else Tensor.constant(x) for x in (a, b))
     shape = np.broadcast_shapes(a.shape, b.shape)
     a, b = (x.broadcast(shape).reshaped((int(np.prod(shape)),)) for x in (a, b))
     fixed = [np.diff(x.matrix.indptr) == 0 for x in (a, b)]

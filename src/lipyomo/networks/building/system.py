@@ -15,14 +15,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.budget import budget
 from lipyomo.networks.building.trace import Trace
 
 Kinds = npt.NDArray[np.object_]
 
 
-def _homogeneous(parts: list[Affine], variables: int) -> sp.csr_array:
+def _homogeneous(parts: list[Tensor], variables: int) -> sp.csr_array:
     """The rows of all parts, one after another, with the offset as one more column.
 
     The list is emptied on the way, so that no part is held twice for long.
@@ -75,7 +75,7 @@ class System:
     ends: IntArray
 
     @classmethod
-    def of(cls, trace: Trace, output: Affine) -> System:
+    def of(cls, trace: Trace, output: Tensor) -> System:
         """Collect what `trace` found, and empty it; `output` is what the network returns."""
         sizes = [group.size for group in trace.groups]
         ends = np.cumsum(sizes, dtype=np.intp)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.exact import entries_are_exact, sum_is_exact, sums_are_exact
 from lipyomo.networks.activations import HALVES, Activation
-from lipyomo.networks.building.affine import Affine, stack, widen
+from lipyomo.networks.building.affine import Tensor, stack, widen
 from lipyomo.networks.building.budget import ENTRY, budget
 
 FARTHEST = 8.0
@@ -42,7 +42,7 @@ class Trace:
 
     Attributes
     ----------
-    groups : list of Affine
+    groups : list of Tensor
         Pre-activations of the units, one flat tensor a call of `unit` or `smooth`.
     left, right : list of ndarray
         Their slopes.
@@ -58,31 +58,31 @@ class Trace:
         self.inputs = inputs
         self.separate = separate
         self.variables = inputs
-        self.groups: list[Affine] = []
+        self.groups: list[Tensor] = []
         self.left: list[FloatArray] = []
         self.right: list[FloatArray] = []
         self.kinds: list[Activation | None] = []
         self.further: set[int] = set()
         self.simplices: set[tuple[int, ...]] = set()
         self._values: list[FloatArray] = []
-        self._products: dict[int, tuple[Affine, Affine]] = {}
+        self._products: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def input(self, shape: tuple[int, ...]) -> Affine:
+    def input(self, shape: tuple[int, ...]) -> Tensor:
         """The network's input as a tensor of the given shape."""
         budget().charge(ENTRY * self.inputs, f"an input of {self.inputs:,} entries")
         eye = sp.csr_array(sp.eye_array(self.inputs, format="csr"))
-        return Affine(eye, np.zeros(self.inputs), shape, self)
+        return Tensor(eye, np.zeros(self.inputs), shape, self)
 
-    def further_inputs(self, shape: tuple[int, ...]) -> Affine:
+    def further_inputs(self, shape: tuple[int, ...]) -> Tensor:
         """A tensor of inputs that the network has beside the others, after them."""
         size = math.prod(shape)
         if size:
             self.further.add(len(self.groups))
-        zeros = Affine.constant(np.zeros(size))
+        zeros = Tensor.constant(np.zeros(size))
         made = self._made(zeros, np.arange(size), np.ones(size), np.ones(size))
-        return Affine(made, np.zeros(size), shape, self)
+        return Tensor(made, np.zeros(size), shape, self)
 
-    def carried(self, x: Affine) -> Affine:
+    def carried(self, x: Tensor) -> Tensor:
         """The same tensor with identity units for all entries that are not a variable already."""
         first = np.zeros(x.size, dtype=bool)
         plain = np.flatnonzero(x.plain)
@@ -90,11 +90,11 @@ class Trace:
         others = np.flatnonzero(~first)
         made = self._made(x, others, np.ones(others.size), np.ones(others.size))
         kept = sp.diags_array(first.astype(np.float64)) @ widen(x.matrix, made.shape[1])
-        return Affine(sp.csr_array(kept + made), np.zeros(x.size), x.shape, self)
+        return Tensor(sp.csr_array(kept + made), np.zeros(x.size), x.shape, self)
 
     def _made(
         self,
-        z: Affine,
+        z: Tensor,
         entries: IntArray,
         left: FloatArray,
         right: FloatArray,
@@ -107,7 +107,7 @@ class Trace:
         if entries.size:
             whole = entries.size == z.size
             rows = (z.matrix, z.offset) if whole else (z.matrix[entries], z.offset[entries])
-            self.groups.append(Affine(*rows, (entries.size,), self))
+            self.groups.append(Tensor(*rows, (entries.size,), self))
             self.left.append(left)
             self.right.append(right)
             self.kinds.append(kind)
@@ -116,7 +116,7 @@ class Trace:
         ones = np.ones(entries.size)
         return sp.csr_array((ones, (entries, columns)), shape=(z.size, self.variables))
 
-    def unit(self, z: Affine, left: npt.ArrayLike, right: npt.ArrayLike = 1.0) -> Affine:
+    def unit(self, z: Tensor, left: npt.ArrayLike, right: npt.ArrayLike = 1.0) -> Tensor:
         """Pass `z` through units with slopes `left` below zero and `right` above (broadcast to z).
 
         Constant entries stay constants and entries with equal slopes stay affine: neither becomes
@@ -133,20 +133,20 @@ class Trace:
         keep = np.where(constant & (z.offset >= 0), high, low)
         keep[kinked] = 0.0
         matrix = self._made(z, kinked, low[kinked], high[kinked])
-        bent = Affine(matrix, np.zeros(z.size), z.shape, z.carrier)
+        bent = Tensor(matrix, np.zeros(z.size), z.shape, z.carrier)
         # what stays affine or constant
         return bent + z.scale(keep.reshape(z.shape)) if keep.any() else bent
 
-    def smooth(self, z: Affine, kind: Activation) -> Affine:
+    def smooth(self, z: Tensor, kind: Activation) -> Tensor:
         """Pass `z` through units with a smooth activation, constant entries as well.
 
         The values of constants are no float64 numbers, so they are not put in their places.
         """
         slopes = [np.full(z.size, limit) for limit in kind.limits]
         matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
-        return Affine(matrix, np.zeros(z.size), z.shape, self)
+        return Tensor(matrix, np.zeros(z.size), z.shape, self)
 
-    def product(self, a: Affine, b: Affine) -> Affine:
+    def product(self, a: Tensor, b: Tensor) -> Tensor:
         """``a b`` of flat tensors, ``((t a + b / t) / 2)**2 - ((t a - b / t) / 2)**2``.
 
         The bands of both squares are narrow if t a and b / t change alike; t is a power of two.
@@ -167,7 +167,7 @@ class Trace:
         )
         return sums - differences
 
-    def gated(self, x: Affine, y: Affine) -> Affine | None:
+    def gated(self, x: Tensor, y: Tensor) -> Tensor | None:
         """``x + y`` as ``a + g (b - a)``, with one product, if it is ``(1 - g) a + g b``."""
         one, other = self._factors(x), self._factors(y)
         if one is None or other is None or x.shape != y.shape:
@@ -180,7 +180,7 @@ class Trace:
                     return (a + self.product(g, b - a)).reshaped(x.shape)
         return None
 
-    def _factors(self, x: Affine) -> tuple[Affine, Affine] | None:
+    def _factors(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """Those of `x`, flat, if it is nothing but what one call of `product` made."""
         matrix = x.matrix
         if not x.size or x.offset.any() or (np.diff(matrix.indptr) != 2).any():
@@ -198,7 +198,7 @@ class Trace:
             return None
         return a.take(place), b.take(place)
 
-    def sizes(self, x: Affine) -> tuple[FloatArray, FloatArray]:
+    def sizes(self, x: Tensor) -> tuple[FloatArray, FloatArray]:
         """How far entries of `x` change between near points, and how large they are, (size,) each.
 
         Estimates from a few pairs around zero, for choices that are no matter of truth.
@@ -222,7 +222,7 @@ class Trace:
             changes = np.abs(found[:, SAMPLES:] - found[:, :SAMPLES]).mean(axis=1)
             return changes, np.abs(found + x.offset[:, None]).mean(axis=1)
 
-    def _made_by(self, x: Affine) -> tuple[int, IntArray] | None:
+    def _made_by(self, x: Tensor) -> tuple[int, IntArray] | None:
         """The group of units that `x` is made of, and which of them; None if it is not just one."""
         columns = x.matrix.indices
         if not x.size or not x.plain.all() or columns.min() < self.inputs:
@@ -231,7 +231,7 @@ class Trace:
         (which, *others) = np.unique(np.searchsorted(starts, columns, side="right") - 1).tolist()
         return None if others else (which, columns - starts[which])
 
-    def before_smooth(self, x: Affine) -> tuple[Affine, Activation] | None:
+    def before_smooth(self, x: Tensor) -> tuple[Tensor, Activation] | None:
         """The pre-activations of `x` and their activation, if it is nothing but smooth units."""
         made = self._made_by(x)
         kind = None if made is None else self.kinds[made[0]]
@@ -239,7 +239,7 @@ class Trace:
             return None
         return self.groups[made[0]].take(made[1].reshape(x.shape)), kind
 
-    def before_unit(self, x: Affine) -> tuple[Affine, float, float] | None:
+    def before_unit(self, x: Tensor) -> tuple[Tensor, float, float] | None:
         """Undo the last step, if `x` is nothing but nondecreasing units of equal slopes.
 
         Such a unit commutes with maxima: ``max(relu(a), relu(b)) = relu(max(a, b))``, which needs
@@ -247,7 +247,7 @@ class Trace:
 
         Returns
         -------
-        (Affine, float, float) or None
+        (Tensor, float, float) or None
             The pre-activations in the shape of `x`, and the slopes.
         """
         made = self._made_by(x)
@@ -260,11 +260,11 @@ class Trace:
         z = self.groups[which].take(place.reshape(x.shape))
         return z, float(left[0]), float(right[0])
 
-    def relu(self, z: Affine) -> Affine:
+    def relu(self, z: Tensor) -> Tensor:
         """``max(z, 0)``."""
         return self.unit(z, 0.0, 1.0)
 
-    def maximum(self, a: Affine, b: Affine) -> Affine:
+    def maximum(self, a: Tensor, b: Tensor) -> Tensor:
         """``max(a, b)``, entry by entry, with broadcasting.
 
         Usually ``b + relu(a - b)``.  Where the variable parts are proportional, ``b = s a + c``
@@ -285,17 +285,17 @@ class Trace:
         order[np.concatenate(parts)] = np.arange(a.size)
         return stack([one, other, two]).take(order.reshape(shape))
 
-    def _bent(self, steep: Affine, slope: FloatArray, kink: FloatArray) -> Affine:
+    def _bent(self, steep: Tensor, slope: FloatArray, kink: FloatArray) -> Tensor:
         """``kink + max(t, slope t)`` for ``t = steep - kink``."""
         left, right = np.minimum(slope, 1.0), np.maximum(slope, 1.0)
         return self.unit(steep.shift(-kink), left, right).shift(kink)
 
-    def minimum(self, a: Affine, b: Affine) -> Affine:
+    def minimum(self, a: Tensor, b: Tensor) -> Tensor:
         """``min(a, b) = -max(-a, -b)``."""
         return -self.maximum(-a, -b)
 
 
-def _are_shares(one: Affine, other: Affine) -> bool:
+def _are_shares(one: Tensor, other: Tensor) -> bool:
     """Whether two flat tensors add up to ones."""
     columns = max(one.matrix.shape[1], other.matrix.shape[1])
     left = abs(sp.csr_array(widen(one.matrix, columns) + widen(other.matrix, columns))).sum()
@@ -303,12 +303,12 @@ def _are_shares(one: Affine, other: Affine) -> bool:
     return bool(left == 0.0 and (total == 1.0).all() and sum_is_exact(one.offset, other.offset))
 
 
-def bend(steep: Affine, flat: Affine) -> tuple[FloatArray, FloatArray]:
+def bend(steep: Tensor, flat: Tensor) -> tuple[FloatArray, FloatArray]:
     """Where ``flat = slope steep + constant``: the slopes, and the values at which both agree.
 
     Parameters
     ----------
-    steep, flat : Affine, of one flat shape
+    steep, flat : Tensor, of one flat shape
 
     Returns
     -------

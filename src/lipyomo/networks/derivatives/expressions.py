@@ -14,7 +14,7 @@ from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation, Cos, Exp, Log, Power, Sin, Tanh
-from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.derivatives.jets import Jets
@@ -44,10 +44,10 @@ class Expression:
     Parameters
     ----------
     trace : Trace
-    tensor : Affine, shape (n,)
+    tensor : Tensor, shape (n,)
     """
 
-    def __init__(self, trace: Trace, tensor: Affine) -> None:
+    def __init__(self, trace: Trace, tensor: Tensor) -> None:
         self._trace, self._tensor = trace, tensor
 
     def __len__(self) -> int:
@@ -57,13 +57,13 @@ class Expression:
         places = np.atleast_1d(np.arange(len(self))[index])
         return Expression(self._trace, self._tensor.take(places))
 
-    def _pair(self, other: Any) -> tuple[Affine, Affine]:
+    def _pair(self, other: Any) -> tuple[Tensor, Tensor]:
         """Both tensors, of one size."""
         if not isinstance(other, Expression):
             numbers: FloatArray = real_numbers(other, "a number in an expression", NetworkError)
             if not np.isfinite(numbers).all():
                 raise NetworkError("an expression has a number that is NaN or infinite")
-            own = Affine.constant(numbers.reshape(-1))
+            own = Tensor.constant(numbers.reshape(-1))
             other = Expression(self._trace, own)
         if other._trace is not self._trace:
             raise NetworkError("an expression has parts of two networks.  Remedy: use one")
@@ -138,10 +138,10 @@ _BINARY: Mapping[Any, tuple[Callable[[Expression, Any], Expression], ...]] = {
 """numpy's operators, with an expression first, and with one second."""
 
 
-class Inputs(Expression):
+class InputExpressions(Expression):
     """The inputs of a network: ``x[0]``, or ``x.t`` by their names."""
 
-    def __init__(self, trace: Trace, tensor: Affine, names: tuple[str, ...]) -> None:
+    def __init__(self, trace: Trace, tensor: Tensor, names: tuple[str, ...]) -> None:
         super().__init__(trace, tensor)
         self._names = names
 
@@ -201,7 +201,7 @@ class Field(Expression):
 
 
 def residual(
-    net: Network, expression: Callable[[Field, Inputs], Any], name: str | None = None
+    net: Network, expression: Callable[[Field, InputExpressions], Any], name: str | None = None
 ) -> Network:
     """An expression of a network, its derivatives and its inputs, as a network of the same inputs.
 
@@ -235,7 +235,7 @@ def residual(
     names = tuple(net.input_names or ())
     d = net.input_dim
     u = Field(Jets(replay, np.eye(d)), names, np.arange(net.output_dim))
-    x = Inputs(replay.trace, _input_of(replay), names)
+    x = InputExpressions(replay.trace, _input_of(replay), names)
     found = expression(u, x)
     parts = list(found) if isinstance(found, tuple | list) else [found]
     for part in parts:
@@ -247,5 +247,5 @@ def residual(
     )
 
 
-def _input_of(replay: Replay) -> Affine:
+def _input_of(replay: Replay) -> Tensor:
     return replay.trace.input((replay.network.input_dim,))

@@ -13,7 +13,7 @@ from lipyomo.base.arguments import real_numbers, whole_number
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.exact import product_is_exact
-from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.derivatives.jets import Jets
 from lipyomo.networks.derivatives.replay import Replay, constant, made
 from lipyomo.networks.network import Network, check_network
@@ -148,9 +148,9 @@ def directional(net: Network, v: npt.ArrayLike, order: int = 1) -> Network:
     return made(replay.trace, found, f"{net.name} along a direction", net, net.output_shape)
 
 
-def _along_axes(jets: Jets, v: FloatArray, order: int) -> Affine:
+def _along_axes(jets: Jets, v: FloatArray, order: int) -> Tensor:
     """A derivative along v from partial ones, so that no product with v rounds."""
-    found: Affine | None = None
+    found: Tensor | None = None
     for among in combinations_with_replacement(np.flatnonzero(v).tolist(), order):
         term = jets.output(among)
         ways = math.factorial(order)

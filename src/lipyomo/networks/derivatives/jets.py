@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.derivatives.replay import Replay, constant, is_constant, mapped
 
@@ -31,31 +31,31 @@ class Jets:
 
     def __init__(self, replay: Replay, directions: FloatArray) -> None:
         self.replay, self.directions = replay, directions
-        self._inputs: dict[tuple[int, Several], Affine] = {}
-        self._rises: dict[tuple[int, Several], Affine] = {}
-        self._products: dict[tuple[int, tuple[Several, ...]], Affine] = {}
+        self._inputs: dict[tuple[int, Several], Tensor] = {}
+        self._rises: dict[tuple[int, Several], Tensor] = {}
+        self._products: dict[tuple[int, tuple[Several, ...]], Tensor] = {}
 
-    def output(self, among: Several) -> Affine:
+    def output(self, among: Several) -> Tensor:
         """A derivative of the outputs, shape (m,); that of no direction is the value."""
         replay = self.replay
         if not among:
             return replay.output
         return mapped(replay.network.head, self._input(len(replay.layers), tuple(sorted(among))))
 
-    def _input(self, depth: int, among: Several) -> Affine:
+    def _input(self, depth: int, among: Several) -> Tensor:
         """A derivative of what the layer at a depth reads."""
         key = depth, among
         if key not in self._inputs:
             self._inputs[key] = self._units(depth - 1, among) if depth else self._start(among)
         return self._inputs[key]
 
-    def _start(self, among: Several) -> Affine:
+    def _start(self, among: Several) -> Tensor:
         """Inputs are linear along directions."""
         d = self.replay.network.input_dim
         found = self.directions[among[0]] if len(among) == 1 else np.zeros(d)
         return constant(self.replay.trace, found)
 
-    def _rise(self, depth: int, among: Several) -> Affine:
+    def _rise(self, depth: int, among: Several) -> Tensor:
         """A derivative of pre-activations."""
         key = depth, among
         if key not in self._rises:
@@ -63,10 +63,10 @@ class Jets:
             self._rises[key] = mapped(layer, self._input(depth, among))
         return self._rises[key]
 
-    def _units(self, depth: int, among: Several) -> Affine:
+    def _units(self, depth: int, among: Several) -> Tensor:
         """A derivative of what units give."""
         layer = self.replay.layers[depth]
-        found: Affine | None = None
+        found: Tensor | None = None
         for blocks, count in _partitions(among):
             rises = [self._rise(depth, block) for block in blocks]
             if any(is_constant(rise) and not rise.offset.any() for rise in rises):
@@ -84,7 +84,7 @@ class Jets:
         zeros = np.zeros(layer.layer.units)
         return constant(self.replay.trace, zeros) if found is None else found
 
-    def _product(self, depth: int, blocks: tuple[Several, ...]) -> Affine:
+    def _product(self, depth: int, blocks: tuple[Several, ...]) -> Tensor:
         """The product of derivatives of pre-activations."""
         if len(blocks) == 1:
             return self._rise(depth, blocks[0])

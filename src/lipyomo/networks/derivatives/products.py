@@ -6,7 +6,7 @@ import numpy as np
 
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Power
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.combined import common_inputs
@@ -65,7 +65,7 @@ def quotient(f: Network, g: Network) -> Network:
     return made(trace, times(trace, a, inverse), f"{f.name} / {g.name}", like)
 
 
-def _both(f: Network, g: Network) -> tuple[Trace, Affine, Affine, Network]:
+def _both(f: Network, g: Network) -> tuple[Trace, Tensor, Tensor, Network]:
     """The outputs of two networks in one trace, of one size; and which has the inputs' names."""
     for network in (f, g):
         check_network(network, NetworkError)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation
-from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.system import System
@@ -26,12 +26,12 @@ KINKS = (
 )
 
 
-def constant(trace: Trace, values: FloatArray) -> Affine:
+def constant(trace: Trace, values: FloatArray) -> Tensor:
     """Constants as a tensor of a trace: what would round is carried by units."""
-    return replace(Affine.constant(values), carrier=trace)
+    return replace(Tensor.constant(values), carrier=trace)
 
 
-def is_constant(x: Affine) -> bool:
+def is_constant(x: Tensor) -> bool:
     """Whether no entry depends on anything."""
     return not x.matrix.nnz
 
@@ -43,27 +43,27 @@ class Replayed:
     ----------
     trace : Trace
     layer : Layer
-    h : Affine, shape (inputs,)
+    h : Tensor, shape (inputs,)
         What it reads.
 
     Attributes
     ----------
-    z : Affine, shape (n,)
+    z : Tensor, shape (n,)
         Pre-activations.
     """
 
-    def __init__(self, trace: Trace, layer: Layer, h: Affine) -> None:
+    def __init__(self, trace: Trace, layer: Layer, h: Tensor) -> None:
         self.trace, self.layer = trace, layer
         self.z = mapped(layer, h).shift(layer.bias)
-        self._orders: dict[int, Affine] = {}
-        self._made: dict[tuple[int, Activation | None, tuple[float, ...]], Affine] = {}
+        self._orders: dict[int, Tensor] = {}
+        self._made: dict[tuple[int, Activation | None, tuple[float, ...]], Tensor] = {}
 
     @cached_property
     def _rest(self) -> IntArray:
         """Units that are not smooth."""
         return np.flatnonzero(~self.layer.curved)
 
-    def derivative(self, order: int) -> Affine:
+    def derivative(self, order: int) -> Tensor:
         """Derivatives of the units at their pre-activations, shape (n,); 0 are their values.
 
         Raises
@@ -84,7 +84,7 @@ class Replayed:
         found = self._orders[order] = whole.take(np.argsort(np.concatenate(places)))
         return found
 
-    def _two_slopes(self, order: int) -> Affine:
+    def _two_slopes(self, order: int) -> Tensor:
         left, right = self.layer.left[self._rest], self.layer.right[self._rest]
         if order == 0:
             return self.trace.unit(self.z.take(self._rest), left, right)
@@ -92,7 +92,7 @@ class Replayed:
             raise NetworkError(KINKS.format("ReLU, say"))
         return constant(self.trace, left if order == 1 else np.zeros_like(left))
 
-    def _curve(self, k: int, order: int) -> Affine:
+    def _curve(self, k: int, order: int) -> Tensor:
         """A derivative of the units of a curve: ``sigma' = f kind(s z)``, step by step."""
         curve = self.layer.curves[k]
         kind: Activation | None = curve.activation.true
@@ -112,7 +112,7 @@ class Replayed:
                 found = found.scale(factor)
         return found
 
-    def _unit(self, k: int, kind: Activation | None, scales: tuple[float, ...]) -> Affine:
+    def _unit(self, k: int, kind: Activation | None, scales: tuple[float, ...]) -> Tensor:
         """``kind(scale z)``; made once."""
         key = k, kind, scales
         if key not in self._made:
@@ -123,13 +123,13 @@ class Replayed:
         return self._made[key]
 
 
-def mapped(layer: Layer, h: Affine) -> Affine:
+def mapped(layer: Layer, h: Tensor) -> Tensor:
     """``W h``."""
     weight = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.copy()
     return h.apply(weight, (layer.units,))
 
 
-def mapped_back(layer: Layer, g: Affine) -> Affine:
+def mapped_back(layer: Layer, g: Tensor) -> Tensor:
     """``W^T g``."""
     weight = layer.weight
     back = weight.T if isinstance(weight, np.ndarray) else sp.csr_array(weight.T)
@@ -143,16 +143,16 @@ class Replay:
     ----------
     trace : Trace
     network : Network
-    x : Affine, shape (d,)
+    x : Tensor, shape (d,)
 
     Attributes
     ----------
     layers : list of Replayed
         The hidden ones.
-    output : Affine, shape (m,)
+    output : Tensor, shape (m,)
     """
 
-    def __init__(self, trace: Trace, network: Network, x: Affine) -> None:
+    def __init__(self, trace: Trace, network: Network, x: Tensor) -> None:
         self.trace, self.network = trace, network
         self.layers: list[Replayed] = []
         for layer in network.hidden:
@@ -166,7 +166,7 @@ class Replay:
         trace = Trace(network.input_dim)
         return cls(trace, network, trace.input((network.input_dim,)))
 
-    def adjoints(self, row: FloatArray) -> Affine:
+    def adjoints(self, row: FloatArray) -> Tensor:
         """The gradient of an affine function of the outputs, by the chain rule backwards, (d,)."""
         g = mapped_back(self.network.head, constant(self.trace, row))
         for layer in reversed(self.layers):
@@ -177,7 +177,7 @@ class Replay:
 
 def made(
     trace: Trace,
-    output: Affine,
+    output: Tensor,
     name: str,
     like: Network,
     output_shape: Sequence[int] | None = None,

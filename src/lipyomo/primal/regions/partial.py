@@ -41,7 +41,7 @@ from lipyomo.primal.regions.params import PARAMS
 from lipyomo.problems.affine.rows import ExactForm
 from lipyomo.problems.affine.system import NodeForm, UnitSystem, coefficient_sizes
 from lipyomo.problems.domains import Domain
-from lipyomo.relaxations.linear.layers import Part
+from lipyomo.relaxations.linear.layers import PatternPart
 from lipyomo.relaxations.linear.relax import Triangle
 
 
@@ -143,14 +143,14 @@ class RegionProgram:
         self._cuts.clear()
         self._program = None
 
-    def examine(self, form: NodeForm, part: Part) -> Interior:
+    def examine(self, form: NodeForm, part: PatternPart) -> Interior:
         """Whether a part has interior.
 
         Parameters
         ----------
         form : NodeForm
             The reduction of the part's phases.
-        part : Part
+        part : PatternPart
 
         Returns
         -------
@@ -181,7 +181,7 @@ class RegionProgram:
                 return found
         return None
 
-    def rows(self, form: NodeForm, part: Part) -> NodeRows:
+    def rows(self, form: NodeForm, part: PatternPart) -> NodeRows:
         """Rows ``R w <= b`` of the units in w = (x, y, t, e)."""
         least = np.concatenate([part.low, np.zeros(form.units.size)])
         most = np.concatenate([part.high, np.maximum(part.upper[form.units], 0.0)])
@@ -202,7 +202,9 @@ class RegionProgram:
             sides.hopeless,
         )
 
-    def _sides(self, form: NodeForm, part: Part, reach: FloatArray, units: FloatArray) -> _Sides:
+    def _sides(
+        self, form: NodeForm, part: PatternPart, reach: FloatArray, units: FloatArray
+    ) -> _Sides:
         """The rows of stable units whose bounds leave both sides; (x, y) are at most `reach`."""
         phases, width = part.phases, units.size
         right = phases == RIGHT
@@ -224,7 +226,7 @@ class RegionProgram:
         signs[:, width] = 1.0
         return _Sides(signs, -factor * maps[:, width], owners, size, hopeless)
 
-    def _triangles(self, form: NodeForm, part: Part, units: FloatArray) -> _Triangles:
+    def _triangles(self, form: NodeForm, part: PatternPart, units: FloatArray) -> _Triangles:
         """The rows of unstable units that later ones need: from below, then their chords."""
         system, d, width = self._system, form.variables, units.size
         last = system.starts[-2] if system.depth else 0
@@ -271,7 +273,7 @@ class RegionProgram:
         return Optimum(point, value, self._program.duals)
 
     def _contradiction(
-        self, form: NodeForm, part: Part, rows: NodeRows, weights: FloatArray
+        self, form: NodeForm, part: PatternPart, rows: NodeRows, weights: FloatArray
     ) -> IntArray | None:
         """Rows of units that contradict each other, beyond rounding or exactly."""
         count = len(rows.owners)
@@ -313,7 +315,7 @@ class RegionProgram:
         limit[: len(owners)] = found[:, -1] + 8.0 * UNIT * np.abs(right[: len(owners)])
         return RoundedRows(rows, right, error, limit)
 
-    def _exact_rows(self, part: Part, rows: NodeRows) -> Callable[[int], list[fmpq]]:
+    def _exact_rows(self, part: PatternPart, rows: NodeRows) -> Callable[[int], list[fmpq]]:
         """Row number k of a program without rounding, in (x, y), as ``(a, b)``."""
         maps = ExactForm(self._system, part.phases)
         signs, inner, _ = rows.counts

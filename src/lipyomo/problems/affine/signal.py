@@ -110,7 +110,7 @@ def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, 
     return [(piece[:, :-1], piece[:, -1]) for piece in maps]
 
 
-class Signal(Protocol):
+class AffineSignal(Protocol):
     """A matrix of affine maps that moves through layers."""
 
     def through(self: S, layer: Layer) -> S:
@@ -120,7 +120,7 @@ class Signal(Protocol):
         """What leaves the units whose pre-activations this signal is."""
 
 
-S = TypeVar("S", bound=Signal)
+S = TypeVar("S", bound=AffineSignal)
 
 
 def carry(signal: S, layers: Iterable[Layer], unit_maps: Iterable[UnitMap]) -> Iterator[S]:
@@ -128,7 +128,7 @@ def carry(signal: S, layers: Iterable[Layer], unit_maps: Iterable[UnitMap]) -> I
 
     Parameters
     ----------
-    signal : Signal
+    signal : AffineSignal
         What reaches the first layer.
     layers : iterable of Layer
     unit_maps : iterable of UnitMap

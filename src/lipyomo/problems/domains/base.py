@@ -24,7 +24,7 @@ from lipyomo.base.numerics.exact import Exact, ExactWeights, affine_value, exact
 
 
 @dataclass(frozen=True)
-class Rows:
+class LinearRows:
     """Linear inequalities ``A x <= b``; A is CSR of shape (r, d)."""
 
     A: sp.csr_array
@@ -65,8 +65,8 @@ INWARDS = 2.0 ** -np.arange(52.0, 0.0, -4.0)
 
 
 @lru_cache(maxsize=64)
-def _no_rows(d: int) -> Rows:
-    return Rows(sp.csr_array((0, d)), np.zeros(0))
+def _no_rows(d: int) -> LinearRows:
+    return LinearRows(sp.csr_array((0, d)), np.zeros(0))
 
 
 class RoundPart(Protocol):
@@ -126,7 +126,7 @@ class Domain(ABC):
         return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> LinearRows:
         """Linear rows beyond the bounding box."""
         return _no_rows(self.dimension)
 

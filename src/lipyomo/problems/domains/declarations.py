@@ -14,7 +14,7 @@ RELATIONS = ("equal-to", "isomorphic-to")
 
 
 @dataclass(frozen=True)
-class Tensor:
+class DeclaredTensor:
     """A tensor of a network.
 
     Attributes
@@ -50,7 +50,7 @@ class Declared:
     Attributes
     ----------
     name : str
-    tensors : tuple of Tensor
+    tensors : tuple of DeclaredTensor
         In the order of the file.
     relation : {'', 'equal-to', 'isomorphic-to'}
         To another network; 'equal-to' is the same file once more.
@@ -59,11 +59,11 @@ class Declared:
     """
 
     name: str
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[DeclaredTensor, ...]
     relation: str = ""
     other: str = ""
 
-    def of(self, kind: str) -> tuple[Tensor, ...]:
+    def of(self, kind: str) -> tuple[DeclaredTensor, ...]:
         """The tensors of a kind."""
         return tuple(tensor for tensor in self.tensors if tensor.kind == kind)
 
@@ -98,7 +98,7 @@ def declared(words: Words, before: Sequence[Declared], file: str) -> Declared:
     if not name or name in {network.name for network in before}:
         raise wrong(file, words, f"a second network '{name}'" if name else "a network without name")
     relation, other = "", ""
-    tensors: list[Tensor] = []
+    tensors: list[DeclaredTensor] = []
     counts = {
         kind: sum(tensor.size for network in before for tensor in network.of(kind))
         for kind in ("input", "hidden", "output")
@@ -129,7 +129,7 @@ def declared(words: Words, before: Sequence[Declared], file: str) -> Declared:
     return found
 
 
-def _tensor(words: Words, counts: dict[str, int], file: str) -> Tensor:
+def _tensor(words: Words, counts: dict[str, int], file: str) -> DeclaredTensor:
     """Read a tensor of a network."""
     kind = words.head.removeprefix("declare-")
     if words.head not in ("declare-input", "declare-hidden", "declare-output"):
@@ -145,4 +145,4 @@ def _tensor(words: Words, counts: dict[str, int], file: str) -> Tensor:
     if prod(shape) < 1 or prod(shape) > KEPT:
         raise wrong(file, words, f"the shape {shape} is no shape of an {kind}")
     node = next((word.strip('"') for word in described if word.startswith('"')), None)
-    return Tensor(name, kind, match[1] or "real", shape, counts[kind], node)
+    return DeclaredTensor(name, kind, match[1] or "real", shape, counts[kind], node)

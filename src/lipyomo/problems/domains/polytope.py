@@ -15,7 +15,7 @@ from lipyomo.base.numerics.exact import approximate, exact, product_is_exact, su
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.numerics.simplex import Decision, decide_strictly
-from lipyomo.problems.domains.base import Domain, Rows, box_sides
+from lipyomo.problems.domains.base import Domain, LinearRows, box_sides
 from lipyomo.problems.domains.box import Box
 
 USUAL = 20
@@ -25,12 +25,12 @@ WALKS = 16
 """That go on together when points are drawn: a step of sixteen takes about as long as of one."""
 
 
-def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
+def interior_of(rows: LinearRows, lower: FloatArray, upper: FloatArray) -> Decision:
     """Whether some point, maybe between float64 numbers, is strictly inside: decided exactly.
 
     Parameters
     ----------
-    rows : Rows
+    rows : LinearRows
     lower, upper : ndarray, shape (d,)
         Equal ones hold an input at that value.
 
@@ -50,7 +50,7 @@ def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
     return decide_strictly(found, np.zeros(len(found))) if found else Decision()
 
 
-def _read_rows(A: object, b: npt.ArrayLike) -> Rows:
+def _read_rows(A: object, b: npt.ArrayLike) -> LinearRows:
     """The rows that are given, without those that infinite entries of b leave to everything."""
     given = None if sp.issparse(A) else real_numbers(A, "the polytope's A", DomainError)
     if given is not None and given.ndim != 2:
@@ -64,10 +64,10 @@ def _read_rows(A: object, b: npt.ArrayLike) -> Rows:
     if np.isneginf(right).any():
         raise DomainError("the polytope is empty: an entry of b is -inf")
     keep = np.isfinite(right)
-    return Rows(sp.csr_array(matrix[keep]), right[keep])
+    return LinearRows(sp.csr_array(matrix[keep]), right[keep])
 
 
-def usual_rows(rows: Rows) -> Rows:
+def usual_rows(rows: LinearRows) -> LinearRows:
     """The same inequalities, those with huge or tiny coefficients multiplied by powers of two.
 
     HiGHS refuses coefficients from 1e15 on, and takes those below 1e-9 for zero.  Rows that would
@@ -82,7 +82,7 @@ def usual_rows(rows: Rows) -> Rows:
         same[owner[np.ldexp(data, exponent[owner]) != rows.A.data]] = False
     data = np.where(same[owner], data, rows.A.data)
     A = sp.csr_array((data, rows.A.indices, rows.A.indptr), shape=rows.A.shape)
-    return Rows(A, np.where(same, b, rows.b))
+    return LinearRows(A, np.where(same, b, rows.b))
 
 
 class Polytope(Domain):
@@ -182,7 +182,7 @@ class Polytope(Domain):
         return np.where(both & close, given, found)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> LinearRows:
         """The rows ``A x <= b``."""
         return self._rows
 

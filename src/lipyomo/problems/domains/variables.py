@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from lipyomo.base.errors import DomainError
-from lipyomo.problems.domains.declarations import Declared, Tensor, declared
+from lipyomo.problems.domains.declarations import Declared, DeclaredTensor, declared
 from lipyomo.problems.domains.expressions import Words, wrong
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
@@ -52,7 +52,7 @@ class Variables:
     def __init__(self, name: str, outputs: bool) -> None:
         self._name, self._outputs = name, outputs
         self._networks: list[Declared] = []
-        self._tensors: dict[str, Tensor] = {}
+        self._tensors: dict[str, DeclaredTensor] = {}
         self._first: dict[str, set[int]] = {"X": set(), "Y": set()}  # variables of version 1
         self._others: set[str] = set()
 
@@ -105,8 +105,8 @@ class Variables:
                 f"{self._name} declares no inputs.  Remedy: (declare-const X_0 Real), or "
                 "(declare-input X Real [1, 5]) in a network"
             )
-        tensors = [Tensor("X", "input", "Real", (inputs,), 0)]
-        tensors += [Tensor("Y", "output", "Real", (outputs,), 0)] * (outputs > 0)
+        tensors = [DeclaredTensor("X", "input", "Real", (inputs,), 0)]
+        tensors += [DeclaredTensor("Y", "output", "Real", (outputs,), 0)] * (outputs > 0)
         return (Declared("f", tuple(tensors)),)
 
     def declare_network(self, words: Words) -> None:

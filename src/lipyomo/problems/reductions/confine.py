@@ -26,7 +26,7 @@ from lipyomo.base.numerics.ranges import mean, mean_size, size
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
-from lipyomo.networks.gates import Gates, Rows, gated_sums
+from lipyomo.networks.gates import AffineRows, Gates, gated_sums
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.problems.domains import Domain
@@ -203,12 +203,14 @@ def _gated(before: Layer, layer: Layer) -> _Gated | None:
     singles = np.setdiff1d(np.arange(before.units), np.concatenate([sums, differences]))
     rows, bias = before.dense_weight, before.bias
     first, second = (
-        Rows(rows[sums] + sign * rows[differences], bias[sums] + sign * bias[differences])
+        AffineRows(rows[sums] + sign * rows[differences], bias[sums] + sign * bias[differences])
         for sign in (1.0, -1.0)
     )
-    after = Rows(layer.dense_weight[:, np.concatenate([singles, sums])], layer.bias)
+    after = AffineRows(layer.dense_weight[:, np.concatenate([singles, sums])], layer.bias)
     passed = ~before.curved & (before.left == 1.0) & (before.right == 1.0)
-    gates = gated_sums(after, Rows(rows[singles], bias[singles]), passed[singles], first, second)
+    gates = gated_sums(
+        after, AffineRows(rows[singles], bias[singles]), passed[singles], first, second
+    )
     if gates is None:
         return None
     k, scale = gates.products, gates.scale

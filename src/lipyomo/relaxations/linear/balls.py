@@ -91,7 +91,7 @@ class Hull(Ball):
 
 
 @dataclass(frozen=True, eq=False)
-class Points(Ball):
+class SingleFunctionals(Ball):
     """One functional for each of B chains, rows of shape (B, m)."""
 
     points: FloatArray
@@ -113,7 +113,7 @@ class Points(Ball):
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes(Ball):
+class InputBoxes(Ball):
     """Boxes of inputs, with ends of shape (B, d)."""
 
     lower: FloatArray
@@ -149,7 +149,7 @@ class Boxes(Ball):
 
 
 @dataclass(frozen=True, eq=False)
-class Inside(Boxes):
+class Inside(InputBoxes):
     """What of some boxes lies inside a domain."""
 
     domain: Domain
@@ -172,7 +172,7 @@ class Inside(Boxes):
 
 def within(
     domain: Domain | None, low: FloatArray, high: FloatArray, programs: bool = False
-) -> Boxes:
+) -> InputBoxes:
     """Boxes (B, d) cut by a domain.
 
     Parameters
@@ -184,7 +184,7 @@ def within(
         Whether to look at the rows of a polytope, by a linear program a functional.
     """
     if domain is None or (domain.is_polyhedral and not (programs and domain.rows.count)):
-        return Boxes(low, high)
+        return InputBoxes(low, high)
     return Inside(low, high, domain)
 
 

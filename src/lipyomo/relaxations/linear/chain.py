@@ -99,7 +99,7 @@ def _is_wide(matrix: Matrix | None) -> TypeGuard[FloatArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class AffineChain:
     """A chain that grows by one affine map and one row of units at a time, each a new value.
 
     Attributes
@@ -142,7 +142,7 @@ class Chain:
     slope: FloatArray = field(default_factory=lambda: np.zeros(0))
     size: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
 
-    def affine(self, matrix: SplitMatrix, bias: FloatArray | None = None) -> Chain:
+    def affine(self, matrix: SplitMatrix, bias: FloatArray | None = None) -> AffineChain:
         """The chain with its signal multiplied by a matrix (n, n_before), and a bias (n,) added."""
         full = matrix.full
         given = np.zeros(full.shape[0]) if bias is None else bias
@@ -169,7 +169,7 @@ class Chain:
 
     def activate(
         self, slope: FloatArray, members: IntArray, lines: Lines, size: FloatArray
-    ) -> Chain:
+    ) -> AffineChain:
         """The chain with its signal passed through a row of units.
 
         Parameters

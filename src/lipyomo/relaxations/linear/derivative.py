@@ -25,7 +25,7 @@ from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases
 from lipyomo.problems.norms import InputNorm, OutputNorm
 from lipyomo.relaxations.linear.balls import Ball, InputBall, functional_set
-from lipyomo.relaxations.linear.chain import Chain
+from lipyomo.relaxations.linear.chain import AffineChain
 from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import LayerBounds, PhaseBatch, parts_of
 from lipyomo.relaxations.linear.relax import switch_lines
@@ -106,7 +106,7 @@ class SwitchedBounds:
     upper: list[FloatArray]
     switched_lower: list[FloatArray]
     switched_upper: list[FloatArray]
-    chain: Chain
+    chain: AffineChain
     linear: bool = False
 
 
@@ -131,7 +131,7 @@ def chain_bounds(
     stop : callable, optional
         Polled between steps; once True, the remaining bounds are those of intervals.
     """
-    chain = Chain(ball, stop)
+    chain = AffineChain(ball, stop)
     found = SwitchedBounds([], [], [], [], chain)
     linear = relaxation != "interval"
     for position, matrix in enumerate(way.matrices):
@@ -166,7 +166,7 @@ def chain_bounds(
 
 
 def refined(
-    chain: Chain, pick: IntArray, low: FloatArray, high: FloatArray
+    chain: AffineChain, pick: IntArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Bounds (B, n) of a chain's signal, intersected with those of back-substitution."""
     if pick.size == 0:

@@ -22,8 +22,8 @@ from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import Phases
 from lipyomo.problems.norms import DUAL, InputNorm, vector_norm
-from lipyomo.relaxations.linear.balls import Ball, InputBall, Points
-from lipyomo.relaxations.linear.chain import Chain
+from lipyomo.relaxations.linear.balls import Ball, InputBall, SingleFunctionals
+from lipyomo.relaxations.linear.chain import AffineChain
 from lipyomo.relaxations.linear.derivative import (
     DerivativeRelaxation,
     SwitchedBounds,
@@ -75,7 +75,7 @@ def gradient_ends(
         Partial pattern, or one a functional, shapes (B, n_i); unstable units may be on either
         slope.
     functionals : Ball
-        Of functionals of the outputs; `Points` for one a chain.
+        Of functionals of the outputs; `SingleFunctionals` for one a chain.
     input_norm : {'l1', 'l2', 'linf'}
     relaxation : {'linear', 'interval'}, optional
     stop : callable, optional
@@ -117,7 +117,7 @@ def gradient_entries(
 def _each(network: Network, phases: PhaseBatch, functional: FloatArray) -> tuple[Phases, Ball]:
     """B partial patterns layer by layer, shapes (B, n_i), and one functional for all of them."""
     each = tuple(by_layer(network.hidden, phases))
-    return each, Points(np.repeat(functional[None], len(phases), axis=0))
+    return each, SingleFunctionals(np.repeat(functional[None], len(phases), axis=0))
 
 
 def gradient_ranges(
@@ -125,13 +125,13 @@ def gradient_ranges(
 ) -> tuple[FloatArray, FloatArray]:
     """Least and largest entries of the gradients of functionals (k, m), shapes (k, d)."""
     way = Way.backwards(network, phases)
-    return _ends(way, Points(functionals), norm_only=True)[1:]
+    return _ends(way, SingleFunctionals(functionals), norm_only=True)[1:]
 
 
 def tangent_lengths(network: Network, phases: PhaseBatch, directions: FloatArray) -> FloatArray:
     """Upper bounds (B,) of ``|J v|_2`` for a direction (B, d) under each of B partial patterns."""
     way = Way.forwards(network, tuple(by_layer(network.hidden, phases)))
-    found, low, high = _ends(way, Points(directions))
+    found, low, high = _ends(way, SingleFunctionals(directions))
     norms = entry_norms(low, high, "l2")
     if found.linear and way.switches:
         norms = np.minimum(norms, _sum_of_squares(found.chain, low, high))
@@ -160,7 +160,7 @@ def _ends(
     return found, *refined(found.chain, pick, low, high)
 
 
-def _sum_of_sizes(chain: Chain, low: FloatArray, high: FloatArray) -> FloatArray:
+def _sum_of_sizes(chain: AffineChain, low: FloatArray, high: FloatArray) -> FloatArray:
     """Upper bounds of ``sum_j |g_j|`` for a chain that ends in g, shape (B,)."""
     lines = switch_lines(low, high, np.full(1, -1.0), np.ones(1))
     offset = lines.offsets[0].sum(axis=1) * (1.0 + gamma(low.shape[1]))
@@ -168,7 +168,7 @@ def _sum_of_sizes(chain: Chain, low: FloatArray, high: FloatArray) -> FloatArray
     return np.asarray(found + gamma(2) * np.abs(found))
 
 
-def _sum_of_squares(chain: Chain, low: FloatArray, high: FloatArray) -> FloatArray:
+def _sum_of_squares(chain: AffineChain, low: FloatArray, high: FloatArray) -> FloatArray:
     """Upper bounds of ``|g|_2`` for a chain that ends in g, by ``g^2 <= (l + u) g - l u``."""
     slope = low + high
     size = np.maximum(np.abs(low), np.abs(high))

@@ -198,7 +198,7 @@ PhaseBatch = npt.NDArray[np.int8]
 """Phases of a batch of B patterns, shape (B, units)."""
 
 
-class Part(Protocol):
+class PatternPart(Protocol):
     """A partial pattern on a part of the domain."""
 
     @property
@@ -256,7 +256,7 @@ class Stack:
         return cls(phases.copy(), -infinite, infinite, low, high, np.ones(len(phases), dtype=bool))
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> Stack:
+    def of(cls, parts: Sequence[PatternPart]) -> Stack:
         """Copies of what is known of some parts."""
         return cls(
             np.stack([part.phases for part in parts]),

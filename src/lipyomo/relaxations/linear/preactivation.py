@@ -23,7 +23,7 @@ from lipyomo.networks.phases import OPEN, RIGHT, Phases, flat, open_phases
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear.balls import within
-from lipyomo.relaxations.linear.chain import Chain
+from lipyomo.relaxations.linear.chain import AffineChain
 from lipyomo.relaxations.linear.interval import Switches, activated, interval_range
 from lipyomo.relaxations.linear.layers import (
     LayerBounds,
@@ -148,7 +148,7 @@ def propagate(
         Polled between steps; once True, the remaining bounds are those of intervals.
     """
     over = within(domain, stack.low, stack.high, programs)
-    chain = Chain(over, stop)
+    chain = AffineChain(over, stop)
     low, high = over.lower, over.upper
     kinked = np.concatenate([layer.kinked for layer in layers] or [np.zeros(0, dtype=bool)])
     curved = np.concatenate([layer.curved for layer in layers] or [np.zeros(0, dtype=bool)])
@@ -192,8 +192,8 @@ def propagate(
 
 
 def _through_units(
-    chain: Chain, layer: Layer, part: Stack, outputs: tuple[FloatArray, FloatArray]
-) -> Chain:
+    chain: AffineChain, layer: Layer, part: Stack, outputs: tuple[FloatArray, FloatArray]
+) -> AffineChain:
     """A chain past the units of a layer, of which a stack has the phases and bounds.
 
     `outputs` are ranges (B, units) of smooth units' values; the others are not looked at.

@@ -21,17 +21,17 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.params import PARAMS
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.search.objectives.params import Params
-from lipyomo.search.objectives.reach import Proof, Reach, Rows
+from lipyomo.search.objectives.reach import Proof, Reach, ReachRows
 
 
 def largest_in_ball(
-    rows: Rows, reach: Reach, elastic: bool, params: Params
+    rows: ReachRows, reach: Reach, elastic: bool, params: Params
 ) -> tuple[FloatArray | None, Proof]:
     """Where the costs of a node are largest, and multipliers; no point if numbers fail.
 
     Parameters
     ----------
-    rows : Rows
+    rows : ReachRows
     reach : Reach
         With a Euclidean ball.
     elastic : bool

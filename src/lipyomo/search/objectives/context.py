@@ -20,7 +20,7 @@ from lipyomo.search.objectives.params import Params
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ValueQuestion:
     """The largest value of ``c . f`` on a bounded domain.
 
     Attributes
@@ -74,18 +74,18 @@ class Context:
 
     Attributes
     ----------
-    question : Question
+    question : ValueQuestion
     system : UnitSystem
         All units and the aim, which is the last one: here without a bias, and without a kink.
     cutoff : float
     """
 
-    question: Question
+    question: ValueQuestion
     system: UnitSystem
     cutoff: float = 0.0
 
     @classmethod
-    def of(cls, question: Question) -> Context:
+    def of(cls, question: ValueQuestion) -> Context:
         """The context of a question, of which nothing is known."""
         aim, last = Layer(question.row[None], np.zeros(1)), Layer(np.eye(1), np.zeros(1))
         network = Network([*question.network.layers, aim, last])

@@ -33,9 +33,9 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.objectives import pipeline as phases
-from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.examine import SPLITS
-from lipyomo.search.objectives.few_boxes import Boxes, as_nodes, bounded_values
+from lipyomo.search.objectives.few_boxes import ValueBoxes, as_nodes, bounded_values
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, halves, joined, thin
@@ -50,12 +50,12 @@ class Task(phases.Task):
 
     Attributes
     ----------
-    boxes : tuple of Boxes
+    boxes : tuple of ValueBoxes
     units : float
         Boxes with so few open units are handed over.
     """
 
-    boxes: tuple[Boxes, ...] = ()
+    boxes: tuple[ValueBoxes, ...] = ()
     units: float = 0.0
 
 
@@ -64,13 +64,13 @@ class FewPipeline(phases.Pipeline):
 
     Parameters
     ----------
-    question : Question
+    question : ValueQuestion
     seed : int, optional
     params : Params, optional
         Of the search of constants with few inputs.
     """
 
-    def __init__(self, question: Question, seed: int = 0, params: Params = PARAMS) -> None:
+    def __init__(self, question: ValueQuestion, seed: int = 0, params: Params = PARAMS) -> None:
         super().__init__(question, seed)
         keep_memory()
         self._params = params
@@ -78,7 +78,7 @@ class FewPipeline(phases.Pipeline):
         self._effort, self._turn = 0.0, 1.0
 
     @staticmethod
-    def suits(question: Question) -> bool:
+    def suits(question: ValueQuestion) -> bool:
         """Whether halving boxes may lead anywhere."""
         network = question.network
         return not network.smooth and network.input_dim <= HALVED and bool(network.hidden)
@@ -89,15 +89,15 @@ class FewPipeline(phases.Pipeline):
 
     def together(self, node: Any) -> int:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return 4 if isinstance(node, Boxes) else super().together(node)
+        return 4 if isinstance(node, ValueBoxes) else super().together(node)
 
     def nbytes(self, node: Any) -> tuple[int, int]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return (node.nbytes, 0) if isinstance(node, Boxes) else super().nbytes(node)
+        return (node.nbytes, 0) if isinstance(node, ValueBoxes) else super().nbytes(node)
 
     def cool(self, node: Any) -> Any:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return node if isinstance(node, Boxes) else super().cool(node)
+        return node if isinstance(node, ValueBoxes) else super().cool(node)
 
     # -- the root ----------------------------------------------------------------------------------
 
@@ -135,11 +135,11 @@ class FewPipeline(phases.Pipeline):
         top = max(node.bound for node in nodes)
         return bool(top - self._best.value > self._params.far * float(np.ptp(values)))
 
-    def _whole(self) -> Boxes:
+    def _whole(self) -> ValueBoxes:
         """The domain as a box without a bound."""
         domain, none = self._context.domain, np.zeros(1, dtype=np.intp)
         ends = domain.lower[None], domain.upper[None]
-        return Boxes(*ends, np.full(1, np.inf), none, none + self._context.aim)
+        return ValueBoxes(*ends, np.full(1, np.inf), none, none + self._context.aim)
 
     def _on(self, found: Outcome[Any], clock: Clock) -> Outcome[Any]:
         """The search a little further."""
@@ -158,7 +158,7 @@ class FewPipeline(phases.Pipeline):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         self._units, self._effort, self._turn = arrays["course"].tolist()
         found: Outcome[Any] = super().decode(arrays)
-        return replace(found, children=(*decoded(Boxes, arrays), *found.children))
+        return replace(found, children=(*decoded(ValueBoxes, arrays), *found.children))
 
     # -- boxes and nodes ---------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class FewPipeline(phases.Pipeline):
     def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
         """What becomes of boxes: handed over, or halved and bounded."""
         boxes, best, size = joined(task.boxes), task.best, self._params.bundle
-        left: list[Boxes] = []
+        left: list[ValueBoxes] = []
         done: list[Outcome[Any]] = [Outcome(best=best)]
         rest, most = boxes.take(slice(0, 0)), self._params.handed_together
         for at in range(0, len(boxes), size):
@@ -227,18 +227,18 @@ class FewPipeline(phases.Pipeline):
         back = Outcome(bundles(whole, size), bundles(rest, size))
         return together_of([back, *done])
 
-    def _above(self, boxes: Boxes, best: Incumbent) -> tuple[Boxes, float]:
+    def _above(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, float]:
         """Boxes with bounds above the cutoff, and the largest bound of the others."""
         low = boxes.bounds <= self.cutoff(best.value)
         return boxes.take(~low), float(boxes.bounds[low].max(initial=-math.inf))
 
-    def _is_thin(self, boxes: Boxes) -> BoolArray:
+    def _is_thin(self, boxes: ValueBoxes) -> BoolArray:
         """Which boxes (N,) are too thin for halving to lead anywhere."""
         at = np.arange(len(boxes)), boxes.axis
         splits = (boxes.middle[at] > boxes.low[at]) & (boxes.middle[at] < boxes.high[at])
         return thin(boxes, self._context.domain, self._params.least_width) | ~splits
 
-    def _parts(self, boxes: Boxes, best: Incumbent) -> tuple[Boxes, Incumbent]:
+    def _parts(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, Incumbent]:
         """Halves of boxes with their bounds, and the better point if they show one."""
         found, _ = halves(boxes, boxes.axis)
         if not len(found):
@@ -250,7 +250,7 @@ class FewPipeline(phases.Pipeline):
         parts = [found.take(slice(at, at + size)) for at in range(0, len(found), size)]
         return joined([bounded_values(context, part)[0] for part in parts]), best
 
-    def _looked(self, boxes: Boxes, best: Incumbent) -> Incumbent:
+    def _looked(self, boxes: ValueBoxes, best: Incumbent) -> Incumbent:
         """The better one of an incumbent and points of boxes: middles, and corners uphill."""
         question = self._context.question
         points = question.domain.drawn_in(boxes.middle)
@@ -260,7 +260,7 @@ class FewPipeline(phases.Pipeline):
         values = question.values(points)
         return challenged(question, best, points[values.argmax()])
 
-    def _handed_over(self, boxes: Boxes, best: Incumbent, clock: Clock) -> Outcome[Node]:
+    def _handed_over(self, boxes: ValueBoxes, best: Incumbent, clock: Clock) -> Outcome[Node]:
         """Boxes as nodes of phases, after their programs."""
         context = self._at(best.value)
         return self._bounded(context, as_nodes(context, boxes), best, clock)

@@ -17,7 +17,7 @@ from lipyomo.search.spaces.phases.node import WarmStart
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes(Bundle):
+class ValueBoxes(Bundle):
     """Boxes with upper bounds of the value.
 
     Attributes
@@ -38,7 +38,7 @@ class Boxes(Bundle):
     unstable: IntArray
 
 
-def bounded_values(context: Context, boxes: Boxes) -> tuple[Boxes, Stack]:
+def bounded_values(context: Context, boxes: ValueBoxes) -> tuple[ValueBoxes, Stack]:
     """Boxes with bounds above or below the cutoff, and what is known of the units on them.
 
     Bounds are sound wherever they are, and by substitution over the whole network as one.
@@ -55,7 +55,7 @@ def bounded_values(context: Context, boxes: Boxes) -> tuple[Boxes, Stack]:
     return replace(boxes, bounds=bounds, axis=axis, unstable=unstable), stack
 
 
-def as_nodes(context: Context, boxes: Boxes) -> list[Node]:
+def as_nodes(context: Context, boxes: ValueBoxes) -> list[Node]:
     """Nodes of phases for the boxes that are above the cutoff.
 
     They come with a start for dual ascent, an empty one, as in the search of constants

@@ -27,7 +27,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.smooth import Value
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
@@ -43,7 +43,7 @@ those of rounding are about alike there.  They mislead ascents only."""
 
 
 @dataclass(frozen=True, eq=False)
-class FieldQuestion(Question):
+class FieldQuestion(ValueQuestion):
     """The largest value of ``c grad V . g``, for V = `network` with one output and c = `row`.
 
     Attributes
@@ -56,12 +56,12 @@ class FieldQuestion(Question):
     field: Network
 
     def values(self, points: FloatArray) -> FloatArray:
-        """See `Question.values`."""
+        """See `ValueQuestion.values`."""
         gradients = self.network.gradients(points, self.row)
         return np.asarray((gradients * self.field.forward(points)).sum(axis=1))
 
     def gradients(self, points: FloatArray) -> FloatArray:
-        """See `Question.gradients`: by differences."""
+        """See `ValueQuestion.gradients`: by differences."""
         found = np.empty_like(points)
         for j, step in enumerate((STEP * (self.domain.upper - self.domain.lower)).tolist()):
             ahead, behind = points.copy(), points.copy()
@@ -71,7 +71,7 @@ class FieldQuestion(Question):
         return found
 
     def attained(self, x: FloatArray) -> float:
-        """See `Question.attained`."""
+        """See `ValueQuestion.attained`."""
         own = derivatives_at(LipschitzProblem(self.network, self.domain), x, self.row[None])
         if own is None:
             return -np.inf

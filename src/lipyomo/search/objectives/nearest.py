@@ -19,7 +19,7 @@ from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress, Outcome, Recipe, Root
-from lipyomo.search.objectives.context import Context, Question
+from lipyomo.search.objectives.context import Context, ValueQuestion
 from lipyomo.search.objectives.examine import chosen, narrowed, region_of
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.params import Params
@@ -30,7 +30,7 @@ BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
 """Shares of a step by which it is made longer, until the value is positive beyond rounding."""
 
 
-class Around(Protocol):
+class WithinDistance(Protocol):
     """The points within a distance of a centre, up to a box."""
 
     @property
@@ -64,7 +64,7 @@ class NearestQuestion:
     network : Network
     row : ndarray, shape (m,)
         c.
-    around : Around
+    around : WithinDistance
     most : float
         What is farther does not matter; finite.
     ties : bool
@@ -76,7 +76,7 @@ class NearestQuestion:
 
     network: Network
     row: FloatArray
-    around: Around
+    around: WithinDistance
     most: float
     ties: bool = False
     least: float = 0.0
@@ -96,7 +96,9 @@ class NearestPipeline(Pipeline):
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
         self._nearest = question
         whole = question.around.domain(question.most)
-        super().__init__(Question(question.network, question.row, whole, params=question.params))
+        super().__init__(
+            ValueQuestion(question.network, question.row, whole, params=question.params)
+        )
         self._best = start or Incumbent()
         self._limit = question.most
 

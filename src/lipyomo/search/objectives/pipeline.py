@@ -23,7 +23,7 @@ from lipyomo.search.engine.protocol import (
     Root,
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
-from lipyomo.search.objectives.context import Context, Question
+from lipyomo.search.objectives.context import Context, ValueQuestion
 from lipyomo.search.objectives.examine import chosen, narrowed, region_of
 from lipyomo.search.objectives.node import Node, arrays_of, nodes_of
 from lipyomo.search.objectives.points import best_start, challenged
@@ -49,11 +49,11 @@ class Pipeline(Searching[Node, Task]):
 
     Parameters
     ----------
-    question : Question
+    question : ValueQuestion
     seed : int, optional
     """
 
-    def __init__(self, question: Question, seed: int = 0) -> None:
+    def __init__(self, question: ValueQuestion, seed: int = 0) -> None:
         self._context = Context.of(question)
         tolerance, system = tolerance_of(question.scale), self._context.system
         self._program = NodeProgram(system, question.domain, question.params, tolerance)

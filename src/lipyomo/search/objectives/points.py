@@ -7,12 +7,12 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.spaces.boxes.ascent import projected_ascents
 
 
 def best_start(
-    question: Question,
+    question: ValueQuestion,
     rng: np.random.Generator | None,
     clock: Clock,
     points: FloatArray | None = None,
@@ -33,7 +33,7 @@ def best_start(
     return challenged(question, best, points[values.argmax()])
 
 
-def challenged(question: Question, best: Incumbent, point: FloatArray) -> Incumbent:
+def challenged(question: ValueQuestion, best: Incumbent, point: FloatArray) -> Incumbent:
     """The better one of an incumbent and a point of the domain near the given one.
 
     The point is (d,), or (2, d) for the sum of two rows.

@@ -28,7 +28,7 @@ from lipyomo.relaxations.linear.preactivation import preactivation_bounds
 from lipyomo.search.objectives.ball import largest_in_ball
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.params import Params
-from lipyomo.search.objectives.reach import Proof, Reach, Rows
+from lipyomo.search.objectives.reach import Proof, Reach, ReachRows
 from lipyomo.search.objectives.twins import Twins
 
 
@@ -137,7 +137,7 @@ class NodeProgram:
 
     def _root(
         self,
-        rows: Rows,
+        rows: ReachRows,
         constant: tuple[float, float],
         proof: Proof,
         reach_of: Callable[[float], Reach],
@@ -184,7 +184,7 @@ class NodeProgram:
 
     def _rows(
         self, form: NodeForm, known: NodeRows, phases: FlatPhases
-    ) -> tuple[Rows, float, float]:
+    ) -> tuple[ReachRows, float, float]:
         """The rows of a node and its twins, with room for rounding; a constant, and its error."""
         errors = self._errors(form, known, phases)
         scale = np.ones(len(known.owners))
@@ -194,7 +194,7 @@ class NodeProgram:
         reach = np.maximum(np.abs(known.least), np.abs(known.most))
         beside, ends = self.twins.rows(errors, form, phases, reach)
         A, b = np.concatenate([known.rows[:, :-2], beside]), np.concatenate([right, ends])
-        rows = Rows(A, b, aim[:-1], known.least[d:], known.most[d:])
+        rows = ReachRows(A, b, aim[:-1], known.least[d:], known.most[d:])
         return rows, float(aim[-1]), float(errors[-1])
 
     def _errors(self, form: NodeForm, known: NodeRows, phases: FlatPhases) -> FloatArray:
@@ -232,7 +232,7 @@ class NodeProgram:
     # -- programs ----------------------------------------------------------------------------------
 
     def _largest(
-        self, rows: Rows, reach: Reach, elastic: bool = False
+        self, rows: ReachRows, reach: Reach, elastic: bool = False
     ) -> tuple[FloatArray | None, Proof]:
         """Where the costs are largest, and multipliers; no point if the solver finds no optimum.
 
@@ -284,7 +284,9 @@ class NodeProgram:
             return None, np.zeros(len(b))
         return middle + half * found[1][: half.size], self._program.duals * (top / sizes)
 
-    def _in_cross(self, rows: Rows, reach: Reach, elastic: bool) -> tuple[FloatArray | None, Proof]:
+    def _in_cross(
+        self, rows: ReachRows, reach: Reach, elastic: bool
+    ) -> tuple[FloatArray | None, Proof]:
         """The same in an l1 ball."""
         assert reach.point is not None
         d, p, unit = reach.low.size, reach.point, reach.sizes

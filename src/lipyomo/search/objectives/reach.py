@@ -71,7 +71,7 @@ class Reach:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ReachRows:
     """A node's rows ``A w <= b`` in w = (x, y), its costs, and the box of y.
 
     Attributes

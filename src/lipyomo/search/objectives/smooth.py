@@ -14,7 +14,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
@@ -30,12 +30,12 @@ class Value(Objective):
 
     Parameters
     ----------
-    question : Question
+    question : ValueQuestion
     context : Context, optional
         By default that of the network under c.
     """
 
-    def __init__(self, question: Question, context: Context | None = None) -> None:
+    def __init__(self, question: ValueQuestion, context: Context | None = None) -> None:
         if context is None:
             network = question.network.with_functional(question.row)
             context = Context.of(BoxQuestion(LipschitzProblem(network, question.domain)))

@@ -16,7 +16,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.problems.domains import Box
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
-from lipyomo.search.objectives.context import Question
+from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.halfspace import nearest, steps_of
 from lipyomo.search.objectives.nearest import NearestQuestion, confirmed, met
 from lipyomo.search.objectives.smooth import Value, bounded
@@ -38,7 +38,7 @@ class Distance(Value):
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
         reach = question.around.reach(question.most)
         whole = Box(reach.low, reach.high)  # the rest is what distances are for
-        self._value = Question(question.network, question.row, whole, params=question.params)
+        self._value = ValueQuestion(question.network, question.row, whole, params=question.params)
         super().__init__(self._value)
         self.question, self._start = question, start or Incumbent()
 

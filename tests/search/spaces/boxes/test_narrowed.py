@@ -20,7 +20,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.cut import cut
-from lipyomo.search.spaces.boxes.inputs import Inputs, Row, Signal, spans
+from lipyomo.search.spaces.boxes.inputs import HalfSpace, Inputs, Signal, spans
 
 
 def tanh_network(seed, inputs=18):
@@ -52,7 +52,7 @@ def test_spans_hold_a_linear_program_and_one_box_has_its_optimum(seed, boxes):
     h[rng.random(boxes) < 0.2] = np.inf
     size = np.maximum(np.abs(low), np.abs(high))
     x = Signal(middle, radius * (1 + 1e-15), size)
-    down, up = spans(rows, Inputs(x, x, Row(g, h)), 1e-14)
+    down, up = spans(rows, Inputs(x, x, HalfSpace(g, h)), 1e-14)
     for k in range(boxes):
         box = list(zip(low[k], high[k], strict=True))
         within = {} if np.isinf(h[k]) else {"A_ub": g[k][None], "b_ub": [h[k] + 1e-13]}

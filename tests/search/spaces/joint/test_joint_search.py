@@ -30,7 +30,7 @@ from lipyomo.search.spaces.joint.reach import (
     ENDED,
     EXAMINED,
     SPLIT,
-    Reach,
+    NearCutoff,
 )
 from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
@@ -161,7 +161,7 @@ def test_a_course_trails_another_where_it_is_above_and_falls_no_faster() -> None
 
 
 def test_a_multiple_is_learnt_from_what_is_closed() -> None:
-    reach = Reach.first(PARAMS)
+    reach = NearCutoff.first(PARAMS)
     assert reach.after({}) == reach
     failed = reach.after({BOUNDED: 8})
     assert 1.0 < failed.bounded < reach.bounded
@@ -172,14 +172,14 @@ def test_a_multiple_is_learnt_from_what_is_closed() -> None:
 
 
 def test_fewer_boxes_are_handed_over_at_a_time_while_they_stay_open() -> None:
-    reach = Reach.first(PARAMS)
+    reach = NearCutoff.first(PARAMS)
     failed = reach.after({EXAMINED: 8}).after({EXAMINED: 4})
     assert (reach.together, failed.together) == (8, 2)
     assert failed.after({EXAMINED: 2, ENDED: 1}).together == 4
 
 
 def test_boxes_that_become_few_are_halved() -> None:
-    reach, multiples = Reach.first(replace(PARAMS, node=8.0)), np.array([1.01, 1.2, 1.5, 5.0])
+    reach, multiples = NearCutoff.first(replace(PARAMS, node=8.0)), np.array([1.01, 1.2, 1.5, 5.0])
     tenth = np.full(4, 0.1)  # three times in a node's time
     assert reach.are_handed(multiples, 0.0 * tenth).tolist() == [True, True, True, False]
     assert reach.are_handed(multiples, tenth).tolist() == [False, False, True, False]

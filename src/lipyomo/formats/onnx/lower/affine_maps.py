@@ -9,15 +9,15 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.forecast import entries
 from lipyomo.formats.onnx.lower.masks import absent, masked, unmasked
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.building.affine import Affine, joined
+from lipyomo.networks.building.affine import Tensor, joined
 from lipyomo.networks.building.budget import NUMBER, budget
 
 
 def plus(a: Value, b: Value) -> Value:
     """``a + b`` for any mixture of constants and tensors."""
-    if isinstance(a, Affine):
-        return a + b if isinstance(b, Affine) else a.shift(b)
-    return b.shift(a) if isinstance(b, Affine) else np.asarray(a + b)
+    if isinstance(a, Tensor):
+        return a + b if isinstance(b, Tensor) else a.shift(b)
+    return b.shift(a) if isinstance(b, Tensor) else np.asarray(a + b)
 
 
 def _operands(call: Call) -> list[Value]:
@@ -28,7 +28,7 @@ def _operands(call: Call) -> list[Value]:
         first, second = values
         tail = len(first.shape) - axis % len(first.shape) - len(second.shape)
         shape = (*second.shape, *[1] * tail)
-        values[1] = second.reshaped(shape) if isinstance(second, Affine) else second.reshape(shape)
+        values[1] = second.reshaped(shape) if isinstance(second, Tensor) else second.reshape(shape)
     return values
 
 
@@ -40,14 +40,14 @@ def add(call: Call) -> Value:
     total, *rest = map(unmasked, values)
     for value in rest:
         gated = None
-        if isinstance(total, Affine) and isinstance(value, Affine):
+        if isinstance(total, Tensor) and isinstance(value, Tensor):
             gated = call.trace.gated(total, value)
         total = plus(total, value) if gated is None else gated
     if not any(mask.any() for mask in missing):
         return total
     shape = np.broadcast_shapes(*(mask.shape for mask in missing))
     gone = np.logical_or.reduce([np.broadcast_to(mask, shape) for mask in missing])
-    return masked(total if isinstance(total, Affine) else Affine.constant(total), gone)
+    return masked(total if isinstance(total, Tensor) else Tensor.constant(total), gone)
 
 
 @lowers("Sub")
@@ -77,9 +77,9 @@ def mul(call: Call) -> Value:
     """``a * b`` where one of them is constant."""
     a, b = _operands(call)
     call.refuse_product(a, b)
-    if isinstance(a, Affine):
+    if isinstance(a, Tensor):
         return a.scale(np.asarray(b))
-    return (b if isinstance(b, Affine) else Affine.constant(b)).scale(a)
+    return (b if isinstance(b, Tensor) else Tensor.constant(b)).scale(a)
 
 
 @lowers("Div")
@@ -92,7 +92,7 @@ def div(call: Call) -> Value:
     return call.tensor(0).scale(1.0 / divisor)
 
 
-def times_constant(x: Affine, weight: FloatArray) -> Affine:
+def times_constant(x: Tensor, weight: FloatArray) -> Tensor:
     """``x @ weight`` with NumPy's rules for vectors and batches.
 
     Entry (..., i, j) of the product reads the entries (..., i, :) of `x`.
@@ -121,24 +121,24 @@ def times_constant(x: Affine, weight: FloatArray) -> Affine:
     return x.apply(operator, result)
 
 
-def _swapped(x: Affine) -> Affine:
+def _swapped(x: Tensor) -> Tensor:
     """The tensor with its last two axes exchanged (vectors as they are)."""
     return x.take(np.swapaxes(x.index, -1, -2)) if len(x.shape) > 1 else x
 
 
-def constant_times(weight: FloatArray, x: Affine) -> Affine:
+def constant_times(weight: FloatArray, x: Tensor) -> Tensor:
     """``weight @ x``, as the transpose of ``x^T @ weight^T``."""
     transposed = np.swapaxes(weight, -1, -2) if weight.ndim > 1 else weight
     product = times_constant(_swapped(x), transposed)
     return _swapped(product) if weight.ndim > 1 and len(x.shape) > 1 else product
 
 
-def multiply(call: Call, a: Value, b: Value) -> Affine:
+def multiply(call: Call, a: Value, b: Value) -> Tensor:
     """``a @ b`` where one of them is constant."""
     call.refuse_product(a, b)
-    if isinstance(a, Affine):
+    if isinstance(a, Tensor):
         return times_constant(a, np.asarray(b, dtype=np.float64))
-    tensor = b if isinstance(b, Affine) else Affine.constant(b)
+    tensor = b if isinstance(b, Tensor) else Tensor.constant(b)
     return constant_times(np.asarray(a, dtype=np.float64), tensor)
 
 
@@ -149,13 +149,13 @@ def matmul(call: Call) -> Value:
 
 
 def _transposed(value: Value) -> Value:
-    return _swapped(value) if isinstance(value, Affine) else value.T
+    return _swapped(value) if isinstance(value, Tensor) else value.T
 
 
 def _scaled(value: Value, factor: float) -> Value:
     if factor == 1.0:
         return value
-    if isinstance(value, Affine):
+    if isinstance(value, Tensor):
         return value.scale(factor)
     return np.asarray(value, dtype=np.float64) * factor
 

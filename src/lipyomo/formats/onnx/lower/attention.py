@@ -11,10 +11,10 @@ from lipyomo.formats.onnx.lower.products import matrix_product
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.softmax import softmax_of
 from lipyomo.networks.activations import Tanh
-from lipyomo.networks.building.affine import Affine, joined
+from lipyomo.networks.building.affine import Tensor, joined
 
 
-def _heads(call: Call, position: int, key: str) -> Affine:
+def _heads(call: Call, position: int, key: str) -> Tensor:
     """An argument as (batch, heads, tokens, entries)."""
     x = call.tensor(position)
     if len(x.shape) == 4:
@@ -27,7 +27,7 @@ def _heads(call: Call, position: int, key: str) -> Affine:
     return x.take(index.transpose(0, 2, 1, 3))
 
 
-def _with_past(call: Call, x: Affine, position: int) -> Affine:
+def _with_past(call: Call, x: Tensor, position: int) -> Tensor:
     """Keys or values after those of the past."""
     return x if call.optional(position) is None else joined([call.tensor(position), x], 2)
 
@@ -42,7 +42,7 @@ def _mask(call: Call, queries: int, keys: int, batch: int) -> Value:
             mask = np.where(mask, 0.0, -np.inf)
         if mask.shape[-1] < keys:
             more = np.full((*mask.shape[:-1], keys - mask.shape[-1]), -np.inf)
-            tensors = [m if isinstance(m, Affine) else Affine.constant(m) for m in (mask, more)]
+            tensors = [m if isinstance(m, Tensor) else Tensor.constant(m) for m in (mask, more)]
             mask = joined(tensors, len(mask.shape) - 1)
     place, row = np.arange(keys), np.arange(queries)[:, None]
     seen = np.full(batch, keys)
@@ -54,7 +54,7 @@ def _mask(call: Call, queries: int, keys: int, batch: int) -> Value:
     if call.node.integer("is_causal", 0):
         hidden = hidden | (place > row + offset[:, None, None])
     hidden = hidden[:, None]  # of all heads
-    if not isinstance(mask, Affine):
+    if not isinstance(mask, Tensor):
         return np.where(hidden, -np.inf, mask)
     shape = np.broadcast_shapes(mask.shape, hidden.shape)
     return masked(mask.broadcast(shape), hidden | absent(mask))
@@ -79,7 +79,7 @@ def attention(call: Call) -> list[Value]:
     mask = _mask(call, queries, k.shape[2], batch)
     missing = np.broadcast_to(absent(mask), scores.shape)
     given = unmasked(mask)
-    if isinstance(given, Affine):
+    if isinstance(given, Tensor):
         scores = scores + given
     elif given.any():
         scores = scores.shift(given)
@@ -88,7 +88,7 @@ def attention(call: Call) -> list[Value]:
     weights = softmax_of(call.trace, rows)
     none = np.isnan(weights.offset)
     if none.any():
-        weights = Affine(
+        weights = Tensor(
             weights.matrix, np.where(none, 0.0, weights.offset), weights.shape, weights.carrier
         )
     found = matrix_product(call.trace, weights.reshaped(scores.shape), v)

@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.graph import Node
+from lipyomo.formats.onnx.graph import GraphNode
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.formats.onnx.lower.windows import Window, joint_positions, windows
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 
 
 def conv_matrix(
@@ -51,7 +51,7 @@ def conv_matrix(
     return sp.csr_array((data, columns[kept], indptr), shape=size)
 
 
-def _bias(call: Call, result: Affine) -> Affine:
+def _bias(call: Call, result: Tensor) -> Tensor:
     bias = call.optional(2)
     if bias is None:
         return result
@@ -59,7 +59,7 @@ def _bias(call: Call, result: Affine) -> Affine:
     return result.shift(values.reshape(-1, *[1] * (len(result.shape) - 2)))
 
 
-def _kernel(node: Node, weight: FloatArray, axes: int) -> tuple[int, ...]:
+def _kernel(node: GraphNode, weight: FloatArray, axes: int) -> tuple[int, ...]:
     kernel = weight.shape[2:]
     stated = node.integers("kernel_shape")
     if len(kernel) != axes or (stated is not None and tuple(stated) != kernel):

@@ -19,7 +19,7 @@ from lipyomo.formats.onnx.gates import (
 )
 from lipyomo.formats.onnx.graph import (
     Graph,
-    Node,
+    GraphNode,
     branches,
     first_line,
     plain_node,
@@ -44,7 +44,7 @@ from lipyomo.formats.onnx.lower.registry import (
 )
 from lipyomo.formats.onnx.lower.scope import Scope, size_of
 from lipyomo.formats.onnx.refusal import refusal
-from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.budget import OverBudget, budget
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.system import System
@@ -56,7 +56,7 @@ PLAIN = (affine_maps, units)
 """Modules whose operators plain feed-forward networks have; others are read when one is met."""
 
 
-def _rounding(node: Node, found: list[Any], scope: Scope, trace: Trace) -> Lowered | Rounded:
+def _rounding(node: GraphNode, found: list[Any], scope: Scope, trace: Trace) -> Lowered | Rounded:
     """The output of QuantizeLinear or DequantizeLinear."""
     first, *others = found
     call = Call(node, [first.value if isinstance(first, Rounded) else first, *others], trace)
@@ -99,7 +99,7 @@ def _lower_node(
             own = scope.formula_of(node)
             match = None if own is None else activation_of(own)
             multiply = None if pending else product_lowering_of(node)
-            signals = lowering_of(node) is None or any(isinstance(a, Affine) for a in arguments[1:])
+            signals = lowering_of(node) is None or any(isinstance(a, Tensor) for a in arguments[1:])
             if match is None and multiply is not None and signals:
                 return _lowered_by(multiply, graph, position, arguments, trace)
             if match is None and own is not None and is_expandable(own):
@@ -111,7 +111,7 @@ def _lower_node(
     return match.units(trace, node)
 
 
-def _jumping(node: Node, own: Formula, refused: ImportRefused) -> ImportRefused | None:
+def _jumping(node: GraphNode, own: Formula, refused: ImportRefused) -> ImportRefused | None:
     """The refusal of what comparisons make together, if it jumps."""
     jump = jump_of(own)
     if jump is None:
@@ -138,11 +138,11 @@ def _lower_alone(
     if node.domain == "" and node.op_type == "If":
         return _lower_branch(graph, node, arguments, scope, trace)
     function = lowering_of(node)
-    variable = any(isinstance(argument, Affine) for argument in arguments)
+    variable = any(isinstance(argument, Tensor) for argument in arguments)
     if not variable and (function is None or not takes_constants(node)):
-        return fold(node, [None if isinstance(a, Affine) else a for a in arguments])
+        return fold(node, [None if isinstance(a, Tensor) else a for a in arguments])
     if function is None:
-        read = [i for i, argument in enumerate(arguments) if isinstance(argument, Affine)]
+        read = [i for i, argument in enumerate(arguments) if isinstance(argument, Tensor)]
         raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
     return _lowered_by(function, graph, position, arguments, trace)
 
@@ -156,20 +156,20 @@ def _lowered_by(
 ) -> Lowered:
     """The outputs of the node at `position`, from a function that lowers its operator."""
     node = graph.nodes[position]
-    if any(isinstance(argument, Affine) for argument in arguments):
+    if any(isinstance(argument, Tensor) for argument in arguments):
         check_finite(node, arguments)
     _, made = expect(node, arguments)
     if graph.output_name in node.outputs:
         budget().charge(UNIT_BYTES * made, f"{made:,.0f} outputs")
 
-    def later() -> list[Node]:
+    def later() -> list[GraphNode]:
         return graph.nodes[position + 1 :]
 
     return function(Call(node, arguments, trace, later, graph.input_name, made))
 
 
 def _lower_branch(
-    graph: Graph, node: Node, arguments: list[Value | None], scope: Scope, trace: Trace
+    graph: Graph, node: GraphNode, arguments: list[Value | None], scope: Scope, trace: Trace
 ) -> list[Value]:
     """The outputs of an If whose condition is constant: those of the branch that it takes."""
     condition = Call(node, arguments, trace).constant(0, "the condition")
@@ -218,7 +218,7 @@ def _lower_nodes(graph: Graph, scope: Scope, trace: Trace) -> None:
         try:
             lowered = _lower_node(graph, position, scope, trace)
             if trace.separate and not isinstance(lowered, Pending | Rounded):
-                values = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
+                values = [lowered] if isinstance(lowered, Tensor | np.ndarray) else lowered
                 lowered = [_carried(v) for v in values]
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise ImportRefused(
@@ -297,9 +297,9 @@ def _unbatched(shape: tuple[int, ...]) -> tuple[int, ...] | None:
     return inner or None
 
 
-def _output(value: Value | None, name: str) -> Affine:
+def _output(value: Value | None, name: str) -> Tensor:
     """The tensor that the network returns."""
-    if isinstance(value, Affine):
+    if isinstance(value, Tensor):
         if np.isfinite(value.offset).all():
             return value
         raise ImportRefused(
@@ -311,4 +311,4 @@ def _output(value: Value | None, name: str) -> Affine:
             f"the output '{name}' is not a tensor of numbers",
             remedy="choose another one with --output-node",
         )
-    return Affine.constant(value)
+    return Tensor.constant(value)

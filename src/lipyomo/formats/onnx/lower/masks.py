@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import BoolArray
-from lipyomo.formats.onnx.graph import Array, Node
+from lipyomo.formats.onnx.graph import Array, GraphNode
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 
 MASKED = {
     "Add", "Where", "Softmax", "IsNaN", "IsInf", "Identity", "Reshape", "Flatten", "Squeeze",
@@ -26,16 +26,16 @@ MASKED = {
 
 def absent(x: Value) -> BoolArray:
     """Which entries are minus infinity, in the shape of the tensor."""
-    values = x.offset.reshape(x.shape) if isinstance(x, Affine) else np.asarray(x)
+    values = x.offset.reshape(x.shape) if isinstance(x, Tensor) else np.asarray(x)
     return np.isneginf(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
 
 
-def masked(x: Affine, missing: BoolArray) -> Affine:
+def masked(x: Tensor, missing: BoolArray) -> Tensor:
     """The tensor with minus infinity at some entries (broadcast to it)."""
     out = np.broadcast_to(missing, x.shape).reshape(-1)
     kept = sp.csr_array(sp.diags_array((~out).astype(np.float64)) @ x.matrix)
     kept.eliminate_zeros()
-    return Affine(kept, np.where(out, -np.inf, x.offset), x.shape, x.carrier)
+    return Tensor(kept, np.where(out, -np.inf, x.offset), x.shape, x.carrier)
 
 
 def unmasked(x: Value) -> Value:
@@ -43,23 +43,23 @@ def unmasked(x: Value) -> Value:
     missing = absent(x)
     if not missing.any():
         return x
-    if isinstance(x, Affine):
+    if isinstance(x, Tensor):
         flat = missing.reshape(-1)
-        return Affine(x.matrix, np.where(flat, 0.0, x.offset), x.shape, x.carrier)
+        return Tensor(x.matrix, np.where(flat, 0.0, x.offset), x.shape, x.carrier)
     return np.where(missing, 0.0, x)
 
 
-def check_masks(node: Node, arguments: Sequence[object]) -> None:
+def check_masks(node: GraphNode, arguments: Sequence[object]) -> None:
     """Refuse masked signals where they are computed with: sums and a softmax take them."""
     for name, value in zip(node.inputs, arguments, strict=True):
-        if isinstance(value, Affine) and not _takes(node, value.offset):
+        if isinstance(value, Tensor) and not _takes(node, value.offset):
             raise node.refuse(
                 f"entries of '{name}' are masked (minus infinity), or have only such scores",
                 "let masks be read by a softmax alone, which leaves a score in each row",
             )
 
 
-def check_finite(node: Node, arguments: Sequence[Value | None]) -> None:
+def check_finite(node: GraphNode, arguments: Sequence[Value | None]) -> None:
     """Refuse constants that are not finite where a tensor is computed, but for masks.
 
     Limits of Clip may be infinite.
@@ -74,7 +74,7 @@ def check_finite(node: Node, arguments: Sequence[Value | None]) -> None:
             )
 
 
-def _takes(node: Node, numbers: Array) -> bool:
+def _takes(node: GraphNode, numbers: Array) -> bool:
     """Whether a node may read numbers: finite ones, or those of a mask."""
     if np.isfinite(numbers).all():
         return True
@@ -83,7 +83,7 @@ def _takes(node: Node, numbers: Array) -> bool:
     return node.op_type in MASKED and bool(known.all())
 
 
-def _asked(x: Affine, found: Array) -> Array:
+def _asked(x: Tensor, found: Array) -> Array:
     return np.asarray(found).reshape(x.shape)
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from lipyomo.formats.onnx.fold import evaluated
 from lipyomo.formats.onnx.graph import REAL_TYPES, Array
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.building.affine import Affine, stack
+from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.budget import budget
 
 MOVED_BYTES = 140
@@ -28,7 +28,7 @@ def moved(call: Call, places: Sequence[int]) -> list[Value]:
     """The outputs of a node that moves entries of the arguments at some places."""
     budget().charge(MOVED_BYTES * call.made, f"moving {call.made:,.0f} entries")
     budget().work(MOVES * call.made, f"moving {call.made:,.0f} entries")
-    parts: dict[str, Affine] = {}
+    parts: dict[str, Tensor] = {}
     feeds: dict[str, Array] = {}
     start = 0
     for place, name in enumerate(call.node.inputs):
@@ -81,7 +81,7 @@ def flatten(call: Call) -> Value:
 def transpose(call: Call) -> Value:
     """The axes in another order, backwards by default."""
     value, order = call.value(0), call.node.integers("perm")
-    if isinstance(value, Affine):
+    if isinstance(value, Tensor):
         return value.take(np.transpose(value.index, order))
     return np.transpose(value, order)
 
@@ -103,7 +103,7 @@ def unsqueeze(call: Call) -> Value:
 
 def _reshaped(value: Value, shape: Sequence[int]) -> Value:
     """The same entries in another shape, in which -1 may stand for what is left."""
-    if isinstance(value, Affine):
+    if isinstance(value, Tensor):
         return value.take(value.index.reshape(shape))
     return value.reshape(shape)
 
@@ -165,10 +165,10 @@ def to_type(call: Call) -> Value:
         real = kind in REAL_TYPES
     else:
         like = call.value(1)
-        dtype = np.dtype(np.float64) if isinstance(like, Affine) else like.dtype
+        dtype = np.dtype(np.float64) if isinstance(like, Tensor) else like.dtype
         real = dtype.kind == "f"
     value = call.value(0)
-    if isinstance(value, Affine):
+    if isinstance(value, Tensor):
         if not real:
             raise call.node.refuse(
                 f"the cast to {dtype} makes a step function, which has no Lipschitz constant",
@@ -208,7 +208,7 @@ def pad(call: Call) -> Value:
     raise call.node.refuse(f"padding mode '{mode}' is unknown", "use constant padding")
 
 
-def take_or_fill(tensor: Affine, index: Array, fill: float) -> Affine:
+def take_or_fill(tensor: Tensor, index: Array, fill: float) -> Tensor:
     """Entries at the positions `index`; negative positions give the constant `fill`."""
     flat = np.asarray(index, dtype=np.intp).reshape(-1)
     real = np.flatnonzero(flat >= 0)

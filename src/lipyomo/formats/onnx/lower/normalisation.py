@@ -9,7 +9,7 @@ from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.products import INVERSE_ROOT, ROOT, SQUARE, power
 from lipyomo.formats.onnx.lower.reductions import sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 
@@ -22,14 +22,14 @@ def _parameter(call: Call, position: int) -> Array | None:
     return None if value is None else call.real(position, f"input {position}")
 
 
-def _centred(rows: Affine) -> Affine:
+def _centred(rows: Tensor) -> Tensor:
     """Rows less their means."""
     count, n = rows.shape
     one = np.eye(n) - np.full((n, n), 1.0 / n)
     return rows.apply(sp.csr_array(sp.kron(sp.eye_array(count), one)), rows.shape)
 
 
-def _normalised(trace: Trace, rows: Affine, epsilon: float, centred: bool) -> Affine:
+def _normalised(trace: Trace, rows: Tensor, epsilon: float, centred: bool) -> Tensor:
     """Rows less their means, over the root of their mean square and epsilon."""
     count, n = rows.shape
     rows = _centred(rows) if centred else rows

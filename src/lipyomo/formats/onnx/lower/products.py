@@ -20,14 +20,14 @@ from lipyomo.formats.onnx.lower.affine_maps import constant_times, plus, times_c
 from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Activation, Exp, Log, Power
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 
 SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power(-0.5)
 
 
-def power(trace: Trace, x: Affine, exponent: float) -> Affine:
+def power(trace: Trace, x: Tensor, exponent: float) -> Tensor:
     """``x**exponent``; that of a power is one power."""
     before = trace.before_smooth(x)
     if before is not None:
@@ -58,7 +58,7 @@ def pow_(call: Call) -> Value:
         raise call.node.refuse("the exponents differ", call.remedy)
     exponent = float(exponents[0])
     if exponent == 0.0:
-        return Affine.constant(np.ones(call.tensor(0).shape))
+        return Tensor.constant(np.ones(call.tensor(0).shape))
     try:
         return power(call.trace, call.tensor(0), exponent)
     except NetworkError as error:
@@ -85,12 +85,12 @@ def reciprocal(call: Call) -> Value:
 # -- matrices -------------------------------------------------------------------------------------
 
 
-def matrix_product(trace: Trace, a: Value, b: Value) -> Affine:
+def matrix_product(trace: Trace, a: Value, b: Value) -> Tensor:
     """``a @ b`` with NumPy's rules."""
-    if not isinstance(a, Affine) or not isinstance(b, Affine):
-        if isinstance(a, Affine):
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        if isinstance(a, Tensor):
             return times_constant(a, np.asarray(b, dtype=np.float64))
-        tensor = b if isinstance(b, Affine) else Affine.constant(b)
+        tensor = b if isinstance(b, Tensor) else Tensor.constant(b)
         return constant_times(np.asarray(a, dtype=np.float64), tensor)
     left = a.index if len(a.shape) > 1 else a.index[None, :]
     right = b.index if len(b.shape) > 1 else b.index[:, None]
@@ -113,7 +113,7 @@ def matrix_product(trace: Trace, a: Value, b: Value) -> Affine:
     return _without(sum_of(terms.reshaped((int(np.prod(shape)), inner)), shape), a, b)
 
 
-def _last_weights(trace: Trace, a: Affine) -> IntArray | None:
+def _last_weights(trace: Trace, a: Tensor) -> IntArray | None:
     """The last place of each row that is not zero, if rows are weights as a softmax gives them."""
     rows = a.reshaped((a.size // a.shape[-1], a.shape[-1]))
     constant = (np.diff(a.matrix.indptr) == 0).reshape(rows.shape)
@@ -131,7 +131,7 @@ def _last_weights(trace: Trace, a: Affine) -> IntArray | None:
     return np.asarray(a.shape[-1] - 1 - there[:, ::-1].argmax(axis=1))
 
 
-def _without(product: Affine, a: Affine, b: Affine) -> Affine:
+def _without(product: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """A product without the axes that vectors have not."""
     kept = [*product.shape]
     if len(a.shape) == 1:
@@ -158,7 +158,7 @@ def gemm(call: Call) -> Value:
     product = matrix_product(call.trace, a, b).scale(call.node.number("alpha", 1.0))
     if c is None:
         return product
-    scaled = c if isinstance(c, Affine) else Affine.constant(c)
+    scaled = c if isinstance(c, Tensor) else Tensor.constant(c)
     return plus(product, scaled.scale(call.node.number("beta", 1.0)))
 
 

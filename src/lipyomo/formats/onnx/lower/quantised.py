@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.graph import Array, Node
+from lipyomo.formats.onnx.graph import Array, GraphNode
 from lipyomo.formats.onnx.lower.registry import Call
 from lipyomo.formats.onnx.lower.units import clip_between
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 
 LIMITS = {
     "uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
@@ -64,12 +64,12 @@ class Rounded:
 
     Attributes
     ----------
-    value : Affine
+    value : Tensor
         What it is once it is dequantised.
     grid : StepGrid
     """
 
-    value: Affine
+    value: Tensor
     grid: StepGrid
 
     @property
@@ -91,7 +91,7 @@ class Quantiser:
     ----------
     signal, made : str
         The tensors that it reads and makes.
-    before : Affine
+    before : Tensor
         The signal.
     step, low, high : ndarray, shape (entries,)
         Its grid, an entry each.
@@ -101,7 +101,7 @@ class Quantiser:
 
     signal: str
     made: str
-    before: Affine
+    before: Tensor
     step: FloatArray
     low: FloatArray
     high: FloatArray
@@ -145,7 +145,7 @@ def _parameters(call: Call) -> tuple[FloatArray, Array, str]:
     return _spread(node, x.shape, step), _spread(node, x.shape, zero), kind
 
 
-def _spread(node: Node, shape: tuple[int, ...], values: Array) -> Array:
+def _spread(node: GraphNode, shape: tuple[int, ...], values: Array) -> Array:
     """Parameters of a whole tensor, of its slices along an axis, or of blocks along it."""
     if values.size == 1:
         return values.reshape(())
@@ -188,7 +188,7 @@ def quantise(call: Call, quantisers: Quantisers | None, known: StepGrid | None) 
         If a signal is rounded where it must not be, or to numbers that are no multiples of a step.
     """
     x = call.value(0)
-    if not isinstance(x, Affine):
+    if not isinstance(x, Tensor):
         step, zero, kind = _parameters(call)
         if kind not in LIMITS:
             raise call.node.refuse(
@@ -219,7 +219,7 @@ def quantise(call: Call, quantisers: Quantisers | None, known: StepGrid | None) 
     return Rounded(clip_between(call.trace, x + new.scale(grid.step), *ends), grid)
 
 
-def dequantise(call: Call, rounded: Rounded | None) -> Affine | Array:
+def dequantise(call: Call, rounded: Rounded | None) -> Tensor | Array:
     """``(q - z) s``; of constants as float32 numbers, which is what onnxruntime computes.
 
     Parameters

@@ -14,11 +14,11 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.lower.affine_maps import times_constant
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Sigmoid, Softsign, Tanh
-from lipyomo.networks.building.affine import Affine, joined
+from lipyomo.networks.building.affine import Tensor, joined
 from lipyomo.networks.building.multiply import times
 from lipyomo.networks.building.trace import Trace
 
-Applied = Callable[[Trace, Affine], Affine]
+Applied = Callable[[Trace, Tensor], Tensor]
 
 _ACTIVATIONS: dict[str, Applied] = {
     "Sigmoid": lambda trace, x: trace.smooth(x, Sigmoid()),
@@ -60,7 +60,7 @@ class _Cell:
         """Entries of the state."""
         return int(self.back.shape[1])
 
-    def gates(self, x: Affine, h: Affine) -> tuple[list[Affine], list[Affine]]:
+    def gates(self, x: Tensor, h: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """What the gates see of the input and of the state, biases included."""
         n = self.width
         places = [slice(k, k + n) for k in range(0, len(self.read), n)]
@@ -68,12 +68,12 @@ class _Cell:
         past = [times_constant(h, self.back[p].T).shift(self.back_bias[p]) for p in places]
         return own, past
 
-    def rnn(self, x: Affine, state: list[Affine]) -> list[Affine]:
+    def rnn(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
         """One step of a plain network."""
         own, past = self.gates(x, state[0])
         return [self.kinds[0](self.trace, own[0] + past[0])]
 
-    def gru(self, x: Affine, state: list[Affine]) -> list[Affine]:
+    def gru(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
         """One step with an update and a reset gate."""
         (h,), trace = state, self.trace
         own, past = self.gates(x, h)
@@ -87,7 +87,7 @@ class _Cell:
         n = self.kinds[1](trace, own[2] + reset)
         return [n + times(trace, z, h - n)]
 
-    def lstm(self, x: Affine, state: list[Affine]) -> list[Affine]:
+    def lstm(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
         """One step with an input, an output and a forget gate."""
         (h, c), trace = state, self.trace
         own, past = self.gates(x, h)
@@ -136,8 +136,8 @@ def recurrent(call: Call) -> list[Value]:
     sizes = call.optional(4)
     if sizes is not None and (call.constant(4, "the lengths") != length).any():
         raise node.refuse("sequences of different lengths", "export it for one length")
-    every: list[Affine] = []
-    last: list[list[Affine]] = []
+    every: list[Tensor] = []
+    last: list[list[Tensor]] = []
     for k, (cell, backwards) in enumerate(_cells(call, {"RNN": 1, "GRU": 3, "LSTM": 4}[kind])):
         state = [_begin(call, 5 + s, k, first, (batch, cell.width)) for s in range(_STATES[kind])]
         step = {"RNN": cell.rnn, "GRU": cell.gru, "LSTM": cell.lstm}[kind]
@@ -155,10 +155,10 @@ def recurrent(call: Call) -> list[Value]:
     return [outputs, *ends]
 
 
-def _begin(call: Call, position: int, k: int, first: int, shape: tuple[int, int]) -> Affine:
+def _begin(call: Call, position: int, k: int, first: int, shape: tuple[int, int]) -> Tensor:
     """A state before the first step."""
     if call.optional(position) is None:
-        return Affine.constant(np.zeros(shape))
+        return Tensor.constant(np.zeros(shape))
     given = call.tensor(position)
     index = np.swapaxes(given.index, 0, 1) if first else given.index
     return given.take(index[k])

@@ -11,7 +11,7 @@ from lipyomo.base.arrays import IntArray
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.formats.onnx.lower.windows import Window, joint_positions, windows
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.trace import Trace
 
 
@@ -44,7 +44,7 @@ def average_pool(call: Call) -> Value:
     return x.apply(operator, (*x.shape[:2], *(window.count for window in found)))
 
 
-def _along(trace: Trace, x: Affine, axis: int, positions: IntArray) -> Affine:
+def _along(trace: Trace, x: Tensor, axis: int, positions: IntArray) -> Tensor:
     """Maximum over windows along one axis; `positions` has shape (windows, places).
 
     Padding is replaced by another entry of the same window: ``max(a, a)`` makes no unit.
@@ -56,7 +56,7 @@ def _along(trace: Trace, x: Affine, axis: int, positions: IntArray) -> Affine:
     return tree(pieces, trace.maximum)
 
 
-def through_units(trace: Trace, x: Affine, pool: Callable[[Affine], Affine]) -> Affine:
+def through_units(trace: Trace, x: Tensor, pool: Callable[[Tensor], Tensor]) -> Tensor:
     """Apply a maximum before the nondecreasing units that made `x`, where there are such."""
     before = trace.before_unit(x)
     if before is None:
@@ -71,7 +71,7 @@ def max_pool(call: Call) -> list[Value]:
     x = call.tensor(0)
     found = list(enumerate(_windows(call, x.shape), start=2))
 
-    def pool(tensor: Affine) -> Affine:
+    def pool(tensor: Tensor) -> Tensor:
         for axis, window in reversed(found):
             tensor = _along(call.trace, tensor, axis, window.positions)
         return tensor
@@ -79,7 +79,7 @@ def max_pool(call: Call) -> list[Value]:
     return [through_units(call.trace, x, pool)]
 
 
-def grouped(call: Call) -> tuple[Affine, tuple[int, ...]]:
+def grouped(call: Call) -> tuple[Tensor, tuple[int, ...]]:
     """The tensor with the reduced axes joined into one last axis, and the shape of the result."""
     x = call.tensor(0)
     rank = len(x.shape)
@@ -99,7 +99,7 @@ def grouped(call: Call) -> tuple[Affine, tuple[int, ...]]:
     return x.take(index.reshape(int(np.prod(shape)), -1)), shape
 
 
-def sum_of(x: Affine, shape: tuple[int, ...]) -> Affine:
+def sum_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Sums of rows, in the given shape."""
     rows, terms = x.shape
     operator = sp.kron(sp.eye_array(rows), np.ones((1, terms)), format="csr")
@@ -127,7 +127,7 @@ def reduce_max(call: Call) -> Value:
     x, shape = grouped(call)
     sign = -1.0 if call.node.op_type == "ReduceMin" else 1.0
 
-    def pool(tensor: Affine) -> Affine:
+    def pool(tensor: Tensor) -> Tensor:
         index = tensor.index
         return tree([tensor.take(place) for place in index.T], call.trace.maximum)
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.modules import import_modules
-from lipyomo.formats.onnx.graph import Array, Node
+from lipyomo.formats.onnx.graph import Array, GraphNode
 from lipyomo.formats.onnx.refusal import remedy
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.trace import Trace
 
-Value: TypeAlias = "Affine | Array"
+Value: TypeAlias = "Tensor | Array"
 """A tensor during lowering: affine in the variables, or a constant."""
 
 Lowered: TypeAlias = "Value | Sequence[Value]"
@@ -28,8 +28,8 @@ class Call:
 
     Parameters
     ----------
-    node : Node
-    arguments : list of Affine, ndarray or None
+    node : GraphNode
+    arguments : list of Tensor, ndarray or None
         None where an optional input is omitted.
     trace : Trace
         Makes new units.
@@ -41,10 +41,10 @@ class Call:
         Entries of the outputs, as far as they are known before.
     """
 
-    node: Node
+    node: GraphNode
     arguments: list[Value | None]
     trace: Trace
-    later: Callable[[], Sequence[Node]] = tuple
+    later: Callable[[], Sequence[GraphNode]] = tuple
     input_name: str = ""
     made: float = 0.0
 
@@ -65,7 +65,7 @@ class Call:
         tensor = next(
             name
             for name, value in zip(self.node.inputs, self.arguments, strict=True)
-            if isinstance(value, Affine)
+            if isinstance(value, Tensor)
         )
         return remedy(self.node.op_type, tensor, self.later(), self.input_name)
 
@@ -76,7 +76,7 @@ class Call:
 
     def refuse_product(self, a: Value, b: Value) -> None:
         """Refuse two factors that both depend on the network's input."""
-        if isinstance(a, Affine) and isinstance(b, Affine):
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
             raise self.node.refuse(
                 "both factors depend on the network's input, and the product is no activation of "
                 "one signal (such as SiLU, GELU or Mish)",
@@ -86,7 +86,7 @@ class Call:
     def constant(self, position: int, what: str) -> Array:
         """An argument that must not depend on the network's input."""
         value = self.value(position)
-        if isinstance(value, Affine):
+        if isinstance(value, Tensor):
             raise self.node.refuse(
                 f"{what} depends on the network's input, so the node is neither affine nor an "
                 "activation of one signal",
@@ -104,10 +104,10 @@ class Call:
             return [int(v) for v in np.atleast_1d(self.constant(position, what))]
         return self.node.integers(key)
 
-    def tensor(self, position: int) -> Affine:
+    def tensor(self, position: int) -> Tensor:
         """An argument as a tensor of affine functions, even if it is constant."""
         value = self.value(position)
-        return value if isinstance(value, Affine) else Affine.constant(value)
+        return value if isinstance(value, Tensor) else Tensor.constant(value)
 
 
 Lowering: TypeAlias = Callable[[Call], Lowered]
@@ -163,13 +163,13 @@ def _read_all() -> None:
     import_modules("lipyomo.formats.onnx.lower")
 
 
-def product_lowering_of(node: Node) -> Lowering | None:
+def product_lowering_of(node: GraphNode) -> Lowering | None:
     """The function that multiplies signals for a node, if there is one."""
     _read_all()
     return _MULTIPLIES.get((node.domain, node.op_type))
 
 
-def lowering_of(node: Node) -> Lowering | None:
+def lowering_of(node: GraphNode) -> Lowering | None:
     """The function for a node, if there is one."""
     key = node.domain, node.op_type
     if key not in _LOWERINGS:
@@ -177,7 +177,7 @@ def lowering_of(node: Node) -> Lowering | None:
     return _LOWERINGS.get(key)
 
 
-def takes_constants(node: Node) -> bool:
+def takes_constants(node: GraphNode) -> bool:
     """Whether the function for this node also handles constants only."""
     return lowering_of(node) is not None and (node.domain, node.op_type) in _TAKES_CONSTANTS
 

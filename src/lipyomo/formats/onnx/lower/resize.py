@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.formats.onnx.graph import Node
+from lipyomo.formats.onnx.graph import GraphNode
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.budget import ENTRY, NUMBER, budget
 
 
@@ -62,7 +62,7 @@ def _lengths(call: Call, shape: tuple[int, ...]) -> tuple[dict[int, int], dict[i
     return {axis: math.floor(shape[axis] * scale) for axis, scale in finite.items()}, scales
 
 
-def _places(node: Node, old: int, new: int, scale: float) -> FloatArray:
+def _places(node: GraphNode, old: int, new: int, scale: float) -> FloatArray:
     """Where the new entries of an axis are among the old ones."""
     at = np.arange(new, dtype=np.float64)
     early = node.op_type == "Upsample" or node.version < 11
@@ -83,7 +83,7 @@ def _places(node: Node, old: int, new: int, scale: float) -> FloatArray:
     raise node.refuse(f"places of the kind '{mode}' are not supported", "use half_pixel")
 
 
-def _nearest(node: Node, places: FloatArray, old: int) -> IntArray:
+def _nearest(node: GraphNode, places: FloatArray, old: int) -> IntArray:
     """The old entry next to each place."""
     early = node.op_type == "Upsample" or node.version < 11
     mode = node.text("nearest_mode", "floor" if early else "round_prefer_floor")
@@ -101,7 +101,7 @@ _ROUNDED: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 def _neighbours(
-    node: Node, mode: str, places: FloatArray, old: int
+    node: GraphNode, mode: str, places: FloatArray, old: int
 ) -> tuple[IntArray, FloatArray, int]:
     """The old entries around each place, their weights, and how many old entries there are."""
     first = np.floor(places)
@@ -122,7 +122,7 @@ def _neighbours(
     return np.clip(found, 0, old - 1), weights, old
 
 
-def _weighed(x: Affine, axis: int, places: IntArray, weights: FloatArray, old: int) -> Affine:
+def _weighed(x: Tensor, axis: int, places: IntArray, weights: FloatArray, old: int) -> Tensor:
     """Weighted sums of entries along one axis."""
     new = len(places)
     shape = (*x.shape[:axis], new, *x.shape[axis + 1 :])

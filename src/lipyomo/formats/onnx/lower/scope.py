@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from lipyomo.formats.onnx.gates import Formula, Pending, formula
-from lipyomo.formats.onnx.graph import Array, Node, reads
+from lipyomo.formats.onnx.graph import Array, GraphNode, reads
 from lipyomo.formats.onnx.lower.quantised import KEEPING, Quantisers, Rounded, StepGrid
 from lipyomo.formats.onnx.lower.registry import Lowered, Value
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.budget import budget
 
 
@@ -19,7 +19,7 @@ class Scope:
 
     Parameters
     ----------
-    nodes : list of Node
+    nodes : list of GraphNode
     known : dict of str to Value
         Tensors that are there from the start.
     kept : set of str
@@ -37,7 +37,7 @@ class Scope:
 
     def __init__(
         self,
-        nodes: list[Node],
+        nodes: list[GraphNode],
         known: dict[str, Value],
         kept: set[str],
         outer: Scope | None = None,
@@ -69,36 +69,36 @@ class Scope:
         value = self.known.get(name)
         if isinstance(value, Pending):
             return value.formula
-        if isinstance(value, Affine) and name not in self.formulas:
+        if isinstance(value, Tensor) and name not in self.formulas:
             self.formulas[name] = Formula(value.shape, value)
         if isinstance(value, Rounded):
             return None
-        return self.formulas.get(name) if isinstance(value, Affine) else value
+        return self.formulas.get(name) if isinstance(value, Tensor) else value
 
-    def grid_behind(self, node: Node) -> StepGrid | None:
+    def grid_behind(self, node: GraphNode) -> StepGrid | None:
         """The grid of a node's outputs, if it makes nothing but entries of one grid."""
         if node.op_type not in KEEPING:
             return None
-        signals = [name for name in node.inputs if isinstance(self.get(name), Affine)]
+        signals = [name for name in node.inputs if isinstance(self.get(name), Tensor)]
         grids = [self.grids.get(name) for name in signals]
         first = grids[0] if grids else None
         same = [g is not None and g.step.ndim == 0 and g.is_same(first) for g in grids if first]
         constants = node.op_type == "Concat" and len(signals) < len(node.inputs)
         return first if same and all(same) and not constants else None
 
-    def formula_of(self, node: Node, value: Affine | None = None) -> Formula | None:
+    def formula_of(self, node: GraphNode, value: Tensor | None = None) -> Formula | None:
         """How the output of a node follows from what it reads."""
         return formula(node, [self.formula(name) for name in node.inputs], value)
 
-    def add(self, node: Node, lowered: Lowered | Pending | Rounded) -> None:
+    def add(self, node: GraphNode, lowered: Lowered | Pending | Rounded) -> None:
         """Keep the outputs of a node, and forget what it was the last one to read."""
-        alone = isinstance(lowered, Affine | np.ndarray | Pending | Rounded)
+        alone = isinstance(lowered, Tensor | np.ndarray | Pending | Rounded)
         outputs: Any = [lowered] if alone else lowered
         grid = self.grid_behind(node)
         if grid is not None:
             self.grids |= dict.fromkeys(node.outputs, grid)
         only = outputs[0] if len(outputs) == 1 else None
-        if isinstance(only, Affine):
+        if isinstance(only, Tensor):
             found = self.formula_of(node, only)
             if found is not None:
                 self.formulas[node.outputs[0]] = found

@@ -13,7 +13,7 @@ import numpy as np
 from lipyomo.base.errors import NetworkError
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
 from lipyomo.networks.activations import activation
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 
 PLAIN = {
     "Tanh": "tanh",
@@ -32,7 +32,7 @@ MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 
 
-def _units(call: Call, name: str, **parameters: Any) -> Affine:
+def _units(call: Call, name: str, **parameters: Any) -> Tensor:
     """The first argument passed through an activation."""
     try:
         kind = activation(name, **parameters)

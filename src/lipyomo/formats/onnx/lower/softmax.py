@@ -12,16 +12,16 @@ from lipyomo.formats.onnx.lower.reductions import grouped
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.networks.activations import Sigmoid, Softplus
-from lipyomo.networks.building.affine import Affine, joined, stack
+from lipyomo.networks.building.affine import Tensor, joined, stack
 from lipyomo.networks.building.trace import Trace
 
 
-def log_sum_exp(trace: Trace, parts: list[Affine]) -> Affine:
+def log_sum_exp(trace: Trace, parts: list[Tensor]) -> Tensor:
     """``log(sum_k exp(x_k))`` entry by entry: a tree of ``b + softplus(a - b)``."""
     return tree(parts, lambda a, b: b + trace.smooth(a - b, Softplus()))
 
 
-def _columns(x: Affine) -> list[Affine]:
+def _columns(x: Tensor) -> list[Tensor]:
     return [x.take(column) for column in x.index.T]
 
 
@@ -32,14 +32,14 @@ def reduce_log_sum_exp(call: Call) -> Value:
     return log_sum_exp(call.trace, _columns(x)).reshaped(shape)
 
 
-def _others(trace: Trace, parts: list[Affine], outside: Affine | None = None) -> list[Affine]:
+def _others(trace: Trace, parts: list[Tensor], outside: Tensor | None = None) -> list[Tensor]:
     """For each part, `log_sum_exp` of all the others."""
     if len(parts) == 1:
         assert outside is not None, "there are no others"
         return [outside]
     middle = len(parts) // 2
     sides = parts[:middle], parts[middle:]
-    found: list[Affine] = []
+    found: list[Tensor] = []
     for own, other in (sides, sides[::-1]):
         beside = log_sum_exp(trace, other)
         found += _others(
@@ -48,7 +48,7 @@ def _others(trace: Trace, parts: list[Affine], outside: Affine | None = None) ->
     return found
 
 
-def _along(x: Affine, axis: int) -> tuple[Affine, IntArray]:
+def _along(x: Tensor, axis: int) -> tuple[Tensor, IntArray]:
     """Rows along an axis, and where their entries belong in the tensor."""
     index = np.moveaxis(x.index, axis, -1)
     rows = x.take(index.reshape(-1, index.shape[-1]))
@@ -56,11 +56,11 @@ def _along(x: Affine, axis: int) -> tuple[Affine, IntArray]:
     return rows, back
 
 
-Finish = Callable[[Trace, list[Affine]], list[Affine]]
+Finish = Callable[[Trace, list[Tensor]], list[Tensor]]
 """From what each score has over the log-sum-exp of the others to what is made of it."""
 
 
-def _sigmoids(trace: Trace, over: list[Affine]) -> list[Affine]:
+def _sigmoids(trace: Trace, over: list[Tensor]) -> list[Tensor]:
     """Probabilities: all of them sigmoids, or one of two and what is left."""
     found = [trace.smooth(part, Sigmoid()) for part in over[: 1 if len(over) == 2 else None]]
     if len(over) == 2:
@@ -70,20 +70,20 @@ def _sigmoids(trace: Trace, over: list[Affine]) -> list[Affine]:
     return found
 
 
-def _logarithms(trace: Trace, over: list[Affine]) -> list[Affine]:
+def _logarithms(trace: Trace, over: list[Tensor]) -> list[Tensor]:
     return [-trace.smooth(-part, Softplus()) for part in over]
 
 
-def _all_there(trace: Trace, rows: Affine, finish: Finish) -> Affine:
+def _all_there(trace: Trace, rows: Tensor, finish: Finish) -> Tensor:
     """What a function makes of rows, none of whose scores is minus infinity."""
     if rows.shape[1] == 1:
-        return Affine.constant(np.full(rows.shape, 1.0 if finish is _sigmoids else 0.0))
+        return Tensor.constant(np.full(rows.shape, 1.0 if finish is _sigmoids else 0.0))
     parts = _columns(rows)
     over = [a - b for a, b in zip(parts, _others(trace, parts), strict=True)]
     return joined([part.reshaped((part.size, 1)) for part in finish(trace, over)], 1)
 
 
-def softmax_of(trace: Trace, rows: Affine) -> Affine:
+def softmax_of(trace: Trace, rows: Tensor) -> Tensor:
     """``sigmoid(s_i - log(sum exp(s_l)))``, the sum over all others, of each row (n, k).
 
     Scores that are minus infinity have the weight zero; where all of a row are, it is NaN.
@@ -92,7 +92,7 @@ def softmax_of(trace: Trace, rows: Affine) -> Affine:
     if not missing.any():
         return _all_there(trace, rows, _sigmoids)
     patterns, which = np.unique(missing, axis=0, return_inverse=True)
-    parts = [Affine.constant([0.0, np.nan])]
+    parts = [Tensor.constant([0.0, np.nan])]
     places = np.zeros(rows.shape, dtype=np.intp)
     start = 2
     for k, pattern in enumerate(patterns):
@@ -108,7 +108,7 @@ def softmax_of(trace: Trace, rows: Affine) -> Affine:
     return stack(parts).take(places)
 
 
-def _of_rows(call: Call, function: Callable[[Trace, Affine], Affine]) -> Affine:
+def _of_rows(call: Call, function: Callable[[Trace, Tensor], Tensor]) -> Tensor:
     """What a function of rows makes of a tensor along an axis, or along all from it on."""
     x = call.tensor(0)
     flat = call.node.version < 13

@@ -9,7 +9,7 @@ import numpy as np
 
 from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.building.affine import Affine
+from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.trace import Trace
 
 
@@ -41,8 +41,8 @@ def absolute(call: Call) -> Value:
 
 
 def clip_between(
-    trace: Trace, x: Affine, low: float | Array | None, high: float | Array | None
-) -> Affine:
+    trace: Trace, x: Tensor, low: float | Array | None, high: float | Array | None
+) -> Tensor:
     """``min(max(x, low), high)`` as two units in a row; infinite or missing limits make none."""
     if low is not None and np.any(np.isfinite(low)):
         x = trace.relu(x.shift(-np.asarray(low))).shift(low)
@@ -87,7 +87,7 @@ def minimum(call: Call) -> Value:
     return tree(_constants_first(call, np.minimum), call.trace.minimum)
 
 
-def tree(tensors: list[Affine], join: Callable[[Affine, Affine], Affine]) -> Affine:
+def tree(tensors: list[Tensor], join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Join tensors in pairs, as a balanced tree."""
     while len(tensors) > 1:
         joined = [join(a, b) for a, b in zip(tensors[1::2], tensors[::2], strict=False)]
@@ -95,13 +95,13 @@ def tree(tensors: list[Affine], join: Callable[[Affine, Affine], Affine]) -> Aff
     return tensors[0]
 
 
-def _constants_first(call: Call, join: np.ufunc) -> list[Affine]:
+def _constants_first(call: Call, join: np.ufunc) -> list[Tensor]:
     """The arguments, with all constants joined into one that comes first.
 
     ``b + relu(a - b)`` with a constant b carries nothing.
     """
-    constants = [np.asarray(v) for v in call.values if not isinstance(v, Affine)]
-    tensors = [v for v in call.values if isinstance(v, Affine)]
+    constants = [np.asarray(v) for v in call.values if not isinstance(v, Tensor)]
+    tensors = [v for v in call.values if isinstance(v, Tensor)]
     if constants:
-        tensors.insert(0, Affine.constant(reduce(join, constants)))
+        tensors.insert(0, Tensor.constant(reduce(join, constants)))
     return tensors

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import IntArray
-from lipyomo.formats.onnx.graph import Node
+from lipyomo.formats.onnx.graph import GraphNode
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Window:
         return np.asarray((self._places < self.length + self.after).sum(axis=1))
 
 
-def windows(node: Node, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> list[Window]:
+def windows(node: GraphNode, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> list[Window]:
     """The windows of a Conv or pooling node along each spatial axis.
 
     Parameters
     ----------
-    node : Node
+    node : GraphNode
         Its strides, dilations, pads, auto_pad and ceil_mode are read.
     spatial : tuple of int
         Lengths of the axes.

@@ -13,7 +13,7 @@ from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above, collapsed
-from lipyomo.search.spaces.boxes.confine import Confined, confined
+from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
@@ -64,7 +64,12 @@ class Bounded:
 
     @classmethod
     def of(
-        cls, boxes: Boxes, top: Confined, bounds: FloatArray, v: FloatArray, cutoffs: FloatArray
+        cls,
+        boxes: Boxes,
+        top: ConfinedMaxima,
+        bounds: FloatArray,
+        v: FloatArray,
+        cutoffs: FloatArray,
     ) -> Bounded:
         """Boxes with these bounds, and with the ends that the maxima over them leave."""
         boxes = replace(boxes, bounds=np.minimum(bounds, boxes.bounds), low=top.low, high=top.high)
@@ -161,7 +166,7 @@ def _of_tail(
     return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs), wide
 
 
-def _least(top: Confined, above: Above) -> FloatArray:
+def _least(top: ConfinedMaxima, above: Above) -> FloatArray:
     """Bounds by affine functions, or by curves where these are lower."""
     return top.top if above.form is None else np.fmin(top.top, above.form.highest())
 
@@ -170,9 +175,9 @@ def closer(
     known: Relaxation,
     second: Callable[[IntArray], Above],
     v: FloatArray,
-    top: Confined,
+    top: ConfinedMaxima,
     cutoffs: FloatArray,
-) -> tuple[FloatArray, Confined]:
+) -> tuple[FloatArray, ConfinedMaxima]:
     """Maxima (and V) of affine functions above the objective, some of which are to `second` order.
 
     On boxes whose maxima are above the cutoff, but not far; where they are lower for that.

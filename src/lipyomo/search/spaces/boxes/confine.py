@@ -56,7 +56,7 @@ class Summed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Confined:
+class ConfinedMaxima:
     """Maxima of affine functions over boxes and half-spaces.
 
     Attributes
@@ -81,16 +81,16 @@ class Confined:
     low: FloatArray
     high: FloatArray
 
-    def lowered(self, which: IntArray, other: Confined) -> Confined:
+    def lowered(self, which: IntArray, other: ConfinedMaxima) -> ConfinedMaxima:
         """These, but those of some boxes from `other` where its maxima are less."""
         gains = np.flatnonzero(other.top < self.top[which])
         found = {item.name: getattr(self, item.name).copy() for item in fields(self)}
         for name, array in found.items():
             array[which[gains]] = getattr(other, name)[gains]
-        return Confined(**found)
+        return ConfinedMaxima(**found)
 
 
-def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
+def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> ConfinedMaxima:
     """Bounds of the objective on boxes, and over their directions.
 
     Only bounds above the `cutoffs` (N,) are worth any multipliers.
@@ -107,7 +107,7 @@ def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> Confined:
     top[known.empty] = -np.inf
     top[outside(context.domain, boxes.low, boxes.high, unit)] = -np.inf
     ends = boxes.low.copy(), boxes.high.copy()
-    found = Confined(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
+    found = ConfinedMaxima(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
     half_spaces = bool(context.breaks) or not context.domain.is_box
     which = np.flatnonzero((top > cutoffs) & half_spaces)
     if which.size:
@@ -148,7 +148,7 @@ def _within(
     rows: HalfSpaces,
     summed: Summed,
     cutoffs: FloatArray,
-) -> Confined:
+) -> ConfinedMaxima:
     """Maxima over boxes, rows and the domain's ball together."""
     unit, some, points = context.unit, summed, np.full_like(x.middle, np.nan)
     if rows.h.shape[1]:
@@ -170,7 +170,7 @@ def _within(
         top[none] = -np.inf
     # multipliers that run away, as where no point is left, say nothing of the box
     fuzz = np.minimum(fuzz, 2.0 * _over_box(summed, x, unit)[1])
-    return Confined(top, some.a, fuzz, points, low, high)
+    return ConfinedMaxima(top, some.a, fuzz, points, low, high)
 
 
 def _programs(objectives: FloatArray, rows: HalfSpaces, x: Signal) -> tuple[Programs, FloatArray]:

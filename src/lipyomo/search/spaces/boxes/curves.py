@@ -40,7 +40,7 @@ class Parabolas(NamedTuple):
     error: FloatArray
 
 
-class Parts(NamedTuple):
+class UnitShares(NamedTuple):
     """Shares of units in coefficients of a `QuadraticOnCube`.
 
     Attributes
@@ -78,12 +78,12 @@ class Curves:
     unit: float
 
     @cached_property
-    def values(self) -> Parts:
+    def values(self) -> UnitShares:
         """Of sigma."""
         return self._parts(self._curve(np.ones_like(self.middle), np.zeros_like(self.middle)))
 
     @cached_property
-    def tangents(self) -> Parts:
+    def tangents(self) -> UnitShares:
         """Of ``u sigma'``."""
         layer, one = self.layer, np.ones_like(self.middle)
         constant, slope, bend, error = self._curve(np.zeros_like(one), one)
@@ -121,7 +121,7 @@ class Curves:
         terms: FloatArray | float = 0.0
         for rows, name in ((X, "values"), (Y, "tangents")):
             if rows is not None:
-                parts: Parts = getattr(self, name)
+                parts: UnitShares = getattr(self, name)
                 terms = terms + _sums(rows, parts.terms)
                 radius = radius + times(np.abs(rows), parts.error)
         form = self._form(np.asarray(terms))
@@ -149,13 +149,13 @@ class Curves:
         """P, shape (d, N, n)."""
         return np.asarray(self.stage.weight.T[:, None] * self.radius.T[:, :, None])
 
-    def _parts(self, curve: Parabolas) -> Parts:
+    def _parts(self, curve: Parabolas) -> UnitShares:
         """What each unit adds to each coefficient."""
         scaled, bent = self._scaled, curve.bend * self._scaled
         first, second = np.triu_indices(len(scaled), 1)
         pairs = 2.0 * bent[first] * scaled[second]
         parts = curve.constant[None], curve.slope * scaled, bent * scaled, pairs
-        return Parts(np.concatenate(parts), curve.error)
+        return UnitShares(np.concatenate(parts), curve.error)
 
     def _form(self, terms: FloatArray) -> QuadraticOnCube:
         return QuadraticOnCube.of(terms, self.radius.shape[1])

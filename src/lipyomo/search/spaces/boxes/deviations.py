@@ -55,7 +55,7 @@ class Away(NamedTuple):
         return np.fmin(one, self.reach * other.error + self.error * other.size)
 
 
-class Products:
+class DeviationProducts:
     """Sums of products of deviations: ``e' matrix e +- error`` for each of N boxes.
 
     Attributes

@@ -46,7 +46,7 @@ class Signal:
         return Signal(self.middle[which], self.radius[which], self.size[which])
 
 
-class Row(NamedTuple):
+class HalfSpace(NamedTuple):
     """Half-spaces ``g . x <= h`` of N boxes, shapes (N, d) and (N,); infinite ones are none."""
 
     g: FloatArray
@@ -60,13 +60,13 @@ class Inputs(NamedTuple):
     ----------
     x, v : Signal
         On N boxes; x may be one box that all directions share.
-    row : Row, optional
+    row : HalfSpace, optional
         Outside of which nothing counts.
     """
 
     x: Signal
     v: Signal
-    row: Row | None
+    row: HalfSpace | None
 
 
 def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> Inputs:
@@ -74,7 +74,7 @@ def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatAr
     return Inputs(
         Signal.between(boxes.low, boxes.high, context.unit),
         Signal.around(0.5 * (v_low + v_high), v_low, v_high, context.unit),
-        Row(boxes.half, boxes.room) if np.isfinite(boxes.room).any() else None,
+        HalfSpace(boxes.half, boxes.room) if np.isfinite(boxes.room).any() else None,
     )
 
 

@@ -19,14 +19,14 @@ ENTRIES = 8
 """Most entries of (x, v) that a root may see."""
 
 
-class Entries(NamedTuple):
+class RootEntries(NamedTuple):
     """Columns that the squares of each root see, shape (n, m), and which of these there are."""
 
     columns: IntArray
     filled: BoolArray
 
     @classmethod
-    def of(cls, weight: FloatArray, roots: Roots) -> Entries:
+    def of(cls, weight: FloatArray, roots: Roots) -> RootEntries:
         """Those of rows (n, d) that are squared."""
         groups = (roots.whole.T @ (weight != 0.0)) > 0.0
         most = int(groups.sum(axis=1).max())
@@ -66,15 +66,15 @@ class LocalRoots(NamedTuple):
     Attributes
     ----------
     roots : Roots
-    x, v : Entries
+    x, v : RootEntries
         What of inputs and directions each square's root sees.
     behind : Behind, optional
         Rows of the layer after that of the quotients, or of the next one.
     """
 
     roots: Roots
-    x: Entries
-    v: Entries
+    x: RootEntries
+    v: RootEntries
     behind: Behind | None
 
 
@@ -83,7 +83,7 @@ def local_roots_of(stages: Sequence[Stage]) -> LocalRoots | None:
     if len(stages) < 3 or stages[1].roots is None:
         return None
     first, roots = stages[0], stages[1].roots
-    x, v = (Entries.of(rows[roots.squares], roots) for rows in (first.weight, first.along))
+    x, v = (RootEntries.of(rows[roots.squares], roots) for rows in (first.weight, first.along))
     if x.columns.shape[1] > ENTRIES:
         return None
     return LocalRoots(roots, x, v, _behind(stages, roots) if len(stages) > 3 else None)

@@ -26,7 +26,7 @@ SWEEPS = 8
 diagonal ones two are too few, and there is but one form a box."""
 
 
-class Tangents(NamedTuple):
+class CubeTangents(NamedTuple):
     """Functions ``slope . e + constant`` of N cubes.
 
     Attributes
@@ -43,7 +43,7 @@ class Tangents(NamedTuple):
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
-def tangents(matrix: FloatArray, linear: FloatArray) -> Tangents:
+def tangents(matrix: FloatArray, linear: FloatArray) -> CubeTangents:
     """Functions above ``e' matrix e`` for e in [-1, 1]^D.
 
     Parameters
@@ -66,14 +66,14 @@ def tangents(matrix: FloatArray, linear: FloatArray) -> Tangents:
     other = _tangents(Q, np.matmul(scaled, turned), linear, terms)
     tops = [np.abs(linear + one.slope).sum(axis=1) + one.constant for one in (found, other)]
     less = tops[1] < tops[0]
-    return Tangents(
+    return CubeTangents(
         np.where(less[:, None], other.slope, found.slope),
         np.where(less, other.constant, found.constant),
         np.where(less, other.size, found.size),
     )
 
 
-def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArray) -> Tangents:
+def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArray) -> CubeTangents:
     """Those of one N each, whose entries are sums of as much as `terms`."""
     index = np.arange(Q.shape[1])
     left = np.abs(Q - N)
@@ -88,4 +88,4 @@ def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArra
     slope = 2.0 * times(N, point)
     constant = above - 0.5 * (point * slope).sum(axis=1)
     size = np.abs(Q).sum(axis=(1, 2)) + np.abs(N).sum(axis=(1, 2)) + terms
-    return Tangents(slope, constant, 8.0 * size)
+    return CubeTangents(slope, constant, 8.0 * size)

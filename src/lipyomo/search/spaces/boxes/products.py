@@ -107,7 +107,7 @@ class Shared:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class RowPairs:
     """Rows that outputs are products of: squares, and then those of `Products`.
 
     Attributes

@@ -49,7 +49,7 @@ from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.relaxation import Change, Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.remainders import (
     Remainders,
-    Sums,
+    RemainderSums,
     Whole,
     remainders_of,
     sums_of,
@@ -310,7 +310,7 @@ def _substituted(
     Y: FloatArray | None = rows if tangent else None
     start = np.zeros_like(bias) if tangent else bias
     constant, radius = start, 0.0 * off if tangent else unit * off
-    sums: Sums | None = None
+    sums: RemainderSums | None = None
     curved: Ends | None = None
     for place in range(len(before.layers) - 1, -1, -1):
         layer, own = before.layers[place], context.stages[place]

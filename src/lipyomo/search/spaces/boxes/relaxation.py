@@ -12,7 +12,7 @@ from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.errors import Planes
-from lipyomo.search.spaces.boxes.inputs import Inputs, Row
+from lipyomo.search.spaces.boxes.inputs import HalfSpace, Inputs
 from lipyomo.search.spaces.boxes.over_roots import Divided
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
 
@@ -142,7 +142,7 @@ class Relaxation:
     def on(self, which: IntArray) -> Relaxation:
         """What is known of some of the boxes, of layers without what follows from their lines."""
         x, v, row = self.inputs
-        some = None if row is None else Row(row.g[which], row.h[which])
+        some = None if row is None else HalfSpace(row.g[which], row.h[which])
         low, high = self.directions
         return Relaxation(
             self.context,

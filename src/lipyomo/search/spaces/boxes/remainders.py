@@ -80,7 +80,7 @@ class Whole(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class RemainderSums:
     """Sums of remainders in rows of the next layer.
 
     Attributes
@@ -101,7 +101,7 @@ class Sums:
 
 def sums_of(
     found: Remainders, rows: FloatArray, some: IntArray, tangent: bool, unit: float
-) -> Sums:
+) -> RemainderSums:
     """Sums of remainders of values, or of tangents, in rows (1, n, h); in some as wholes."""
     pairs = found.stage.pairs
     assert pairs is not None
@@ -118,12 +118,12 @@ def sums_of(
     radius[:, some] = np.where(less, away, radius[:, some])
     squares = (pairs.left == pairs.right) & (not tangent)
     convex = ((own >= 0.0) & (squares | (own == 0.0))).all(axis=2)[0, some]
-    return Sums(middle, radius, quadratic, convex)
+    return RemainderSums(middle, radius, quadratic, convex)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows says nothing
 def with_sums(
-    found: Affine, sums: Sums, some: IntArray, inputs: Inputs, unit: float
+    found: Affine, sums: RemainderSums, some: IntArray, inputs: Inputs, unit: float
 ) -> tuple[Affine, Whole]:
     """Affine functions, which are without remainders, with them; and some as wholes."""
     quadratic = sums.quadratic

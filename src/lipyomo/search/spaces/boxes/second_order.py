@@ -31,7 +31,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.collapse import Above, rounding_of
-from lipyomo.search.spaces.boxes.deviations import Away, Products
+from lipyomo.search.spaces.boxes.deviations import Away, DeviationProducts
 from lipyomo.search.spaces.boxes.majorants import tangents
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -83,7 +83,7 @@ def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None)
     if moving:
         middle = np.concatenate([middle, v.middle], axis=1)
         radius = np.concatenate([radius, v.radius], axis=1)
-    form = Products(count, middle.shape[1])
+    form = DeviationProducts(count, middle.shape[1])
     a, b = np.zeros_like(rows), rows
     constant, sizes, error = (np.zeros(count) for _ in range(3))
     for stage, layer in zip(reversed(context.stages), reversed(known.layers), strict=True):
@@ -155,7 +155,7 @@ def units_to_second_order(
 
 
 def _of_products(
-    stage: Stage, layer: Relaxed, factors: Pair, both: tuple[Away, Away], form: Products
+    stage: Stage, layer: Relaxed, factors: Pair, both: tuple[Away, Away], form: DeviationProducts
 ) -> _Terms:
     """Those of products."""
     assert stage.products is not None

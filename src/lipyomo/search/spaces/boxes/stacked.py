@@ -157,7 +157,7 @@ class Quadratics:
 
     def below(
         self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
-    ) -> Tangents:
+    ) -> StackedTangents:
         """Affine functions above these, low where these are high.
 
         With D >= 0 diagonal and ``M = Q - D`` negative semidefinite
@@ -200,10 +200,10 @@ class Quadratics:
         above = shift.sum(axis=0) - (point * turned).sum(axis=0)
         size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
         constant = self.constant + (above + self.error + 16.0 * unit * size)
-        return Tangents(linear + 2.0 * turned, constant, point)
+        return StackedTangents(linear + 2.0 * turned, constant, point)
 
 
-class Tangents(NamedTuple):
+class StackedTangents(NamedTuple):
     """Functions ``constant + linear . e``, and points where they touch."""
 
     linear: FloatArray

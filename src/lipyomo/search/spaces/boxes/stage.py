@@ -23,7 +23,7 @@ from lipyomo.networks.activations import Power
 from lipyomo.networks.gates import Gates
 from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.relaxations.linear.kinds import Kind, each_kind
-from lipyomo.search.spaces.boxes.products import Pairs, Products
+from lipyomo.search.spaces.boxes.products import Products, RowPairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +112,15 @@ class Stage:
         return self.powers_of(2.0)
 
     @cached_property
-    def pairs(self) -> Pairs | None:
+    def pairs(self) -> RowPairs | None:
         """Squares and products; None if there are none."""
         numbers, squares = np.arange(self.units_of(self.bias).size), self.squares
         if self.products is None:
-            return Pairs(squares, squares, squares, squares) if squares.size else None
+            return RowPairs(squares, squares, squares, squares) if squares.size else None
         left, right = self.products.left, self.products.right
         after = numbers.size + np.arange(left.size)
         one, other, output = (np.concatenate([squares, part]) for part in (left, right, after))
-        return Pairs(one, other, output, squares)
+        return RowPairs(one, other, output, squares)
 
     @cached_property
     def whole(self) -> Copies:

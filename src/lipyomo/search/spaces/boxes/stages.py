@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.networks.gates import Gates, Rows, gated_sums
+from lipyomo.networks.gates import AffineRows, Gates, gated_sums
 from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
@@ -173,10 +173,10 @@ def _gates(rows: _Rows, before: Stage) -> Gates | None:
     if products is None:
         return None
     first, second = (
-        Rows(before.weight[k], before.bias[k]) for k in (products.left, products.right)
+        AffineRows(before.weight[k], before.bias[k]) for k in (products.left, products.right)
     )
-    units = Rows(before.weight[: products.units], before.bias[: products.units])
-    after = Rows(rows.weight, rows.bias)
+    units = AffineRows(before.weight[: products.units], before.bias[: products.units])
+    after = AffineRows(rows.weight, rows.bias)
     return gated_sums(
         after, units, _passed(before, rows.weight.shape[1])[: products.units], first, second
     )
@@ -187,11 +187,16 @@ def _with_normalised(stage: Stage, before: Sequence[Stage]) -> Stage:
     roots: Roots | None = None
     quotients: Quotients | None = None
     if before and before[-1].pairs is not None:
-        roots = roots_of(Rows(stage.weight, stage.bias), stage.powers_of(-0.5), before[-1].squares)
+        roots = roots_of(
+            AffineRows(stage.weight, stage.bias), stage.powers_of(-0.5), before[-1].squares
+        )
     if stage.products is not None and len(before) > 1 and before[-1].roots is not None:
-        rows, factors = Rows(stage.weight, stage.bias), (stage.products.left, stage.products.right)
+        rows, factors = (
+            AffineRows(stage.weight, stage.bias),
+            (stage.products.left, stage.products.right),
+        )
         one, other = (
-            Passing(Rows(own.weight, own.bias), _passed(own, later.weight.shape[1]))
+            Passing(AffineRows(own.weight, own.bias), _passed(own, later.weight.shape[1]))
             for own, later in zip(before[:-3:-1], (stage, before[-1]), strict=True)
         )
         quotients = quotients_of(before[-1].roots, rows, factors, one, other)

@@ -34,7 +34,7 @@ from lipyomo.search.spaces.joint.tangents import Tangents
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class BoundedBoxes:
     """Boxes with their bounds, and what is known of the units on them.
 
     Attributes
@@ -46,13 +46,13 @@ class Bounded:
     boxes: Boxes
     stack: Stack
 
-    def take(self, which: IntArray) -> Bounded:
+    def take(self, which: IntArray) -> BoundedBoxes:
         """Some of them."""
-        return Bounded(self.boxes.take(which), self.stack.take(which))
+        return BoundedBoxes(self.boxes.take(which), self.stack.take(which))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite says nothing
-def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
+def bounded(context: Context, boxes: Boxes, cutoff: float) -> BoundedBoxes:
     """Boxes with bounds; those of pairs at or below the cutoff stay what they are.
 
     Parameters
@@ -78,7 +78,7 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
             own = pairs[some]
             _lower_pairs(context, own, cutoff, stack.phases[some], kind)
             pairs[some] = own
-    return Bounded(
+    return BoundedBoxes(
         replace(boxes, pairs=pairs, scores=shares_in_open(layers, context.problem.domain, stack)),
         stack,
     )

@@ -15,7 +15,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
-from lipyomo.search.spaces.joint.bound import Bounded
+from lipyomo.search.spaces.joint.bound import BoundedBoxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.joint.handover import presolved_phases
 from lipyomo.search.spaces.phases import context as phases
@@ -28,7 +28,7 @@ class Closing:
 
     Attributes
     ----------
-    found : Bounded
+    found : BoundedBoxes
         The same boxes, their pairs' bounds not above those.
     certificates : tuple of (mapping of int to DualCertificate)
         By target, of each box.
@@ -36,12 +36,12 @@ class Closing:
         Which of them were bounded.
     """
 
-    found: Bounded
+    found: BoundedBoxes
     certificates: tuple[dict[int, DualCertificate], ...]
     tried: BoolArray
 
 
-class Known:
+class KnownMultipliers:
     """Multipliers of boxes that were bounded last, as starts for the next ones.
 
     Parameters
@@ -78,7 +78,7 @@ class Known:
 def closing(
     context: Context,
     space: phases.Context,
-    found: Bounded,
+    found: BoundedBoxes,
     value: float,
     which: BoolArray,
     clock: Clock,
@@ -93,7 +93,7 @@ def closing(
     context : Context
     space : lipyomo.search.spaces.phases.context.Context
         Of the same problem.
-    found : Bounded
+    found : BoundedBoxes
     value : float
         What is attained.
     which : ndarray of bool, shape (N,)
@@ -102,7 +102,7 @@ def closing(
     """
     cutoff = space.cutoff(value)
     pairs = found.boxes.pairs.copy()
-    known = Known(space.system)
+    known = KnownMultipliers(space.system)
     every = presolved_phases(space, found)
     certificates: list[dict[int, DualCertificate]] = [{} for _ in range(len(pairs))]
     tried = np.zeros(len(pairs), dtype=bool)
@@ -116,7 +116,7 @@ def closing(
         certificates[k] = _bounded(context, space, every[k], pairs[k], value, known, clock)
         patience += 2 if pairs[k].max() <= cutoff else -1
     boxes = replace(found.boxes, pairs=pairs)
-    return Closing(Bounded(boxes, found.stack), tuple(certificates), tried)
+    return Closing(BoundedBoxes(boxes, found.stack), tuple(certificates), tried)
 
 
 def _bounded(
@@ -125,7 +125,7 @@ def _bounded(
     own: FlatPhases,
     pairs: FloatArray,
     value: float,
-    known: Known,
+    known: KnownMultipliers,
     clock: Clock,
 ) -> dict[int, DualCertificate]:
     """Lower the bounds of a box's pairs (k, q) in place until one stays above the cutoff."""

@@ -16,7 +16,7 @@ from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.handover import as_nodes
-from lipyomo.search.spaces.joint.reach import BOUNDED, CLOSED, Reach
+from lipyomo.search.spaces.joint.reach import BOUNDED, CLOSED, NearCutoff
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
@@ -48,7 +48,7 @@ def halved(
     space: phases.Context,
     points: Points,
     boxes: Boxes,
-    reach: Reach | None = None,
+    reach: NearCutoff | None = None,
     most: int = 0,
     clock: Clock | None = None,
 ) -> Halved:
@@ -63,7 +63,7 @@ def halved(
         Of the same problem.
     points : Points
     boxes : Boxes
-    reach : Reach, optional
+    reach : NearCutoff, optional
         What is near; by default nothing.
     most : int, optional
         So many boxes at most are handed over, but for those too thin to be halved; others that are
@@ -105,7 +105,7 @@ def _parted(
     space: phases.Context,
     points: Points,
     boxes: Boxes,
-    reach: Reach | None,
+    reach: NearCutoff | None,
     most: int,
     clock: Clock,
 ) -> tuple[Boxes, Boxes, Halved]:

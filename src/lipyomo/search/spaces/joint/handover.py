@@ -12,13 +12,13 @@ import numpy as np
 
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import FlatPhases
-from lipyomo.search.spaces.joint.bound import Bounded
+from lipyomo.search.spaces.joint.bound import BoundedBoxes
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import DualCertificate, Node, Split, WarmStart
 
 
-def presolved_phases(space: phases.Context, found: Bounded) -> FlatPhases:
+def presolved_phases(space: phases.Context, found: BoundedBoxes) -> FlatPhases:
     """Phases (N, units) of the units that nodes speak of."""
     left, root = space.presolved, space.presolved.phases
     known = left.restrict(found.stack.phases, root)
@@ -29,7 +29,7 @@ def presolved_phases(space: phases.Context, found: Bounded) -> FlatPhases:
 def as_nodes(
     context: Context,
     space: phases.Context,
-    found: Bounded,
+    found: BoundedBoxes,
     cutoff: float,
     certificates: Sequence[Mapping[int, DualCertificate]],
 ) -> list[Node]:
@@ -40,7 +40,7 @@ def as_nodes(
     context : Context
     space : lipyomo.search.spaces.phases.context.Context
         Of the same problem.
-    found : Bounded
+    found : BoundedBoxes
         Boxes whose bounds are above the cutoff.
     cutoff : float
     certificates : sequence of (mapping of int to DualCertificate)

@@ -40,7 +40,7 @@ from lipyomo.search.spaces.joint.parts import (
     parted,
     together_of,
 )
-from lipyomo.search.spaces.joint.reach import Reach
+from lipyomo.search.spaces.joint.reach import NearCutoff
 from lipyomo.search.spaces.joint.trial import Race, Trial, by_boxes, looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
@@ -58,14 +58,14 @@ class Task:
     nodes : task of the search of phases, or None
     best : float
         What is attained.
-    reach : Reach
+    reach : NearCutoff
         Which boxes are near.
     """
 
     boxes: tuple[Boxes, ...]
     nodes: phases.Task | None
     best: float
-    reach: Reach
+    reach: NearCutoff
 
 
 class Pipeline(Searching[Part, Task]):
@@ -87,7 +87,7 @@ class Pipeline(Searching[Part, Task]):
         self._context, self._cascade = context, cascade
         self._beside = beside
         self._effort, self._looked, self._turn = 0.0, 0.0, 1.0
-        self._reach = Reach.first(context.params)
+        self._reach = NearCutoff.first(context.params)
         self._race: Race | None = None
         self._top, self._replaced = -math.inf, False
 

@@ -23,7 +23,7 @@ _SEMIDEFINITE = 1.0 / 3.0
 
 
 @dataclass(frozen=True)
-class Reach:
+class NearCutoff:
     """Which boxes are near the cutoff, in multiples of it.
 
     Those with larger bounds are hardly ever closed.  Some with bounds just above it take less time
@@ -54,7 +54,7 @@ class Reach:
     ended: int = 0
 
     @classmethod
-    def first(cls, params: Params) -> Reach:
+    def first(cls, params: Params) -> NearCutoff:
         """Of a search that begins."""
         return cls(params.near, params.handed, params.handed_together, params)
 
@@ -68,7 +68,7 @@ class Reach:
         cost = self.params.node * max(self.split, 1) / max(self.ended, 1)
         return np.asarray((multiples <= self.handed) & _larger(multiples, fall, cost))
 
-    def after(self, counters: Mapping[str, int]) -> Reach:
+    def after(self, counters: Mapping[str, int]) -> NearCutoff:
         """The same after what the counters say of some boxes."""
         tried, met = counters.get(BOUNDED, 0), counters.get(CLOSED, 0)
         examined, ended = counters.get(EXAMINED, 0), counters.get(ENDED, 0)

@@ -28,7 +28,7 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class BoundedNode:
     """What bounding a node gave.
 
     Attributes
@@ -95,7 +95,7 @@ def bound_targets(
     aim: float | None,
     cutoff: float,
     clock: Clock,
-) -> Bounded:
+) -> BoundedNode:
     """Bound the node's targets, worst first, until one stays above the next one's bound.
 
     Where steps take long, the others are only lowered until they are no longer the worst, as at
@@ -161,7 +161,7 @@ def bound_targets(
         proved=proved,
         certificates={target: own for target, own in certificates.items() if target in wanted},
     )
-    return Bounded(node, None if worst is None else Worst.of(worst), solved, steps)
+    return BoundedNode(node, None if worst is None else Worst.of(worst), solved, steps)
 
 
 def bound_whole(
@@ -171,7 +171,7 @@ def bound_whole(
     cutoff: float,
     clock: Clock,
     root: RootBounds | None = None,
-) -> Bounded:
+) -> BoundedNode:
     """Bound the whole problem: in closed form first, and all targets together."""
     if root is None or not np.array_equal(root.form.units, form.units):
         known = np.zeros(context.targets.count)
@@ -184,7 +184,7 @@ def bound_whole(
     target = int(node.targets[np.argmax(node.target_bounds)])
     found = root.minima.get(target)
     worst = None if found is None or node.bound <= cutoff else Worst.of(found)
-    return Bounded(node, worst, max(len(root.minima), 1), root.steps)
+    return BoundedNode(node, worst, max(len(root.minima), 1), root.steps)
 
 
 def with_root(node: Node, root: RootBounds) -> Node:
