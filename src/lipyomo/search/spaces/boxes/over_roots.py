@@ -23,9 +23,9 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
-from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.majorants import tangents
+from lipyomo.search.spaces.boxes.product_sums import products_in_all
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power, next_quotient
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -113,14 +113,11 @@ def above_quotient(
     """
     N, v, (low, high) = known.turning(unit), known.v, ends
     least, most = low**EXPONENT, high**EXPONENT
+    at = np.clip(v.constant, low, high)
     if form is not None:
-        middle, radius = centred(least, most, unit)
         first = np.zeros_like(v.constant)
         first[:, 0] = 1.0
-        away = radius * (form.error + np.abs(form.matrix).sum(axis=(0, 1)))
-        whole = form.times(middle)
-        N = N.plus(replace(whole, error=whole.error + away).times(first))
-    at = np.clip(v.constant, low, high)
+        N = N.plus(products_in_all([(form, _power(v, ends, at, unit))], unit).times(first))
     k, start = N.constant / at**EXPONENT, None
     for _ in range(ROUNDS):
         slope, offset = line_of_power(ends, at, k >= 0.0, EXPONENT)
@@ -153,6 +150,18 @@ def above_quotient(
     if len(linear) > d:
         return PlaneAbove(slopes[:, :d], slopes[:, d:], constant, fuzz)
     return PlaneAbove(slopes, np.zeros_like(moves.middle), constant, fuzz)
+
+
+def _power(v: Quadratics, ends: Ends, at: FloatArray, unit: float) -> Quadratics:
+    """The first ``v**1.5`` as its tangent at numbers in the range of v, with errors."""
+    root = np.sqrt(at)
+    slope, offset = EXPONENT * root, (1.0 - EXPONENT) * at * root
+    sides = [(end**EXPONENT, slope * end + offset) for end in ends]
+    away = np.maximum(*(np.abs(power - line) for power, line in sides))
+    away = away + 8.0 * unit * (sides[1][0] + slope * ends[1] + np.abs(offset))
+    tangent = v.times(slope).shifted(offset)
+    whole = replace(tangent, error=tangent.error + away)
+    return whole.take(np.zeros(1, dtype=np.intp))
 
 
 def _lowest(functions: Quadratics, unit: float) -> tuple[FloatArray, FloatArray]:

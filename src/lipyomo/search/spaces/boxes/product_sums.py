@@ -72,15 +72,13 @@ def sums_of_products(
     return Quadratics(*parts, error * (1.0 + 8.0 * unit), terms.size @ turned)
 
 
-def two_products(
-    one: tuple[Quadratics, Quadratics], other: tuple[Quadratics, Quadratics], unit: float
-) -> Quadratics:
-    """Sums ``p q + r s`` of functions one by one."""
-    terms = _Terms.of(one, other)
+def products_in_all(pairs: Sequence[tuple[Quadratics, Quadratics]], unit: float) -> Quadratics:
+    """Sums ``p q + r s ...`` of functions one by one."""
+    terms = _Terms.of(*pairs)
     error = terms.error
-    for p, q in (one, other):
+    for p, q in pairs:
         error = error + p.error * (q.reach + q.error) + q.error * p.reach
-    more, away = _as_linear(_cubic(_thirds(*one) + _thirds(*other)))
+    more, away = _as_linear(_cubic([third for pair in pairs for third in _thirds(*pair)]))
     error = (error + away) * (1.0 + 8.0 * unit)
     return Quadratics(terms.constant, terms.linear + more, terms.matrix, error, terms.size)
 

@@ -21,7 +21,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs
-from lipyomo.search.spaces.boxes.product_sums import two_products
+from lipyomo.search.spaces.boxes.product_sums import products_in_all
 from lipyomo.search.spaces.boxes.quadratic import Quadratic, turned
 from lipyomo.search.spaces.boxes.stacked import Quadratics, placed
 
@@ -51,7 +51,7 @@ class RootFunctions(NamedTuple):
     def turning(self, unit: float) -> Quadratics:
         """The numerators of o', ``s' v - s v' / 2``."""
         half = self.along.times(np.full((1, 1), -0.5))
-        return two_products((self.turn, self.v), (self.s, half), unit)
+        return products_in_all([(self.turn, self.v), (self.s, half)], unit)
 
 
 def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:
