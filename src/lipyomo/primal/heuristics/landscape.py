@@ -147,6 +147,16 @@ class Landscape:
         return self.entries <= REGIONS.entries
 
     @cached_property
+    def flip_work(self) -> float:
+        """Multiplications that evaluating all flips of a pattern takes."""
+        return max(self.problem.network.kinked_units, 1) * self.work
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether inputs are many, and evaluating all flips takes longer than a generation."""
+        return not self.few_inputs and self.flip_work > self.params.look_work
+
+    @cached_property
     def functionals(self) -> FloatArray:
         """Vertices of the dual ball, or the outputs (k, m)."""
         vertices = self.problem.dual_vertices

@@ -119,8 +119,7 @@ class LocalSearch:
         land = self._land = Landscape(problem, params)
         self._walkers = 0
         if solves_regions_of(problem.domain) and land.flips:
-            flips = max(problem.network.kinked_units, 1) * land.work
-            self._walkers = int(np.clip(params.look_work / flips, 1, params.walks))
+            self._walkers = int(np.clip(params.look_work / land.flip_work, 1, params.walks))
         count = min(samples, 2 * params.population if problem.domain.rows.count else land.children)
         center = problem.domain.center[None, :]
         self._sampled = np.vstack([center, problem.domain.sample(rng, count)])

@@ -1,7 +1,9 @@
 """Walks from region to region, as long as the norm grows.
 
 A walk goes straight across the kinks of units, then to the best region with one unit flipped that
-exists: points of many regions are found at once, or none can be.  Nothing is proved here.
+exists: points of many regions are found at once, or none can be.  Nothing is proved here.  Flips
+that gain most come first.  In wide networks, where few exist and regions take long, gains count by
+how likely a flip exists (`facets.py`), and flips are tried alone, two at once, and so on.
 
 The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is a linear
 program.  A stack of them is solved together (`lipyomo.base.numerics.interior`), from a point
@@ -26,7 +28,8 @@ from lipyomo.base.numerics.params import PARAMS as NUMERICS
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
-from lipyomo.primal.heuristics.evaluate import GROWTH, point_norms
+from lipyomo.primal.heuristics.evaluate import GROWTH, pattern_norms, point_norms
+from lipyomo.primal.heuristics.facets import leverages
 from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
@@ -217,37 +220,53 @@ def walk(
     All walks take their steps together, each to its best neighbour that exists.
     """
     params, problem = land.params, land.problem
+    kinked = np.concatenate([layer.kinked for layer in problem.network.hidden])
     points, values, ended = walks.points.copy(), walks.values.copy(), walks.ended.copy()
     tested, found = walks.tested, walks.found
     while (going := np.flatnonzero(~ended)).size and not budget.over:
         for k in going:
             points[k], values[k] = _stride(land, points[k], float(values[k]), known, rng, budget)
         patterns = problem.network.pattern(points[going])
-        flipped, norms = land.flipped(patterns, land.best_functionals(known, budget), budget)
-        of = np.repeat(going, len(norms) // going.size)
-        most = params.flips
-        if not land.few_inputs:  # so few that about one is likely to exist
+        rows = land.best_functionals(known, budget)
+        flipped, norms = land.flipped(patterns, rows, budget)
+        gains = norms.reshape(going.size, -1) - values[going, None]
+        most = params.together if land.wide else params.flips
+        if not (land.wide or land.few_inputs):  # so few that about one is likely to exist
             most = int(np.clip(1.2 * tested / (found + 1.0), 2, params.flips))
-        chosen: list[int] = []
-        for k in going:
-            mine = np.flatnonzero((of == k) & (norms > values[k] * GROWTH))
-            order = mine[np.argsort(-norms[mine], kind="stable")]
-            chosen += islice(tried.first(flipped, order), most)
+        sets: list[list[BoolArray]] = []
+        for i, k in enumerate(going):
+            hope, better = gains[i], np.flatnonzero(gains[i] > (GROWTH - 1.0) * values[k])
+            if land.wide:
+                hope = hope * leverages(problem.network, problem.domain, points[k])[kinked]
+            order = i * hope.size + better[np.argsort(-hope[better], kind="stable")]
+            some = list(islice(tried.first(flipped, order), most))
+            sets.append([on[some] for on in flipped])
+            if land.wide:
+                sets[-1] = _together([on[i] for on in patterns], sets[-1])
         ended[going] = True
-        if not chosen:
+        of = np.repeat(going, [len(on[0]) for on in sets])
+        if not of.size:
             break
-        budget.spend(params.region_points * (1 if land.few_inputs else 10) * len(chosen))
-        near, exist = deep_points(
-            problem.network, problem.domain, [on[chosen] for on in flipped], points[of[chosen]]
-        )
-        tested, found = tested + len(chosen), found + int(exist.sum())
-        for k in np.unique(of[chosen]):
-            first = np.flatnonzero((of[chosen] == k) & exist)[:1]
-            if first.size:
-                points[k], values[k] = near[first[0]], norms[chosen[first[0]]]
-                ended[k] = False
+        chosen = [np.concatenate(parts) for parts in zip(*sets, strict=True)]
+        budget.spend(params.region_points * (1 if land.few_inputs else 10) * of.size)
+        near, exist = deep_points(problem.network, problem.domain, chosen, points[of])
+        there = np.full(of.size, -1.0)
+        there[exist] = pattern_norms(problem, [on[exist] for on in chosen], rows)
+        tested, found = tested + of.size, found + int(exist.sum())
+        for k in np.unique(of):
+            best = int(np.argmax(np.where(of == k, there, -1.0)))
+            if there[best] > values[k] * GROWTH:
+                points[k], values[k], ended[k] = near[best], there[best], False
     known = land.with_points(known, points, budget)
     return Walks(points, values, ended, tested, found), known
+
+
+def _together(before: Sequence[BoolArray], flipped: Sequence[BoolArray]) -> list[BoolArray]:
+    """From patterns (K, n_i) with one unit flipped each: the first flip, the first two, ..."""
+    return [
+        np.logical_xor.accumulate(on ^ was, axis=0) ^ was
+        for was, on in zip(before, flipped, strict=True)
+    ]
 
 
 def _stride(
