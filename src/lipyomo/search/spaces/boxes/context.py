@@ -134,6 +134,14 @@ class Context:
         return any(stage.products is not None for stage in self.stages)
 
     @property
+    def expands(self) -> bool:
+        """Whether boxes of one direction are bounded to second order first (`loops.py`)."""
+        params, count = self.params, sum(stage.products is not None for stage in self.stages)
+        few = self.inputs <= params.expanded and not self.euclidean
+        plain = not any(stage.powers or stage.broken.size for stage in self.stages)
+        return count >= params.deep and few and plain
+
+    @property
     def sign_weight(self) -> float:
         """How often the gap of an entry of v counts against that of an input."""
         many = self.multiplies

@@ -68,6 +68,12 @@ class Params:
     far : float
         Boxes of networks with products have four children at a time where their bound is above the
         cutoff by more than that, relative to it: of two, less than half would be closed.
+    deep, expanded : int
+        Networks with at least and at most so many layers of products, and inputs, are bounded to
+        second order from layer to layer: with fewer layers planes are as good, and better on wide
+        boxes; terms are as many as the squares of the inputs.
+    expands : float
+        How often the cutoff the bound of a box's parent may be for that.
     curved : (int, int)
         Fewest and most inputs with which the first layer's units are parabolas.  With fewer, halves
         take less time than they save; with more, a box has too many corners to be compared at.
@@ -96,5 +102,8 @@ class Params:
     tangents: int = 4
     second: float = 0.03
     far: float = 0.7
+    deep: int = 6
+    expanded: int = 6
+    expands: float = 8.0
     curved: tuple[int, int] = 5, 6
     facets: int = 1000
