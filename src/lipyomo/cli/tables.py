@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from lipyomo.base.system.plain import plain
 from lipyomo.cli.options import add, flag
 from lipyomo.cli.parser import Parser
 
@@ -18,7 +20,6 @@ HEAD = ("method", "what it is", "guarantee", "input norms", "output norms", "dom
 
 def methods(words: Sequence[str]) -> int:
     """Run ``lipyomo methods``: every method with its guarantee, norms and source."""
-    from lipyomo.base.system.plain import plain
     from lipyomo.methods.registry import methods as table
 
     parser = Parser("lipyomo methods", "Every method, with what it guarantees.")
@@ -95,8 +96,6 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def solvers(words: Sequence[str]) -> int:
     """Run ``lipyomo solvers``: what is installed, and the line that installs what is missing."""
-    from dataclasses import asdict
-
     from lipyomo.cli.settings import name_solver_files
     from lipyomo.solvers import solver_table
 
