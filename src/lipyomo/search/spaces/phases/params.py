@@ -37,6 +37,9 @@ class Params:
     near : tuple of float
         Bounds that leave a unit open by no more than this share of its range ascend once more, as
         many steps, under what others have decided in the meantime; a round each, of ever fewer.
+    shallow : int
+        Of up to so many layers ascents have rounds of twice as many steps, and only the second of
+        these: what others decide matters less there (else Chen's have 1.1 times the nodes).
     ascent_work : int
         Most multiplications that the ascent of a batch may take.
     programs : int
@@ -66,6 +69,7 @@ class Params:
     ascent_steps: int = 12
     ascent_cold: int = 6
     near: tuple[float, ...] = (0.6, 0.3, 0.15)
+    shallow: int = 2
     ascent_work: int = 5_000_000_000
     programs: int = 8
     box_inputs: int = 3

@@ -94,7 +94,10 @@ def tighten(
     node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     keys = np.concatenate(parts)
     cold = (is_proof and system.depth > 1) or not all(warm_start)
-    most = params.ascent_steps * (params.ascent_cold if cold else 1)
+    few, shares = params.ascent_steps, params.near
+    if system.depth <= params.shallow:
+        few, shares = 2 * few, shares[1:2]
+    most = params.ascent_steps * params.ascent_cold if cold else few
     steps = int(min(most, params.ascent_work // (ascent.work * keys.size))) if keys.size else 0
     if not steps:
         return list(warm_start)
@@ -113,11 +116,12 @@ def tighten(
     claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
     _accept(stack, claims, kinked)
     if not is_proof:
-        for share in params.near:
+        for share in shares:
             near = _near(stack, claims, share)
             if not near.size:
                 break
-            more = _gone_on(ascent, stack, claims, near, params)
+            room = params.ascent_work // (ascent.work * near.size)
+            more = _gone_on(ascent, stack, claims, near, int(min(few, room)))
             found[near], claims.bounds[near] = more.multipliers, more.bounds
             _accept(stack, more, kinked)
     half = np.clip(found, -6e4, 6e4).astype(np.float16)
@@ -142,12 +146,11 @@ def _gone_on(
     stack: Stack,
     claims: Ascended,
     near: npt.NDArray[np.intp],
-    params: Params,
+    steps: int,
 ) -> Ascended:
     """Some bounds after more steps, under what others have decided in the meantime."""
     rows = claims.rows[near]
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-    steps = int(min(params.ascent_steps, params.ascent_work // (ascent.work * near.size)))
     better = ascent.ascend(relaxation, rows, claims.multipliers[near], steps)
     return Ascended(rows, better, ascent.bounds(relaxation, rows, better))
 
