@@ -135,7 +135,7 @@ def _expanded(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
     which, rest = np.flatnonzero(near), np.flatnonzero(~near)
     found: list[Bounded] = []
     if which.size:
-        found.append(_to_second_order(context, boxes.take(which), cutoffs[which]))
+        found.append(to_second_order(context, boxes.take(which), cutoffs[which]))
     if rest.size:
         some = boxes.take(rest)
         found.append(_by_planes(context, some, framed(context, some), cutoffs[rest], False))
@@ -144,7 +144,7 @@ def _expanded(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
     return found[0].joined(found[1]).take(np.argsort(np.concatenate([which, rest])))
 
 
-def _to_second_order(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
+def to_second_order(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
     """The same for boxes all of which are near the cutoff."""
     frame = framed(context, boxes)
     known = relaxed(context, boxes, (frame.v_low, frame.v_high), expands=True)

@@ -139,7 +139,8 @@ class Context:
         params, count = self.params, sum(stage.products is not None for stage in self.stages)
         few = self.inputs <= params.expanded and not self.euclidean
         plain = not any(stage.powers or stage.broken.size for stage in self.stages)
-        return count >= params.deep and few and plain
+        means = any(stage.gates is not None for stage in self.stages)  # others grow on wide boxes
+        return count >= params.deep and few and plain and means
 
     @property
     def sign_weight(self) -> float:
