@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from dataclasses import InitVar, dataclass, field, replace
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from os import PathLike
 from pathlib import Path
 from textwrap import fill, indent
@@ -251,7 +251,9 @@ def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Val
     text = indent(fill(f"Keywords: {', '.join(table.__annotations__)}.", 91), " " * 8)
 
     def declared(question: Callable[Taken, Value]) -> Callable[Taken, Value]:
-        known = (*signature(question).parameters, *table.__annotations__)
+        parameters = signature(question).parameters.values()
+        own = [each.name for each in parameters if each.kind != Parameter.VAR_KEYWORD]
+        known = (*own, *table.__annotations__)
 
         @wraps(question)
         def checked(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
