@@ -42,7 +42,7 @@ def test_options_are_passed_on() -> None:
     found = lipyomo.lipschitz(NETWORK, (-1, 2), output_norm="l2", wrt=[1], time_limit=10)
     problem = LipschitzProblem(NETWORK, Box(-1, 2, 3), output_norm="l2", wrt=[1])
     assert found.lower == lipyomo.solve(problem).lower
-    with pytest.raises(LipyomoError, match="no keyword patience.*budget, functional"):
+    with pytest.raises(LipyomoError, match=r"no keyword patience.*budget, functional"):
         lipyomo.lipschitz(NETWORK, (-1, 2), patience=3)  # type: ignore[call-arg]
 
 
