@@ -66,7 +66,8 @@ def test_questions_take_keywords_of_tables() -> None:
 def test_help_lists_the_keywords(name: str) -> None:
     table = TABLES[OPEN[name].removeprefix("Unpack[").removesuffix("]")]
     listed = " ".join(getattr(lipyomo, name).__doc__.split())
-    assert f"Keywords: {', '.join(table.__annotations__)}." in listed
+    offered = [each for each in table.__annotations__ if each != "threads"]
+    assert f"Keywords: {', '.join(offered)}." in listed
 
 
 def test_unknown_keywords_are_type_errors_with_the_nearest_name() -> None:
@@ -78,6 +79,10 @@ def test_unknown_keywords_are_type_errors_with_the_nearest_name() -> None:
         lipyomo.value_range(NETWORK, BOX, functionl=[1.0])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="did you mean margin"):
         lipyomo.lipschitz(NETWORK, (0, 1), margn=0)  # type: ignore[call-arg]
+    with pytest.raises(LipyomoError, match=r"no keyword keywords"):
+        lipyomo.lipschitz(NETWORK, (0, 1), keywords=3)  # type: ignore[call-arg]
+    with pytest.raises(LipyomoError, match=r"no keyword thread\.(?!.*threads)"):
+        lipyomo.lipschitz(NETWORK, (0, 1), thread=3)  # type: ignore[call-arg]
     with pytest.raises(LipyomoError, match="did you mean workers"):
         lipyomo.map_cells(problem, 3, worker=2)  # type: ignore[call-arg]
     with pytest.raises(LipyomoError, match="did you mean methods"):

@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from dataclasses import InitVar, dataclass, field, replace
 from difflib import get_close_matches
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, cleandoc, signature
 from os import PathLike
 from pathlib import Path
 from textwrap import fill, indent
@@ -216,6 +216,9 @@ class Settings(Work):
             one_of(getattr(self, name), get_args(kind), name, MethodError)
 
 
+FORMER = frozenset({"threads"})
+"""Fields that are taken with a warning, and no longer offered."""
+
 Chosen = TypeVar("Chosen", bound=Work)
 Taken = ParamSpec("Taken")
 Value = TypeVar("Value")
@@ -247,24 +250,25 @@ def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Val
     The refusal is an `UnknownKeyword` with the nearest name; the docstring lists the table where it
     describes the parameter with two stars.
     """
-    starred = r"(\n    [^\n]*\*\*[^\n]*(?:\n {8}[^\n]*)+)"
-    text = indent(fill(f"Keywords: {', '.join(table.__annotations__)}.", 91), " " * 8)
+    starred = r"(\n(?:\w+, )*\*\*\w+[^\n]*(?:\n {4}[^\n]*)+)"
+    listed = [name for name in table.__annotations__ if name not in FORMER]
+    text = indent(fill(f"Keywords: {', '.join(listed)}.", 91), " " * 4)
 
     def declared(question: Callable[Taken, Value]) -> Callable[Taken, Value]:
         parameters = signature(question).parameters.values()
         own = [each.name for each in parameters if each.kind != Parameter.VAR_KEYWORD]
-        known = (*own, *table.__annotations__)
 
         @wraps(question)
         def checked(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
-            unknown = sorted(set(kwargs).difference(known))
+            unknown = sorted(set(kwargs).difference(own, table.__annotations__))
             if unknown:
+                known = [*own, *listed]
                 close = get_close_matches(unknown[0], known, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
                 raise UnknownKeyword(f"there is no keyword {', '.join(unknown)}.  Remedy: {hint}")
             return question(*args, **kwargs)
 
-        checked.__doc__ = re.sub(starred, rf"\1\n{text}", question.__doc__ or "", count=1)
+        checked.__doc__ = re.sub(starred, rf"\1\n{text}", cleandoc(question.__doc__ or ""), count=1)
         return checked
 
     return declared

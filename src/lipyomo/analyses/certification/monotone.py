@@ -391,7 +391,7 @@ def least_slope(
 
     Returns
     -------
-    Slope
+    LeastSlope
     """
     clock = Clock(settings.time_limit)
     if size is None:

@@ -3,7 +3,8 @@
 A walk goes straight across the kinks of units, then to the best region with one unit flipped that
 exists: points of many regions are found at once, or none can be.  Nothing is proved here.  Flips
 that gain most come first.  In wide networks, where few exist and regions take long, gains count by
-how likely a flip exists (`facets.py`), and flips are tried alone, two at once, and so on.
+how likely a flip exists (`facets.py`), and the best flip is tried alone, the best two at once,
+and so on.
 
 The largest margin t of a region, ``a_r . x + t <= b_r`` with rows of length one, is a linear
 program.  A stack of them is solved together (`lipyomo.base.numerics.interior`), from a point

@@ -2,6 +2,6 @@
 
 `exact.py` does what comes before any bound and rounds nothing: inputs that cannot move are frozen,
 affine layers put together and multiples of a unit merged (`merge.py`).  Its branches need phases
-that follow from a domain, and round: `presolve.py`, whose error is known, is for bounds, and
-`thin.py` for primal heuristics.
+that follow from a domain, and round: `presolve.py` has those for bounds, whose error is known, and
+those for primal heuristics.
 """

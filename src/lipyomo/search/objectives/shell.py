@@ -38,23 +38,23 @@ class ShellQuestion(FieldQuestion):
     shell: tuple[float, float]
 
     def cutoff(self, value: float) -> float:
-        """See `Question.cutoff`: before a point of the shell is known, every bound matters."""
+        """See `ValueQuestion.cutoff`: before a point of the shell is known, every bound matters."""
         return -np.inf if value == -np.inf else super().cutoff(value)
 
     def values(self, points: FloatArray) -> FloatArray:
-        """See `Question.values`; minus infinity outside of the shell."""
+        """See `ValueQuestion.values`; minus infinity outside of the shell."""
         V = self.network.forward(points) @ self.level
         inside = (self.shell[0] <= V) & (self.shell[1] >= V)
         return np.where(inside, super().values(points), -np.inf)
 
     def gradients(self, points: FloatArray) -> FloatArray:
-        """See `Question.gradients`; zero where a difference leaves the shell."""
+        """See `ValueQuestion.gradients`; zero where a difference leaves the shell."""
         with np.errstate(invalid="ignore"):
             found = super().gradients(points)
         return np.where(np.isfinite(found), found, 0.0)
 
     def attained(self, x: FloatArray) -> float:
-        """See `Question.attained`; minus infinity unless x is proved to be in the shell."""
+        """See `ValueQuestion.attained`; minus infinity unless x is proved to be in the shell."""
         low, high = value_at(self.network, self.level, x)
         if not (self.shell[0] <= low and high <= self.shell[1]):
             return -np.inf

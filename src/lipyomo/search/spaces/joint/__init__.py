@@ -6,5 +6,5 @@ functional that may still matter (`bound.py`).  Boxes whose bounds are not far a
 are closed by semidefinite bounds (`close.py`), or handed over to the search of phases
 (`handover.py`); how far that leads is learnt (`reach.py`).  Both kinds of nodes wait in one queue
 (`pipeline.py`).  Where the search of phases seems the better one to begin with, boxes go on beside
-it now and then, and take over once they are ahead (`race.py`).
+it now and then, and take over once they are ahead (`trial.py`).
 """
