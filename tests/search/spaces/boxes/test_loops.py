@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_products import INPUTS, network
+from test_products import INPUTS, gated, network
 from test_sums import network as sums
 
 from lipyomo import Box, LipschitzProblem
 from lipyomo.search.spaces.boxes.bound import bounded, to_second_order
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import Context, Question, box_bytes
 from lipyomo.search.spaces.boxes.loops import above_rows
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -108,3 +108,15 @@ def test_bounds_are_mostly_lower_and_never_below_points() -> None:
     assert (new[:3] <= old[:3] * (1.0 + 1e-9) + 1e-9).all()  # points
     assert np.mean(new <= old * (1.0 + 1e-9)) > 0.6
     assert both[0].boxes.scores[6:].max(axis=1).min() > 0.0
+
+
+def test_boxes_are_as_many_as_memory_holds_expansions() -> None:
+    """Those of the outputs of the last products have the most terms."""
+    problem = LipschitzProblem(gated(0), Box(-1, 1, INPUTS)).reduced.problem
+    context = Context.of(Question(problem, params=Params(deep=0)))
+    assert context.expands
+    boxes = boxes_of(context, np.random.default_rng(0), np.full((COUNT, 1), 0.1))
+    outputs = relaxed_loop(replace(context, stages=context.stages[:-1]), boxes).outputs
+    assert outputs is not None
+    most = max(part.terms.nbytes for part in outputs[:2])
+    assert box_bytes(problem) < most / len(boxes) <= context.box_bytes

@@ -223,7 +223,16 @@ class Context:
     @property
     def box_bytes(self) -> int:
         """Bytes of the largest array that bounding one box takes."""
-        return box_bytes(self.question.problem)
+        largest, shared, d = box_bytes(self.question.problem), 0, self.inputs
+        if self.expands:  # to second order, with an error in common for each product before
+            for stage in self.stages:
+                outputs = stage.units_of(stage.bias).size
+                if stage.products is not None:
+                    outputs += stage.products.left.size
+                    shared += stage.products.left.size
+                terms = 1 + d + d * (d + 1) // 2 + shared
+                largest = max(largest, 8 * terms * max(outputs, stage.bias.size))
+        return largest
 
     @property
     def samples(self) -> int:

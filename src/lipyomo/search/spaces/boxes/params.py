@@ -67,7 +67,9 @@ class Params:
         above the cutoff by at most so much, relative to it: on wider ones that is seldom less.
     far : float
         Boxes of networks with products have four children at a time where their bound is above the
-        cutoff by more than that, relative to it: of two, less than half would be closed.
+        cutoff by more than that, relative to it: of two, less than half would be closed.  Where
+        boxes are bounded to second order from layer to layer first, those whose bound then is above
+        it by more are not bounded by planes as well, which hardly ever close them.
     deep, expanded : int
         Networks with at least and at most so many layers of products, and inputs, are bounded to
         second order from layer to layer: with fewer layers planes are as good, and better on wide
