@@ -78,6 +78,47 @@ def test_layers_of_full_rank_and_clipped_balls_have_none() -> None:
     assert features(many, Box(-1, 1, 60)) is None  # 1770 pairs of facets
 
 
+def test_inputs_of_a_group_with_too_many_facets_are_kept() -> None:
+    """Others have features."""
+    rng = np.random.default_rng(0)
+    rows = np.zeros((10, 66))
+    rows[:4, :60] = rng.standard_normal((4, 3)) @ rng.standard_normal((3, 60))  # 1770 facets
+    rows[4:, 60:] = rng.standard_normal((6, 2)) @ rng.standard_normal((2, 6))
+    domain = Box(-1, 2, 66)
+    found = features_of(rows, domain, Params())
+    assert found is not None
+    assert found.basis.shape == (62, 66)
+    assert (found.basis[:60, :60] == np.eye(60)).all()
+    points = domain.sample(rng, 50)
+    assert found.domain.contains(found.of(points), 1e-12).all()
+    assert np.allclose(rows @ found.basis.T @ found.basis, rows)
+
+
+@pytest.mark.parametrize("d", range(3, 8))
+def test_features_of_flat_boxes_hold_them(d: int) -> None:
+    """Some inputs of zero width: then facets may be parallel."""
+    rng = np.random.default_rng(d)
+    for rank, flat in itertools.product(range(2, d), range(1, 4)):
+        rows = rng.standard_normal((d, rank)) @ rng.standard_normal((rank, d))
+        high = np.where(rng.permutation(d) < flat, 0.0, 1.0)
+        domain = Box(-high, high)
+        found = features_of(rows, domain, Params())
+        if found is None:  # boxes of inputs are better
+            continue
+        assert np.allclose(rows @ found.basis.T @ found.basis, rows)
+        points = domain.sample(rng, 50)
+        assert found.domain.contains(found.of(points), 1e-12).all()
+
+
+def test_one_input_of_some_width_is_searched_with_all_directions() -> None:
+    network = seen_network(np.random.default_rng(0), (4, 3, 1), 3, "tanh")
+    high = np.array([1.0, 0.0, 0.0, 0.0])
+    found = lipyomo.lipschitz(network, (-high, high), wrt=[0, 1, 2, 3])
+    points = np.linspace(-high, high, 200)
+    norms = [LipschitzProblem(network, Box(-1, 1, 4)).value_at(x).value for x in points]
+    assert max(norms) <= found.upper <= 1.01 * max(norms)
+
+
 @pytest.mark.parametrize("name", ["tanh", "selu", "elu"])
 @pytest.mark.parametrize(
     ("domain", "norm"),

@@ -97,11 +97,11 @@ def features_of(rows: FloatArray, domain: Domain, params: Params) -> Features | 
         r = int(np.count_nonzero(sizes > EQUAL * sizes[0]))
         basis, facets = right[:r], np.zeros((0, inputs.size))
         if domain.is_box and 1 < r < inputs.size:
-            if comb(inputs.size, r - 1) > params.facets:
-                return None
-            facets = _facets(basis, away[inputs])
-            basis = _along(facets, basis, away[inputs])
-            if not _narrow(basis, away[inputs]):
+            few = comb(inputs.size, r - 1) <= params.facets
+            if few:
+                facets = _facets(basis, away[inputs])
+                basis = _along(facets, basis, away[inputs])
+            if not few or not _narrow(basis, away[inputs]):
                 r = inputs.size
         if r == inputs.size:
             basis, facets = np.eye(r), facets[:0]
@@ -159,6 +159,8 @@ def _along(normals: FloatArray, basis: FloatArray, radius: FloatArray) -> FloatA
         size = np.sqrt((left * left).sum(axis=1, keepdims=True))
         left = left[size[:, 0] > NEARLY]
         left = left / size[size[:, 0] > NEARLY]
+        if not len(left):  # zonotopes may be flat
+            return basis
         reach = np.abs(left) @ radius
         found.append(left[reach.argmin()])
         left = left - np.outer(left @ found[-1], found[-1])
