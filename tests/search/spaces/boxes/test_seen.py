@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from test_products import TANH, halved
 
 import lipyomo
-from lipyomo import Box, LipschitzProblem, Network
+from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, activation
 from lipyomo.formats.onnx import from_model
+from lipyomo.networks.activations import HALVES
+from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.relax import relaxed
 
 TOKENS = 2
 
@@ -89,3 +95,49 @@ def test_constants_are_those_of_the_features() -> None:
     assert found.witness is not None
     assert domain.contains(found.witness.point)
     assert problem.value_at(found.witness.point).value == pytest.approx(found.lower, rel=1e-9)
+
+
+@pytest.mark.parametrize("eps", [1e-10, 3e-9])
+def test_gated_sums_of_features_hold_what_points_have(eps: float) -> None:
+    """``a + g (b - a)`` with b = x_1 + eps x_2, where features are without the latter."""
+    first = [[1.0, 0.0], [2.0, 0.0], [1.0, eps]]
+    curves = [Curve(activation("sigmoid"), [0]), Curve(TANH, [1])]
+    slopes = np.array([0.0, 0.0, 1.0])
+    units = Layer(first, [0.3, 0.1, 0.0], slopes, slopes, curves)
+    g, a, b = np.eye(3)[:, None]
+    rows = np.vstack([halved(g, b - a, np.ones((1, 1))), a])
+    products = Layer(
+        rows, np.zeros(3), slopes, slopes, [Curve(HALVES[0], [0]), Curve(HALVES[1], [1])]
+    )
+    last = Layer([[1.0, -1.0, 1.0]], [0.0], curves=[Curve(TANH, [0])])
+    net = Network([units, products, last, Layer([[1.0]], [0.0])])
+    question = Question(LipschitzProblem(net, Box(-1, 1, 2)).reduced.problem)
+    plain, seen = Context.of(question), Context.of(question, featured=True)
+    assert plain.stages[2].gates is not None
+    assert seen.features is not None
+    assert seen.inputs == 1
+    for x in Box(-1, 1, 2).sample(np.random.default_rng(0), 20):
+        x[1] = np.sign(x[1])
+        y = seen.features.of(x[None])
+        boxes = Boxes.over(seen, y - 1e-15, y + 1e-15)
+        layers, h = relaxed(seen, boxes, (boxes.v_low, boxes.v_high)).layers, x
+        for stage in plain.stages:
+            z = stage.weight @ h + stage.bias
+            h = stage.outputs(z)
+        assert layers[-1].low[0, 0] <= z[0] <= layers[-1].high[0, 0]
+
+
+def test_rows_that_are_carried_are_off_by_as_much() -> None:
+    rng = np.random.default_rng(0)
+    layers = [Layer(rng.normal(size=(2, 2)), [0.1, 0.2], curves=[Curve(TANH, [0, 1])])] * 2
+    net = Network([*layers, Layer([[1.0, 1.0]], [0.0])])
+    context = Context.of(Question(LipschitzProblem(net, Box(-1, 1, 2))))
+    first, second = context.stages
+    off = replace(context, stages=(first, replace(second, off=np.array([0.0, 1.0 / context.unit]))))
+    boxes = Boxes.whole(context).take([0])
+    still = np.zeros_like(boxes.low)
+    one, other = (
+        relaxed(some, boxes, (still, still), forwards=True).layers[1].pre.radius[0]
+        for some in (context, off)
+    )
+    assert other == pytest.approx(one + np.array([0.0, 1.0]))

@@ -35,10 +35,10 @@ def carried(stage: Stage, before: tuple[Stage, Relaxed], inputs: Inputs, unit: f
     inputs : Inputs
     unit : float
     """
-    weight, sizes, bias = stage.weight, stage.sizes, stage.bias
+    weight, sizes, bias, off = stage.weight, stage.sizes, stage.bias, stage.off
     if stage.copies is not None:
         fresh = stage.copies.fresh
-        weight, sizes, bias = weight[fresh], sizes[fresh], bias[fresh]
+        weight, sizes, bias, off = weight[fresh], sizes[fresh], bias[fresh], off[fresh]
     own, layer = before
     assert layer.value is not None
     slope, middle, away = layer.value  # the part of the bias is in the middle
@@ -50,7 +50,7 @@ def carried(stage: Stage, before: tuple[Stage, Relaxed], inputs: Inputs, unit: f
     radius = own.sums(steep * own.own(pre.radius)) + away
     whole = own.sums(steep * own.own(size)) + np.abs(middle) + radius
     constant = h @ weight.T + bias
-    radius = radius @ sizes.T + unit * (whole @ sizes.T + np.abs(bias))
+    radius = radius @ sizes.T + unit * (whole @ sizes.T + np.abs(bias) + off)
     found = Affine(np.swapaxes(x, 1, 2), None, constant, radius)
     return found if stage.copies is None else found.copied(pre, stage.copies)
 
