@@ -17,7 +17,6 @@ from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
-from lipyomo.search.spaces.boxes.loops import above_rows
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
@@ -81,18 +80,14 @@ class Bounded:
         names = [item.name for item in fields(self) if item.name != "boxes"]
         return Bounded(self.boxes.take(which), *(getattr(self, name)[which] for name in names))
 
-    def joined(self, others: Bounded) -> Bounded:
-        """These and others."""
+    def instead(self, which: IntArray, others: Bounded) -> Bounded:
+        """These, with others in the places of some."""
         names = [item.name for item in fields(self) if item.name != "boxes"]
         both = joined([self.boxes, others.boxes])
         arrays = (np.concatenate([getattr(one, name) for one in (self, others)]) for name in names)
-        return Bounded(both, *arrays)
-
-    def instead(self, which: IntArray, others: Bounded) -> Bounded:
-        """These, with others in the places of some."""
         place = np.arange(len(self.boxes))
         place[which] = len(place) + np.arange(which.size)
-        return self.joined(others).take(place)
+        return Bounded(both, *arrays).take(place)
 
 
 def bounded(
@@ -113,8 +108,6 @@ def bounded(
     tail = None if decide or context.euclidean else context.tail
     moving = bool((boxes.v_low < boxes.v_high).any())
     if tail is None or context.inputs + moving * context.directions > ENTRIES:
-        if context.expands and not decide:
-            return _expanded(context, boxes, cutoffs)
         return _by_planes(context, boxes, frame, cutoffs, decide)
     found, wide = _of_tail(context, tail, boxes, frame, cutoffs)
     if not wide.size:
@@ -125,56 +118,11 @@ def bounded(
     )
 
 
-def _expanded(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
-    """Boxes of single directions to second order; what is left above the cutoff by planes as well.
-
-    Boxes whose parents have bounds far above the cutoff are bounded by planes only: they are wide.
-    """
-    near = boxes.bounds <= context.params.expands * cutoffs
-    near &= (boxes.v_low == boxes.v_high).all(axis=1)
-    which, rest = np.flatnonzero(near), np.flatnonzero(~near)
-    found: list[Bounded] = []
-    if which.size:
-        found.append(to_second_order(context, boxes.take(which), cutoffs[which]))
-    if rest.size:
-        some = boxes.take(rest)
-        found.append(_by_planes(context, some, framed(context, some), cutoffs[rest], False))
-    if len(found) == 1:
-        return found[0]
-    return found[0].joined(found[1]).take(np.argsort(np.concatenate([which, rest])))
-
-
-def to_second_order(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
-    """The same for boxes all of which are near the cutoff."""
-    frame = framed(context, boxes)
-    known = relaxed(context, boxes, (frame.v_low, frame.v_high), expands=True)
-    above, ends, parts = above_rows(known, frame.rows, frame.errors)
-    top, scores = confined(known, above, cutoffs), np.zeros_like(boxes.scores)
-    scores[:, : context.inputs] = parts
-    whole = replace(boxes, scores=scores)
-    found = Bounded.of(whole, top, np.fmin(top.top, ends), above.v, cutoffs)
-    bounds = found.boxes.bounds
-    far = np.isfinite(bounds) & (bounds > (1.0 + context.params.far) * cutoffs)
-    left = np.flatnonzero(~(bounds <= cutoffs) & ~far)
-    if not left.size:
-        return found
-    some = boxes.take(left)
-    own = framed(context, some)
-    again = _by_planes(context, some, own, cutoffs[left], False, known.on(left))
-    less = np.flatnonzero(again.boxes.bounds <= bounds[left])
-    return found.instead(left[less], again.take(less))
-
-
 def _by_planes(
-    context: Context,
-    boxes: Boxes,
-    frame: Frame,
-    cutoffs: FloatArray,
-    decide: bool,
-    within: Relaxation | None = None,
+    context: Context, boxes: Boxes, frame: Frame, cutoffs: FloatArray, decide: bool
 ) -> Bounded:
-    """Boxes by lines and planes of all layers, `within` ranges that are known already."""
-    known = relaxed(context, boxes, (frame.v_low, frame.v_high), within=within)
+    """Boxes by lines and planes of all layers."""
+    known = relaxed(context, boxes, (frame.v_low, frame.v_high))
     above = collapsed(known, frame.rows, frame.errors, twice=False)  # boxes alike, 0.8 of the time
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
     jacobian = None

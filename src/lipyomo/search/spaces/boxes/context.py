@@ -134,15 +134,6 @@ class Context:
         return any(stage.products is not None for stage in self.stages)
 
     @property
-    def expands(self) -> bool:
-        """Whether boxes of one direction are bounded to second order first (`loops.py`)."""
-        params, count = self.params, sum(stage.products is not None for stage in self.stages)
-        few = self.inputs <= params.expanded and not self.euclidean
-        plain = not any(stage.powers or stage.broken.size for stage in self.stages)
-        means = any(stage.gates is not None for stage in self.stages)  # others grow on wide boxes
-        return count >= params.deep and few and plain and means
-
-    @property
     def sign_weight(self) -> float:
         """How often the gap of an entry of v counts against that of an input."""
         many = self.multiplies
@@ -223,16 +214,7 @@ class Context:
     @property
     def box_bytes(self) -> int:
         """Bytes of the largest array that bounding one box takes."""
-        largest, shared, d = box_bytes(self.question.problem), 0, self.inputs
-        if self.expands:  # to second order, with an error in common for each product before
-            for stage in self.stages:
-                outputs = stage.units_of(stage.bias).size
-                if stage.products is not None:
-                    outputs += stage.products.left.size
-                    shared += stage.products.left.size
-                terms = 1 + d + d * (d + 1) // 2 + shared
-                largest = max(largest, 8 * terms * max(outputs, stage.bias.size))
-        return largest
+        return box_bytes(self.question.problem)
 
     @property
     def samples(self) -> int:

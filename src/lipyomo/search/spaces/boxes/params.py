@@ -67,15 +67,7 @@ class Params:
         above the cutoff by at most so much, relative to it: on wider ones that is seldom less.
     far : float
         Boxes of networks with products have four children at a time where their bound is above the
-        cutoff by more than that, relative to it: of two, less than half would be closed.  Where
-        boxes are bounded to second order from layer to layer first, those whose bound then is above
-        it by more are not bounded by planes as well, which hardly ever close them.
-    deep, expanded : int
-        Networks with at least and at most so many layers of products, and inputs, are bounded to
-        second order from layer to layer: with fewer layers planes are as good, and better on wide
-        boxes; terms are as many as the squares of the inputs.
-    expands : float
-        How often the cutoff the bound of a box's parent may be for that.
+        cutoff by more than that, relative to it: of two, less than half would be closed.
     curved : (int, int)
         Fewest and most inputs with which the first layer's units are parabolas.  With fewer, halves
         take less time than they save; with more, a box has too many corners to be compared at.
@@ -104,8 +96,5 @@ class Params:
     tangents: int = 4
     second: float = 0.03
     far: float = 0.7
-    deep: int = 6
-    expanded: int = 6
-    expands: float = 8.0
     curved: tuple[int, int] = 5, 6
     facets: int = 1000

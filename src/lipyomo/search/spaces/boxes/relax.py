@@ -32,17 +32,10 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.common_errors import ExpandedLayer
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.curves import Curves, curves_of
 from lipyomo.search.spaces.boxes.forwards import carried, unmoved
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times, turned
-from lipyomo.search.spaces.boxes.loops import (
-    ends_expanded,
-    inputs_expanded,
-    outputs_expanded,
-    rows_expanded,
-)
 from lipyomo.search.spaces.boxes.means import means
 from lipyomo.search.spaces.boxes.normalised import (
     Normalised,
@@ -72,8 +65,6 @@ def relaxed(
     directions: tuple[FloatArray, FloatArray],
     forwards: bool = False,
     lines: bool = True,
-    expands: bool = False,
-    within: Relaxation | None = None,
 ) -> Relaxation:
     """All hidden layers on boxes, for directions between two ends (N, d).
 
@@ -88,12 +79,6 @@ def relaxed(
         as a few points, instead of taking the rows of every layer back to the inputs.
     lines : bool, optional
         Whether lines of the last layer matter.
-    expands : bool, optional
-        Whether rows are known to second order instead (`loops.py`), without any lines, and without
-        affine functions; of single directions, and networks without powers and breaks, whose
-        bounds are made of these.
-    within : Relaxation, optional
-        Ranges that are known already.
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
@@ -103,12 +88,9 @@ def relaxed(
     rooted: Normalised | None = None
     curves: Curves | None = None
     local: RootsOnBoxes | None = None
-    outputs = inputs_expanded(inputs) if expands else None
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        rows = None if outputs is None else rows_expanded(stage, outputs, unit)
-        ranges = None if within is None else within.layers[number]
-        before = Before(found, left, curves, local, rows, ranges)
+        before = Before(found, left, curves, local)
         layer = _layer(context, before, boxes, inputs, signals, (still, forwards))
         whole: tuple[Ends, Ends] | None = None
         if stage.quotients is not None and stage.products is not None and rooted is not None:
@@ -116,12 +98,6 @@ def relaxed(
         if stage.quotients is not None and rooted is not None:
             layer = replace(layer, divided=rooted.whole)
         rooted = None
-        if rows is not None:
-            found.append(layer)
-            units = output_signals(stage, layer, inputs, None, unit)
-            outputs = outputs_expanded(rows, stage, layer, units, unit)
-            signals = [signals[-1], units]
-            continue
         if stage.roots is not None:
             ends = layer.low[:, stage.roots.units], layer.high[:, stage.roots.units]
             functions, squares = functions_of(stage, layer, found[-1], inputs), found[-1]
@@ -147,7 +123,7 @@ def relaxed(
             if whole is not None:
                 found[-1] = with_ranges(stage, found[-1], units, unit)
             signals = [signals[-1], units]
-    return Relaxation(context, boxes, directions, inputs, found, outputs)
+    return Relaxation(context, boxes, directions, inputs, found)
 
 
 class Before(NamedTuple):
@@ -162,18 +138,12 @@ class Before(NamedTuple):
         The first one's units as parabolas.
     local : RootsOnBoxes, optional
         Norms of what it sees.
-    rows : ExpandedLayer, optional
-        The rows of this one to second order.
-    ranges : Relaxed, optional
-        Ranges of this one that are known already.
     """
 
     layers: Sequence[Relaxed]
     left: Remainders | None
     curves: Curves | None
     local: RootsOnBoxes | None = None
-    rows: ExpandedLayer | None = None
-    ranges: Relaxed | None = None
 
 
 def _layer(
@@ -205,14 +175,6 @@ def _layer(
         if inputs.row is not None:
             z, z_radius = _range(pre, inputs, unit)
             low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
-    elif known.rows is not None:
-        ends, turns = (
-            ends_expanded(stage, rows, unit) for rows in (known.rows.values, known.rows.tangents)
-        )
-        low, high = np.fmax(low, ends[0]), np.fmin(high, ends[1])
-        u_low, u_high = np.fmax(u - u_radius, turns[0]), np.fmin(u + u_radius, turns[1])
-        u, u_radius = centred(u_low, u_high, unit)
-        pre = pre_tangent = unmoved(stage.bias.size, inputs.x.middle.shape[1])
     else:
         if forwards:
             number = len(before) - 1
@@ -254,12 +216,6 @@ def _layer(
     if known.local is not None:
         whole_ends = (low, high), (u, u_radius)
         low, high, u, u_radius = narrowed(known.local, len(before), *whole_ends, unit)
-    if known.ranges is not None:
-        own = known.ranges
-        low, high = np.fmax(low, own.low), np.fmin(high, own.high)
-        u_low = np.fmax(u - u_radius, own.tangent - own.tangent_radius)
-        u_high = np.fmin(u + u_radius, own.tangent + own.tangent_radius)
-        u, u_radius = centred(u_low, u_high, unit)
     if stage.broken.size:
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])

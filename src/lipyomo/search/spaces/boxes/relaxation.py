@@ -10,7 +10,6 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.common_errors import ExpandedLayer
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.errors import Planes
 from lipyomo.search.spaces.boxes.inputs import HalfSpace, Inputs
@@ -132,8 +131,6 @@ class Relaxation:
         Ends of v.  There may be several for one box.
     inputs : Inputs
     layers : list of Relaxed
-    outputs : ExpandedLayer, optional
-        Those of the last layer to second order.
     """
 
     context: Context
@@ -141,7 +138,6 @@ class Relaxation:
     directions: tuple[FloatArray, FloatArray]
     inputs: Inputs
     layers: list[Relaxed]
-    outputs: ExpandedLayer | None = None
 
     def on(self, which: IntArray) -> Relaxation:
         """What is known of some of the boxes, of layers without what follows from their lines."""
