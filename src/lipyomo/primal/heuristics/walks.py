@@ -235,6 +235,7 @@ def walk(
         if not (land.wide or land.few_inputs):  # so few that about one is likely to exist
             most = int(np.clip(1.2 * tested / (found + 1.0), 2, params.flips))
         sets: list[list[BoolArray]] = []
+        worth: list[FloatArray] = []
         for i, k in enumerate(going):
             hope, better = gains[i], np.flatnonzero(gains[i] > (GROWTH - 1.0) * values[k])
             if land.wide:
@@ -242,6 +243,7 @@ def walk(
             order = i * hope.size + better[np.argsort(-hope[better], kind="stable")]
             some = list(islice(tried.first(flipped, order), most))
             sets.append([on[some] for on in flipped])
+            worth.append(norms[some])
             if land.wide:
                 sets[-1] = _together([on[i] for on in patterns], sets[-1])
         ended[going] = True
@@ -251,8 +253,9 @@ def walk(
         chosen = [np.concatenate(parts) for parts in zip(*sets, strict=True)]
         budget.spend(params.region_points * (1 if land.few_inputs else 10) * of.size)
         near, exist = deep_points(problem.network, problem.domain, chosen, points[of])
-        there = np.full(of.size, -1.0)
-        there[exist] = pattern_norms(problem, [on[exist] for on in chosen], rows)
+        there = np.where(exist, np.concatenate(worth), -1.0)
+        if land.wide:  # of several flips
+            there[exist] = pattern_norms(problem, [on[exist] for on in chosen], rows)
         tested, found = tested + of.size, found + int(exist.sum())
         for k in np.unique(of):
             best = int(np.argmax(np.where(of == k, there, -1.0)))
