@@ -21,12 +21,9 @@ from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
 from lipyomo.search.spaces.boxes.second_order import second_order
+from lipyomo.search.spaces.boxes.stacked import ENTRIES
 from lipyomo.search.spaces.boxes.tails import Tail
 from lipyomo.search.spaces.bundle import joined
-
-ENTRIES = 8
-"""Most entries of (x, v) of which the functions of a tail are quadratic: terms of third order are
-as many as their cubes."""
 
 WIDE = 16.0
 """By how much sums of squares may vary on boxes of a tail: where they vary more, quotients of

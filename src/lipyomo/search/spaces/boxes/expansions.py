@@ -48,7 +48,7 @@ def expanded(
     sizes = np.abs(k) + np.abs(linear).sum(axis=0) + np.abs(matrix).sum(axis=(0, 1))
     found = Quadratics(k, linear, matrix, none, sizes)
     product = found.multiplied(_power(v, ends, at, exponent, unit), unit)
-    left = p.plus(product.times(np.full((1, 1), -1.0))).ends(unit)
+    left = p.plus(product.negative()).ends(unit)
     error = size(left) / ends[0] ** exponent
     error = error + 8.0 * unit * (sizes + error)
     return k, replace(found, constant=none, error=error)

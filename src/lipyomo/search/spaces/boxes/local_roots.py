@@ -12,11 +12,9 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.normalised import Roots
+from lipyomo.search.spaces.boxes.stacked import ENTRIES
 from lipyomo.search.spaces.boxes.stage import Stage
-from lipyomo.search.spaces.boxes.tails import RowsOfSignals, passes
-
-ENTRIES = 8
-"""Most entries of (x, v) that a root may see."""
+from lipyomo.search.spaces.boxes.tails import RowsOfSignals, passes, weights_of_signals
 
 
 class RootEntries(NamedTuple):
@@ -92,12 +90,13 @@ def local_roots_of(stages: Sequence[Stage]) -> LocalRoots | None:
 def _behind(stages: Sequence[Stage], roots: Roots) -> Behind | None:
     """Rows that are sums of several quotients by one root, maybe behind a layer that passes all."""
     quotients, products = stages[2].quotients, stages[2].products
-    if quotients is None or products is None or np.bincount(quotients.squares).max() > 2:
-        return None  # a sum of more weights rounds more than once
+    if quotients is None or products is None:
+        return None
     first = stages[3]
     outputs = products.units + quotients.products
-    weight = np.zeros((first.bias.size, roots.squares.size))
-    np.add.at(weight.T, quotients.squares, (first.weight[:, outputs] * quotients.scale).T)
+    weight = weights_of_signals(quotients, first.weight[:, outputs], roots)
+    if weight is None:
+        return None
     mixed = np.ones(first.weight.shape[1], dtype=bool)
     mixed[outputs] = False
     for place in range(3, min(5, len(stages))):

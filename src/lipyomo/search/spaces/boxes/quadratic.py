@@ -130,17 +130,8 @@ class Quadratic:
         return self.constant + low - away, self.constant + high + away
 
     def extremes(self, convex: BoolArray, unit: float) -> tuple[FloatArray, FloatArray]:
-        """Ends, by tangent planes of concave functions above these, and above their negatives.
-
-        Parameters
-        ----------
-        convex : ndarray of bool, shape (n,)
-            Whether matrices are sums of squares.
-        unit : float
-        """
-        whole = self.stacked()
-        negative = whole.times(np.full((1, 1), -1.0))
-        return -negative.below(unit, None, convex).top, whole.below(unit).top
+        """See `Quadratics.extremes`."""
+        return self.stacked().extremes(convex, unit)
 
     def stacked(self) -> Quadratics:
         """The same with the axes of e first."""

@@ -19,9 +19,14 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
+from lipyomo.networks.normalised import Roots
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs
-from lipyomo.search.spaces.boxes.product_sums import products_in_all
+from lipyomo.search.spaces.boxes.product_sums import (
+    SumsOfSignals,
+    products_in_all,
+    sums_of_products,
+)
 from lipyomo.search.spaces.boxes.quadratic import Quadratic, turned
 from lipyomo.search.spaces.boxes.stacked import Quadratics, placed
 
@@ -39,6 +44,16 @@ class RootFunctions(NamedTuple):
     turn: Quadratics
     v: Quadratics
     along: Quadratics
+
+    @classmethod
+    def of_signals(
+        cls, s: SumsOfSignals, turn: SumsOfSignals, roots: Roots, unit: float
+    ) -> RootFunctions:
+        """With the v and v' that follow from s and s'."""
+        weights = (roots.weights[:, None] * roots.whole).T
+        v = sums_of_products(s, s, weights, unit).shifted(roots.least)
+        along = sums_of_products(s, turn, 2.0 * weights, unit)
+        return cls(s.functions, turn.functions, v, along)
 
     def of(self, group: IntArray) -> RootFunctions:
         """With the v and v' of each square, copied: what is broadcast takes three times as long."""

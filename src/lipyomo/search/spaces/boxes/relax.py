@@ -55,7 +55,7 @@ from lipyomo.search.spaces.boxes.remainders import (
     sums_of,
     with_sums,
 )
-from lipyomo.search.spaces.boxes.roots_on_boxes import RootsOnBoxes, narrowed, roots_on_boxes
+from lipyomo.search.spaces.boxes.roots_on_boxes import RootsOnBoxes, roots_on_boxes
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
@@ -214,8 +214,8 @@ def _layer(
         u_high = np.fmin(u[:, rows] + u_radius[:, rows], along[1])
         u[:, rows], u_radius[:, rows] = centred(u_low, u_high, unit)
     if known.local is not None:
-        whole_ends = (low, high), (u, u_radius)
-        low, high, u, u_radius = narrowed(known.local, len(before), *whole_ends, unit)
+        of_z, of_u = known.local.narrowed(len(before), (low, high), (u, u_radius))
+        (low, high), (u, u_radius) = of_z, of_u
     if stage.broken.size:
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])

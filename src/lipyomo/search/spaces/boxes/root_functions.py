@@ -13,7 +13,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
+from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, quadratic_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
 from lipyomo.search.spaces.boxes.stacked import Quadratics
@@ -48,10 +48,7 @@ def root_functions(
         )
         rows, signals = np.eye(roots.squares.size), (s.error, turn.error)
     both = SumsOfSignals.of(s, rows, signals[0]), SumsOfSignals.of(turn, rows, signals[1])
-    weights = (roots.weights[:, None] * roots.whole).T
-    v = sums_of_products(both[0], both[0], weights, unit).shifted(roots.least)
-    along = sums_of_products(*both, 2.0 * weights, unit)
-    return RootFunctions(both[0].functions, both[1].functions, v, along), both
+    return RootFunctions.of_signals(*both, roots, unit), both
 
 
 def _parabolas(known: Relaxation, unit: float) -> tuple[Quadratics, Quadratics]:

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import IntArray
 from lipyomo.base.numerics.ranges import Ends, size
 from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.inputs import Inputs
-from lipyomo.search.spaces.boxes.local_roots import ENTRIES, LocalRoots
-from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
+from lipyomo.search.spaces.boxes.local_roots import LocalRoots
+from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import (
     RootFunctions,
     common_range,
@@ -30,9 +30,7 @@ from lipyomo.search.spaces.boxes.quotients import (
     quadratic_of,
 )
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
-from lipyomo.search.spaces.boxes.stacked import Quadratics
-
-MINUS = np.full((1, 1), -1.0)
+from lipyomo.search.spaces.boxes.stacked import ENTRIES, Quadratics
 
 
 class RootsOnBoxes(NamedTuple):
@@ -58,14 +56,16 @@ class RootsOnBoxes(NamedTuple):
 
     @np.errstate(all="ignore")  # what overflows says nothing
     def narrowed(self, number: int, values: Ends, tangents: Ends) -> tuple[Ends, Ends]:
-        """Ranges of a layer's z and u (N, n), no wider than these."""
+        """Ends of a layer's z, and middles and radii of its u (N, n), no wider than these."""
         if number == 1:
             return _within(values, self.plan.roots.units, self.ends), tangents
         behind = self.plan.behind
         if behind is None or number != behind.place:
             return values, tangents
         which, rows, group, unit = behind.which, behind.rows, behind.group, self.unit
-        known = [(low[:, which], high[:, which]) for low, high in (values, tangents)]
+        middle, radius = tangents
+        ends_of_u = middle - radius, middle + radius
+        known = [(low[:, which], high[:, which]) for low, high in (values, ends_of_u)]
         s, turn = (self._sums(part) for part in self.functions[:2])
         own = RootFunctions(s, turn, *(part.take(group) for part in self.functions[2:]))
         ends = self.ends[0][:, group], self.ends[1][:, group]
@@ -77,7 +77,7 @@ class RootsOnBoxes(NamedTuple):
         if self.still:
             return values, tangents
         along = over_powers(own.turning(unit), own.v, ends, known[1], 1.5, False, unit)
-        return values, _within(tangents, which, along)
+        return values, centred(*_within(ends_of_u, which, along), unit)
 
     def _sums(self, signals: Quadratics) -> Quadratics:
         """Sums of the s, or of the s', that rows see; their weights are rounded."""
@@ -119,26 +119,12 @@ def roots_on_boxes(
     s, turn = own(first.pre), own(first.pre_tangent)
     rows = np.eye(roots.squares.size)
     both = SumsOfSignals(s, rows, s.error), SumsOfSignals(turn, rows, turn.error)
-    weights = (roots.weights[:, None] * roots.whole).T
-    squares = sums_of_products(both[0], both[0], weights, unit).shifted(roots.least)
-    along = sums_of_products(*both, 2.0 * weights, unit)
     convex = np.ones(roots.units.size, dtype=bool)
-    low, high = -squares.times(MINUS).below(unit, None, convex).top, squares.below(unit).top
+    functions = RootFunctions.of_signals(*both, roots, unit)
+    low, high = functions.v.extremes(convex, unit)
     low = np.fmax(low, roots.least * (1.0 - 8.0 * unit))
-    functions = RootFunctions(s, turn, squares, along)
     still = not (moving or bool(v.middle.any()))
     return RootsOnBoxes(plan, functions, (low, np.maximum(low, high)), still, unit)
-
-
-def narrowed(
-    known: RootsOnBoxes, number: int, values: Ends, tangents: Ends, unit: float
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Ends of z, and middles and radii of u, of a layer: from ends and from the latter."""
-    middle, radius = tangents
-    values, found = known.narrowed(number, values, (middle - radius, middle + radius))
-    if number > 1 and not known.still:
-        middle, radius = centred(*found, unit)
-    return *values, middle, radius
 
 
 def _within(ends: Ends, rows: IntArray, known: Ends) -> Ends:

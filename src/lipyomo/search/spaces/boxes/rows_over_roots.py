@@ -39,8 +39,6 @@ from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
 from lipyomo.search.spaces.boxes.tails import RowsOfSignals, Tail
 
-MINUS = np.full((1, 1), -1.0)
-
 
 class RowsOverRoots(NamedTuple):
     """The last layer's rows on boxes.
@@ -216,9 +214,9 @@ def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) ->
     none = np.zeros(v.constant.shape[1], dtype=bool)
     affine = not functions.s.matrix.any()
     least, most = ((roots.weights * part) @ roots.whole + roots.least for part in squares_of(s))
-    low = -v.times(MINUS).below(unit, None, none | affine).top
+    low, high = v.extremes(none | affine, unit)
     low = np.fmax(low, least * (1.0 - 8.0 * unit))
-    high = np.fmin(v.below(unit).top, most * (1.0 + 8.0 * unit))
+    high = np.fmin(high, most * (1.0 + 8.0 * unit))
     return (low, np.maximum(low, high)), affine
 
 

@@ -14,6 +14,9 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends, size
 
+ENTRIES = 8
+"""Most entries of e that are worth their time: terms of third order are as many as their cubes."""
+
 SWEEPS = 2
 """How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
 
@@ -150,6 +153,10 @@ class Quadratics:
         radius = radius + 16.0 * unit * (self.size + np.abs(self.constant))
         return self.constant + middle - radius, self.constant + middle + radius
 
+    def negative(self) -> Quadratics:
+        """These functions times -1."""
+        return self.times(np.full((1, 1), -1.0))
+
     def at(self, point: FloatArray) -> FloatArray:
         """Values at points (D, N, n), without the errors."""
         turned = self.linear + np.einsum("ab...,b...->a...", self.matrix, point)
@@ -201,6 +208,17 @@ class Quadratics:
         size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
         constant = self.constant + (above + self.error + 16.0 * unit * size)
         return StackedTangents(linear + 2.0 * turned, constant, point)
+
+    def extremes(self, convex: BoolArray, unit: float) -> Ends:
+        """Ends, by tangent planes of concave functions above these, and above their negatives.
+
+        Parameters
+        ----------
+        convex : ndarray of bool, shape (n,) or (N, n)
+            Whether matrices are sums of squares.
+        unit : float
+        """
+        return -self.negative().below(unit, None, convex).top, self.below(unit).top
 
 
 class StackedTangents(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.networks.normalised import Roots
+from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.passed import Passed
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
@@ -109,6 +109,18 @@ class Tail(NamedTuple):
     group: IntArray
 
 
+def weights_of_signals(quotients: Quotients, weight: FloatArray, roots: Roots) -> FloatArray | None:
+    """Weights of quotients, in the columns of a `weight`, as those of all s over their root.
+
+    None where they are sums of three or more: those round more than once.
+    """
+    if np.bincount(quotients.squares).max() > 2:
+        return None
+    found = np.zeros((len(weight), roots.squares.size))
+    np.add.at(found.T, quotients.squares, (weight * quotients.scale).T)
+    return found
+
+
 def tail_of(stages: tuple[Stage, ...]) -> Tail | None:
     """The tail of a network, if it has one, and each row of the last layer is by one root."""
     place = len(stages) - 1
@@ -122,11 +134,9 @@ def tail_of(stages: tuple[Stage, ...]) -> Tail | None:
         return None
     if products.units or quotients.products.size < products.left.size:
         return None
-    if np.bincount(quotients.squares).max() > 2:  # a sum of more weights rounds more than once
+    weight = weights_of_signals(quotients, after.weight[:, quotients.products], roots)
+    if weight is None:
         return None
-    weight = np.zeros((after.bias.size, roots.squares.size))
-    part = after.weight[:, quotients.products] * quotients.scale
-    np.add.at(weight.T, quotients.squares, part.T)
     rows, start = RowsOfSignals.of(stages[place:], weight), place - 3
     seen = rows.sizes @ roots.whole > 0.0
     if (seen.sum(axis=1) > 1).any():
