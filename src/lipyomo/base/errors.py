@@ -6,6 +6,8 @@ of the input from a defect of the program.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -122,3 +124,23 @@ class ResultError(LipyomoError):
 
 class ProofError(LipyomoError):
     """A proof file is missing, malformed, or about another network."""
+
+
+def nearest_name(
+    word: str, known: Iterable[str], otherwise: str, form: str = "'{}'", likeness: float = 0.6
+) -> str:
+    """A remedy for a name that is not known: whether the nearest one was meant.
+
+    Parameters
+    ----------
+    word : str
+    known : iterable of str
+    otherwise : str
+        The remedy where no name is near.
+    form : str, optional
+        How a name is written.
+    likeness : float, optional
+        How near a name must be, from 0 to 1.
+    """
+    close = get_close_matches(word, [*known], n=1, cutoff=likeness)
+    return f"did you mean {form.format(close[0])}?" if close else otherwise

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lipyomo.base.errors import LipyomoError
+from lipyomo.base.errors import LipyomoError, nearest_name
 from lipyomo.cli.streams import warn
 from lipyomo.cli.words import renamed
 
@@ -66,8 +65,7 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
                 )
             known = [*(set(options) - {"help", "version", OPTION[2:]})]
             known += [action.dest for action in places]
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else "see --help for the options"
+            hint = nearest_name(name, known, "see --help for the options")
             raise ConfigError(f"{OPTION}: '{path}': there is no option '{key}'.  Remedy: {hint}")
     first = [word for action in places for word in placed.get(action.dest, ())]
     return [*before, *first, *rest]

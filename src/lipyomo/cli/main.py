@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import gc
 import os
 import sys
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from lipyomo.base.errors import ImportNote, LipyomoError
+from lipyomo.base.errors import ImportNote, LipyomoError, nearest_name
 from lipyomo.base.system.outputs import shown, why
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.cli.begin import import_and_run
@@ -154,11 +153,9 @@ def _check_first(name: str) -> None:
     UsageError
         If the word is close to one, and no file.
     """
-    close = difflib.get_close_matches(name, SUBCOMMANDS, n=1, cutoff=0.7)
-    if close and "." not in name and not os.path.exists(name):
-        raise UsageError(
-            f"there is no file or subcommand '{name}'.  Remedy: did you mean 'lipyomo {close[0]}'?"
-        )
+    remedy = nearest_name(name, SUBCOMMANDS, "", "'lipyomo {}'", likeness=0.7)
+    if remedy and "." not in name and not os.path.exists(name):
+        raise UsageError(f"there is no file or subcommand '{name}'.  Remedy: {remedy}")
 
 
 @contextmanager

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from lipyomo.base.errors import nearest_name
 from lipyomo.cli.complete import complete
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.config import expand
@@ -109,10 +109,9 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing the usage and leaving with 2."""
         wrong = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         names = {option.lstrip("-"): option for option in self._option_string_actions}
-        close = get_close_matches(wrong[1].lstrip("-"), names, n=1) if wrong else []
         value = _VALUE.match(message)
-        if close:
-            remedy = f"did you mean {names[close[0]]}?"
+        if wrong:
+            remedy = nearest_name(wrong[1].lstrip("-"), names, f"see {self.prog} --help", "--{}")
         elif "not allowed with" in message:
             remedy = "leave one of them out"
         elif value:

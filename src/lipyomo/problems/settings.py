@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import InitVar, dataclass, field, replace
-from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
 from os import PathLike
@@ -29,7 +28,7 @@ from lipyomo.base.arguments import (
     real_number,
     whole_number,
 )
-from lipyomo.base.errors import MethodError, UnknownKeyword
+from lipyomo.base.errors import MethodError, UnknownKeyword, nearest_name
 from lipyomo.base.kept import Kept
 from lipyomo.base.system.parallel import Workers
 from lipyomo.problems.result import ProgressCallback
@@ -263,8 +262,7 @@ def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Val
             unknown = sorted(set(kwargs).difference(own, table.__annotations__))
             if unknown:
                 known = [*own, *listed]
-                close = get_close_matches(unknown[0], known, n=1)
-                hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
+                hint = nearest_name(unknown[0], known, f"use one of {', '.join(known)}", "{}")
                 raise UnknownKeyword(f"there is no keyword {', '.join(unknown)}.  Remedy: {hint}")
             return question(*args, **kwargs)
 

@@ -8,7 +8,6 @@ words that are usual there: ``solve(model, tee=True, timelimit=60, mipgap=1e-3, 
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from pyomo.contrib.solver.common.base import LegacySolverWrapper
 from pyomo.contrib.solver.common.factory import SolverFactory
 
 from lipyomo.base.arguments import number_or_text
-from lipyomo.base.errors import SolverError
+from lipyomo.base.errors import SolverError, nearest_name
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.cbc import Cbc
 from lipyomo.solvers.cplex import Cplex
@@ -146,8 +145,7 @@ class FirstInterface(LegacySolverWrapper, MatrixSolver):
             self.check_option(word, value)
         except SolverError:
             known = [*_WORDS, *_OTHER]
-            near = difflib.get_close_matches(word, known, 1)
-            return f"{near[0]}=" if near else f"one of {', '.join(sorted(known))}"
+            return nearest_name(word, known, f"one of {', '.join(sorted(known))}", "{}=")
         return f"options={{{word!r}: {value!r}}}"
 
     def _native(self, words: Mapping[str, Any]) -> dict[str, Native]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import warnings
 
 import onnx
 
-from lipyomo.base.errors import ImportNote, ImportRefused
+from lipyomo.base.errors import ImportNote, ImportRefused, nearest_name
 from lipyomo.formats.onnx.graph import REAL_TYPES, known_tensors, ordered
 
 
@@ -40,10 +39,10 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
             if node.name == output and node.output:
                 return str(node.output[0])
         names: list[str] = [*tensors, *(node.name for node in graph.node if node.name)]
-        close = difflib.get_close_matches(output, names, n=3) or [o.name for o in graph.output]
+        known = " or ".join(f"'{value.name}'" for value in graph.output)
         raise ImportRefused(
             f"there is no tensor or node '{output}' to cut at",
-            remedy="did you mean " + " or ".join(f"'{name}'" for name in close) + "?",
+            remedy=nearest_name(output, names, f"did you mean {known}?"),
         )
     outputs = list({value.name: value for value in graph.output}.values())
     if len(outputs) > 1:  # scikit-learn's converter puts whole labels beside the numbers
