@@ -13,6 +13,7 @@ from lipyomo.base.arguments import instance, warn_caller
 from lipyomo.base.errors import MethodError, ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import run_method
+from lipyomo.networks.network import check_two_slopes
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Result
 from lipyomo.problems.settings import Settings, SettingsKeywords, changed, takes
@@ -73,12 +74,9 @@ def solve(
 @with_one_blas_thread
 def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
     """What a method finds, with remarks on settings, and told about where that was asked for."""
-    if chosen.rational and problem.network.smooth:
-        raise MethodError(
-            "witnesses of networks with smooth units "
-            f"({', '.join(problem.network.activations)}) are no rational numbers.  Remedy: leave "
-            "rational out; their lower ends are enclosed in ball arithmetic in any case"
-        )
+    if chosen.rational:
+        remedy = "leave it out; lower ends of others are enclosed in ball arithmetic in any case"
+        check_two_slopes(problem.network, "rational", remedy, MethodError)
     name = choose_method(problem) if method == "auto" else method
     result = run_method(name, problem, _telling(chosen))
     if chosen.rational:

@@ -16,7 +16,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.errors import NormError, ProblemError
 from lipyomo.base.quantities import norm_name
 from lipyomo.blocks.assumptions import FixedInputWarning, Unmoving, can_move
-from lipyomo.blocks.forward import NetworkOptions, built_block
+from lipyomo.blocks.forward import ForwardBlockData, NetworkOptions, built_block
 from lipyomo.blocks.inputs import Region, is_number
 from lipyomo.blocks.labels import Labels
 from lipyomo.blocks.relu import ReluNetworkBlockData
@@ -35,6 +35,11 @@ def linear_norm(given: Any) -> InputNorm:
             "Remedy: linf or l1, or method bnb"
         )
     return norm
+
+
+def network_block_kind(network: Network) -> type[ForwardBlockData]:
+    """The block of a network's values, by its units."""
+    return SmoothNetworkBlockData if network.smooth else ReluNetworkBlockData
 
 
 def network_block_of(
@@ -65,10 +70,10 @@ def network_block_of(
     """
     if isinstance(network, Network):
         given = {**options, "network": network, "inputs": inputs}
-        if smooth and network.smooth:
-            base = block._make_part("net", SmoothNetworkBlockData, **given)
-        else:
-            base = block._make_part("net", ReluNetworkBlockData, values=values, **given)
+        kind = network_block_kind(network) if smooth else ReluNetworkBlockData
+        if kind is ReluNetworkBlockData:
+            given["values"] = values
+        base = block._make_part("net", kind, **given)
     elif smooth and isinstance(network, SmoothNetworkBlockData):
         base = built_block(network, SmoothNetworkBlockData, inputs, options)
     else:

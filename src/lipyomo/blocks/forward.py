@@ -18,7 +18,7 @@ from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.inputs import PlaceOptions, Region, attach_inputs, items_of, variables_of
 from lipyomo.blocks.labels import Labels, refer
 from lipyomo.blocks.units import UNIT_TIES, WITHOUT_SWITCH, OpenUnits, UnitFormulation, add_sides
-from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.network import Layer, Network, check_two_slopes
 from lipyomo.networks.phases import LEFT, OPEN
 from lipyomo.networks.scaling import in_units
 from lipyomo.relaxations.linear import LayerBounds
@@ -268,9 +268,8 @@ def built_block(
 
 def need_two_slopes(network: Network, what: str) -> None:
     """Raise `ProblemError` if a network has smooth units, which `what` does not take."""
-    if network.smooth:
-        raise ProblemError(
-            f"the network has smooth units ({', '.join(network.activations)}), and {what} is for "
-            "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, GradientBlock "
-            "or jacobian[k, j] for derivatives, lipyomo.solve for its Lipschitz constant"
-        )
+    remedy = (
+        "SmoothNetworkBlock for its values, GradientBlock or jacobian[k, j] for derivatives, "
+        "lipyomo.solve for its Lipschitz constant"
+    )
+    check_two_slopes(network, what, remedy, ProblemError)

@@ -15,12 +15,12 @@ from lipyomo.base.arguments import instance
 from lipyomo.base.errors import ProblemError
 from lipyomo.blocks.assemble import all_or_nothing, component_of
 from lipyomo.blocks.base import network_given
+from lipyomo.blocks.derivative import network_block_kind
 from lipyomo.blocks.forward import NetworkSource, need_two_slopes
 from lipyomo.blocks.gradient import GradientBlockData
 from lipyomo.blocks.labels import unpacked
 from lipyomo.blocks.lipschitz import LipschitzBlockData
 from lipyomo.blocks.relu import ReluNetworkBlockData
-from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.upper import UpperLipschitzBlockData
 from lipyomo.networks.network import Network
 from lipyomo.problems.norms import InputNorm, OutputNorm
@@ -221,8 +221,7 @@ def add_network(
     instance(model, BlockData, "the model", ProblemError, "a Pyomo model or block")
     given = network_given(network)
     found = given if isinstance(given, Network) else getattr(given, "network", None)
-    smooth = found is not None and found.smooth
-    kind = SmoothNetworkBlockData if smooth else ReluNetworkBlockData
+    kind = ReluNetworkBlockData if found is None else network_block_kind(found)
     chosen = _free_name(model, "net") if name is None else name
     block: NetworkBlockData = component_of(NetworkBlockData)()
     model.add_component(chosen, block)

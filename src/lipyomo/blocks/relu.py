@@ -129,7 +129,7 @@ class ReluNetworkBlockData(ForwardBlockData):
         one_of(values, (True, False), "value of values", ProblemError)
         self._check_units(formulation, groups, bounds, RELAXATIONS)
         net, region = self._attach(network, inputs, outputs, place)
-        need_two_slopes(net, "ReluNetworkBlock, like the blocks of derivatives,")
+        need_two_slopes(net, "ReluNetworkBlock, like each block of derivatives,")
         values = values or formulation != "bigm" or outputs is not None
         self._bound(net, region, bounds)
         self._add_all(net, region.variables, outputs, values)

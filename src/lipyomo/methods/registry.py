@@ -19,7 +19,7 @@ from lipyomo.base.errors import MethodError
 from lipyomo.base.modules import import_modules, module_names
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.free import with_free
-from lipyomo.networks.network import Network
+from lipyomo.networks.network import why_not_smooth
 from lipyomo.problems.magnitudes import overflow_is_meant
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result, Status, Witness
@@ -98,7 +98,7 @@ class Method:
     def refusal(self, problem: LipschitzProblem) -> str | None:
         """Why the method cannot treat `problem`, or None if it can."""
         if problem.network.smooth and not self.smooth:
-            return refuses_smooth("it", problem.network)
+            return why_not_smooth(problem.network, "it", use_smooth_methods())
         if problem.directions is not None and unit_kind(problem) not in self.directions:
             return refuses_directions("it", problem)
         if problem.norm not in self.input_norms:
@@ -116,22 +116,10 @@ class Method:
         return None if self.refuses is None else self.refuses(problem)
 
 
-def refuses_smooth(what: str, network: Network) -> str:
-    """Why something that is for two-slope units only does not take a network, and what does.
-
-    Parameters
-    ----------
-    what : str
-        What refuses: the subject of the sentence.
-    network : Network
-        With smooth units.
-    """
+def use_smooth_methods() -> str:
+    """The remedy where what was asked for takes no smooth units."""
     able = ", ".join(name for name, method in methods().items() if method.smooth)
-    names = ", ".join(network.activations)
-    return (
-        f"{what} is for piecewise-linear networks, and this one has smooth units ({names}).  "
-        f"Remedy: use one of the methods for smooth networks: {able}"
-    )
+    return f"use one of the methods for smooth networks: {able}"
 
 
 def refuses_directions(what: str, problem: LipschitzProblem) -> str:

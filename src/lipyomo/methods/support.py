@@ -14,6 +14,7 @@ from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import LARGE
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.sizes import form_fits, form_seconds, norm_seconds
+from lipyomo.networks.network import check_two_slopes
 from lipyomo.networks.phases import count_open
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.primal.regions import make_witness
@@ -56,11 +57,8 @@ def best_witness(
 def domain_bounds(run: Run) -> LayerBounds:
     """Pre-activation bounds of the reduced problem, by the relaxation of the settings (linear)."""
     small, relaxation = run.problem.reduced.problem, run.settings.bounds
-    if relaxation == "lp" and small.network.smooth:
-        raise MethodError(
-            "bounds=lp is for piecewise-linear networks, and this one has smooth units.  Remedy: "
-            "bounds=linear"
-        )
+    if relaxation == "lp":
+        check_two_slopes(small.network, "bounds=lp", "bounds=linear", MethodError)
     found = preactivation_bounds(
         small.network,
         small.domain,

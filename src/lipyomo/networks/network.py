@@ -34,6 +34,8 @@ __all__ = [
     "Layer",
     "Network",
     "check_network",
+    "check_two_slopes",
+    "why_not_smooth",
 ]
 
 
@@ -471,3 +473,28 @@ def check_network(network: Any, error: type[LipyomoError]) -> None:
     """Raise an `error` unless it is a `Network`."""
     remedy = "give a Network, as lipyomo.load, from_torch, from_sklearn or from_arrays make it"
     instance(network, Network, "the network", error, remedy)
+
+
+def why_not_smooth(network: Network, what: str, remedy: str) -> str | None:
+    """Why something that is for piecewise-linear networks does not take one; None if it does.
+
+    Parameters
+    ----------
+    network : Network
+    what : str
+        The subject of the sentence.
+    remedy : str
+    """
+    if not network.smooth:
+        return None
+    return (
+        f"{what} is for piecewise-linear networks, and this one has smooth units "
+        f"({', '.join(network.activations)}).  Remedy: {remedy}"
+    )
+
+
+def check_two_slopes(network: Network, what: str, remedy: str, error: type[LipyomoError]) -> None:
+    """Raise an `error` if a network has smooth units; see `why_not_smooth`."""
+    reason = why_not_smooth(network, what, remedy)
+    if reason is not None:
+        raise error(reason)

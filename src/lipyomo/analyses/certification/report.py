@@ -35,7 +35,8 @@ from lipyomo.base.arguments import positive, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.methods.registry import bounding_methods, get_method, refuses_smooth
+from lipyomo.methods.registry import bounding_methods, get_method, use_smooth_methods
+from lipyomo.networks.network import check_two_slopes
 from lipyomo.problems.norms import OutputNorm
 from lipyomo.problems.run import PROVED
 from lipyomo.problems.settings import changed, takes
@@ -349,9 +350,6 @@ class RobustnessTask(RowTask[Job, RobustnessRow]):
 
 def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
     """Raise if the network has smooth units, and what is asked for does not take them."""
-    network = classifier.network
-    if not network.smooth:
-        return
     by_solver = settings.solver != "auto"
     for name in settings.methods:
         refused = name == "exact" and (by_solver or isinstance(classifier.metric, Polyhedral))
@@ -360,7 +358,7 @@ def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
             what = f"method {name}"
             if asked:
                 what += " with a solver" if by_solver else " in the metric of a dual ball"
-            raise LipyomoError(refuses_smooth(what, network))
+            check_two_slopes(classifier.network, what, use_smooth_methods(), LipyomoError)
 
 
 def runtime_class(values: RuntimeValues, classifier: Classifier, point: FloatArray) -> int:

@@ -18,7 +18,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.base.system.threads import with_one_blas_thread
-from lipyomo.networks.network import Layer, Network
+from lipyomo.networks.network import Layer, Network, check_two_slopes
 from lipyomo.networks.phases import OPEN, RIGHT, Phases, flat, open_phases
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
@@ -76,8 +76,8 @@ def preactivation_bounds(
     NetworkError
         If phases were given for a smooth network.
     """
-    if network.smooth and phases is not None:
-        raise NetworkError("a network with smooth units has no activation pattern")
+    if phases is not None:
+        check_two_slopes(network, "phases", "leave them out", NetworkError)
     start = open_phases(network) if phases is None else phases
     low, high = domain.lower[None, :], domain.upper[None, :]
     stack = Stack.unknown(flat(start)[None], low, high)
