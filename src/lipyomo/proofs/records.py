@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from lipyomo.base.arrays import Matrix, dense
 from lipyomo.base.errors import ProofError
 from lipyomo.networks.activations import Activation, Unbounded
+from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.network import Layer, Network
-from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 

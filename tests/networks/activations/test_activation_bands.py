@@ -7,7 +7,7 @@ import pytest
 from definitions import DEFINITIONS, POINTS, Definition, derivatives, hard_points, name
 from flint import arb
 
-from lipyomo.networks.activations import Activation, HardSwish, Sigmoid, Tanh, TwoSlope, cubic
+from lipyomo.networks.activations import Activation, HardSwish, Sigmoid, Tanh, TwoSlope, tanh
 
 Intervals = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -89,7 +89,7 @@ def test_bands_do_not_rest_on_the_roots_that_are_found(
     definition: Definition, wrong: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert definition.made in (Tanh(), Sigmoid())
-    monkeypatch.setattr(cubic, "_far_root", lambda A, c, constant: np.full_like(A, wrong))
+    monkeypatch.setattr(tanh, "_far_root", lambda A, c, constant: np.full_like(A, wrong))
     check_bands(definition, hostile(definition, 500, seed=12))
 
 

@@ -37,8 +37,8 @@ from lipyomo.networks.activations import (
     Swish,
     Tanh,
 )
+from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.network import Layer, Network, check_network
-from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.version import __version__
 
 OPSET = 17

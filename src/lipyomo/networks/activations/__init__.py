@@ -11,14 +11,21 @@ from lipyomo.base.modules import imported_when_used
 from lipyomo.networks.activations.activation import Activation
 from lipyomo.networks.activations.registry import activation, activations, known_as
 from lipyomo.networks.activations.two_slope import TwoSlope
-from lipyomo.networks.activations.unbounded import Confined, Exp, Log, Power, Unbounded
+from lipyomo.networks.activations.unbounded import (
+    HALVES,
+    Confined,
+    Exp,
+    Half,
+    Log,
+    Power,
+    Unbounded,
+)
 
 if TYPE_CHECKING:
     from lipyomo.networks.activations.derived import Derivative
     from lipyomo.networks.activations.elu import Celu, Elu, Selu
     from lipyomo.networks.activations.erf import Erf
     from lipyomo.networks.activations.gelu import Gelu
-    from lipyomo.networks.activations.halves import HALVES, Half
     from lipyomo.networks.activations.hard_swish import HardSwish
     from lipyomo.networks.activations.mish import Mish
     from lipyomo.networks.activations.sigmoid import Sigmoid
@@ -71,10 +78,6 @@ __getattr__, __dir__ = imported_when_used(
         ),
         ".erf": ("Erf",),
         ".gelu": ("Gelu",),
-        ".halves": (
-            "HALVES",
-            "Half",
-        ),
         ".hard_swish": ("HardSwish",),
         ".mish": ("Mish",),
         ".sigmoid": ("Sigmoid",),

@@ -19,10 +19,9 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.base.system.memory import ARRAYS, CACHED
 from lipyomo.networks.activations.bands import Band, band, cuts, share
-from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.branch import Branch, Sums
 from lipyomo.networks.activations.parabolas import parabola
 from lipyomo.networks.activations.samples import Cut
-from lipyomo.networks.activations.sums import Sums
 
 BLOCK = CACHED // (8 * ARRAYS)
 """Entries that `lines` treats at a time: its arrays stay in the cache."""

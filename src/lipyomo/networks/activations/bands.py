@@ -32,9 +32,8 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
-from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.branch import Branch, Sums
 from lipyomo.networks.activations.samples import Cut, Samples
-from lipyomo.networks.activations.sums import Sums
 
 Band = tuple[FloatArray, FloatArray, FloatArray]
 """Slope, lower and upper offset."""

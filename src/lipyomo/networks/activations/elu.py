@@ -17,11 +17,10 @@ from flint import arb
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
 from lipyomo.networks.activations.activation import Activation
-from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.branch import Branch, Sums
 from lipyomo.networks.activations.elementary import exp, expm1
 from lipyomo.networks.activations.registry import finite_number, known_as, positive_number
 from lipyomo.networks.activations.rounding import TINY, Error
-from lipyomo.networks.activations.sums import Sums
 from lipyomo.networks.activations.two_slope import Linear
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.networks.activations.bands import arch, band, chord, off_by
+from lipyomo.networks.activations.branch import Sums
 from lipyomo.networks.activations.samples import Cut, Samples
-from lipyomo.networks.activations.sums import Sums
 
 PIECES = 3
 """Least number of pieces: of a cubic, what is too much is within a quarter of its least with so

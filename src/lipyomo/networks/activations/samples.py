@@ -9,9 +9,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
-from lipyomo.networks.activations.branch import Branch
+from lipyomo.networks.activations.branch import Branch, Sums
 from lipyomo.networks.activations.rounding import Error
-from lipyomo.networks.activations.sums import Sums
 
 
 class Cut(NamedTuple):

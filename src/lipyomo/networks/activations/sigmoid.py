@@ -18,16 +18,14 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT_ROUNDOFF
 from lipyomo.networks.activations.activation import Activation, Slope
 from lipyomo.networks.activations.bands import Band
-from lipyomo.networks.activations.branch import Branch, Turn, exact_turn
-from lipyomo.networks.activations.cubic import tanh_band
+from lipyomo.networks.activations.branch import Branch, Sums, Turn, exact_turn
 from lipyomo.networks.activations.derived import Derivative
 from lipyomo.networks.activations.hyperbolic import TanhFamily
 from lipyomo.networks.activations.logistic import logistic
 from lipyomo.networks.activations.registry import known_as
 from lipyomo.networks.activations.rounding import error
 from lipyomo.networks.activations.samples import Cut
-from lipyomo.networks.activations.sums import Sums
-from lipyomo.networks.activations.tanh import INFLECTION, OUTER, STEEPEST
+from lipyomo.networks.activations.tanh import INFLECTION, OUTER, STEEPEST, tanh_band
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,11 @@ Powers are computed by products, by one quotient and by one square root, which a
 correctly: with p factors, relative errors of 2 p + 8 u cover the value and each derivative.  The
 logarithm is ``log1p(z - 1)`` above a half and ``-log1p(1 / z - 1)`` below; z - 1, and 1 / z, are
 off by 1 u relative to a number whose logarithm is at least a half in size, or exact: 4 u more.
+
+Every unit has one argument, so that a product is two squares, ``a b = ((a + b) / 2)**2 - ((a - b) /
+2)**2``.  What squares them is an activation of its own for each side (`Half`): two of them whose
+columns in the next weight are opposite are a product again, ``p**2 - q**2 = (p + q) (p - q)``, for
+a search that knows bounds of products.  To all others they are squares.
 """
 
 from __future__ import annotations
@@ -422,3 +427,23 @@ class Confined(Activation):
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball, wherever that lies."""
         return self.of.exact(z)
+
+
+@dataclass(frozen=True)
+class Half(Power):
+    """The square of half of the sum, or difference, of a product's factors.
+
+    Parameters
+    ----------
+    exponent : float
+        Two.
+    difference : bool
+        Which of both.
+    """
+
+    exponent: float = 2.0
+    difference: bool = False
+
+
+HALVES = Half(), Half(difference=True)
+"""That of the sum and that of the difference."""

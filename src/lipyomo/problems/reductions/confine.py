@@ -27,8 +27,8 @@ from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
 from lipyomo.networks.gates import AffineRows, Gates, gated_sums
+from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.network import Curve, Layer, Network
-from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.problems.domains import Domain
 
 SOME_NUMBERS = 2e5

@@ -1,6 +1,6 @@
 """Hidden layers as the search of boxes has them: dense arrays, and products of two pre-activations.
 
-In a network a product is a difference of two squares (`lipyomo.networks.activations.halves`).  Here
+In a network a product is a difference of two squares (`lipyomo.networks.activations.Half`).  Here
 ``p**2 - q**2`` with opposite columns in the next weight is ``(p + q) (p - q)`` again: a layer has
 rows, whose pre-activations are z, and outputs, which are sigma(z) of the first rows, one by one,
 and then products of two rows.  Rows that are multiples of each other by a power of two are one row

@@ -10,10 +10,10 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.gates import AffineRows, Gates, gated_sums
+from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
-from lipyomo.networks.square_pairs import square_pairs
 from lipyomo.relaxations.linear.kinds import kinds_of
 from lipyomo.search.spaces.boxes.passed import Passed, with_passed
 from lipyomo.search.spaces.boxes.products import Products
