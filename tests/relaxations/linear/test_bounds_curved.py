@@ -95,5 +95,5 @@ def test_unbounded_domains_have_what_saturates():
 
 def test_phases_are_refused():
     network = network_of(0)
-    with pytest.raises(NetworkError, match="no activation pattern"):
+    with pytest.raises(NetworkError, match="phases is for piecewise-linear"):
         preactivation_bounds(network, DOMAINS["box"], open_phases(network))
