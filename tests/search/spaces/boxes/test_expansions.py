@@ -11,11 +11,11 @@ UNIT = 1e-14
 
 def quadratics(rng: np.random.Generator, width: float, constant: float) -> Quadratics:
     """Functions of three inputs on boxes of a width, in four groups of two."""
-    M = width**2 * rng.normal(size=(3, 3, 4, 2))
+    bends = width**2 * rng.normal(size=(6, 4, 2))
     linear = width * rng.normal(size=(3, 4, 2))
     error = width**3 * rng.random((4, 2))
     middle = constant + rng.normal(size=(4, 2)) * 0.1
-    return Quadratics(middle, linear, 0.5 * (M + np.swapaxes(M, 0, 1)), error, 9.0 + 0.0 * middle)
+    return Quadratics(middle, linear, bends, error, 9.0 + 0.0 * middle)
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.5])

@@ -177,11 +177,10 @@ def test_no_more_than_two_weights_are_added_up() -> None:
 
 def quadratics(rng: np.random.Generator, count: int) -> Quadratics:
     """Functions of three entries on five cubes, without errors."""
-    M = rng.normal(size=(INPUTS, INPUTS, 5, count))
-    M = 0.5 * (M + np.swapaxes(M, 0, 1))
+    bends = rng.normal(size=(INPUTS * (INPUTS + 1) // 2, 5, count))
     constant, linear = rng.normal(size=(5, count)), rng.normal(size=(INPUTS, 5, count))
-    size = np.abs(constant) + np.abs(linear).sum(axis=0) + np.abs(M).sum(axis=(0, 1))
-    return Quadratics(constant, linear, M, np.zeros((5, count)), size)
+    size = np.abs(constant) + np.abs(linear).sum(axis=0) + np.abs(bends).sum(axis=0)
+    return Quadratics(constant, linear, bends, np.zeros((5, count)), size)
 
 
 def test_sums_of_products_hold_with_common_errors() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends, size
-from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.stacked import Quadratics, products_of
 
 
 @np.errstate(all="ignore")  # what overflows says nothing
@@ -41,12 +41,12 @@ def expanded(
     inverse = at**-exponent
     k, x = p.constant * inverse, v.linear / at
     fall = exponent * inverse * p.linear
-    pairs = (0.5 * exponent * (exponent + 1.0) * k * x - fall)[:, None] * x[None]
-    matrix = inverse * p.matrix - exponent * k / at * v.matrix
-    matrix = matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
+    bends = products_of(0.5 * exponent * (exponent + 1.0) * k * x - fall, x)
+    bends += inverse * p.bends
+    bends -= exponent * k / at * v.bends
     linear, none = inverse * p.linear - exponent * k * x, np.zeros_like(k)
-    sizes = np.abs(k) + np.abs(linear).sum(axis=0) + np.abs(matrix).sum(axis=(0, 1))
-    found = Quadratics(k, linear, matrix, none, sizes)
+    sizes = np.abs(k) + np.abs(linear).sum(axis=0) + np.abs(bends).sum(axis=0)
+    found = Quadratics(k, linear, bends, none, sizes)
     product = found.multiplied(_power(v, ends, at, exponent, unit), unit)
     left = p.plus(product.negative()).ends(unit)
     error = size(left) / ends[0] ** exponent

@@ -21,7 +21,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import size
-from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.stacked import Quadratics, pairs_of, products_of
 
 
 class SumsOfSignals(NamedTuple):
@@ -64,11 +64,11 @@ def sums_of_products(
     """Sums of ``w_k p_k q_k``, for weights (g, K) that are not negative."""
     p, q, turned = one.functions, other.functions, weights.T
     terms = _Terms.of((p, q))
-    more, away = _as_linear([each @ turned for each in _cubic(_thirds(p, q))])
+    more, away = _as_linear(_cubic(_thirds(p, q), turned))
     error = (terms.error + p.error * q.error) @ turned + away
     error = error + _common(one, q, turned) + _common(other, p, turned)
     linear = terms.linear @ turned + more
-    parts = terms.constant @ turned, linear, terms.matrix @ turned
+    parts = terms.constant @ turned, linear, terms.bends @ turned
     return Quadratics(*parts, error * (1.0 + 8.0 * unit), terms.size @ turned)
 
 
@@ -80,7 +80,7 @@ def products_in_all(pairs: Sequence[tuple[Quadratics, Quadratics]], unit: float)
         error = error + p.error * (q.reach + q.error) + q.error * p.reach
     more, away = _as_linear(_cubic([third for pair in pairs for third in _thirds(*pair)]))
     error = (error + away) * (1.0 + 8.0 * unit)
-    return Quadratics(terms.constant, terms.linear + more, terms.matrix, error, terms.size)
+    return Quadratics(terms.constant, terms.linear + more, terms.bends, error, terms.size)
 
 
 class _Terms(NamedTuple):
@@ -88,7 +88,7 @@ class _Terms(NamedTuple):
 
     constant: FloatArray
     linear: FloatArray
-    matrix: FloatArray
+    bends: FloatArray
     error: FloatArray
     size: FloatArray
 
@@ -98,30 +98,61 @@ class _Terms(NamedTuple):
         found = []
         for p, q in products:
             a, b, C, D = p.constant, q.constant, p.linear, q.linear
-            matrix = a * q.matrix + b * p.matrix
+            bends = products_of(C, D) + a * q.bends
+            bends += b * p.bends
             error = size(p.bend_ends) * size(q.bend_ends)
-            whole = a * b, a * D + b * C, matrix, error, 4.0 * p.size * q.size
-            found.append((*whole, C[:, None] * D[None]))
-        *parts, pairs = (reduce(np.add, part) for part in zip(*found, strict=True))
-        constant, linear, matrix, error, sizes = parts
-        matrix = matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
-        return cls(constant, linear, matrix, error, sizes)
+            found.append((a * b, a * D + b * C, bends, error, 4.0 * p.size * q.size))
+        return cls(*(reduce(np.add, part) for part in zip(*found, strict=True)))
 
 
-def _thirds(p: Quadratics, q: Quadratics) -> list[tuple[FloatArray, FloatArray]]:
-    """Linear functions and matrices whose products are terms of third order, but for zeros."""
-    both = [(p.linear, q.matrix), (q.linear, p.matrix)]
+Third = tuple[FloatArray, FloatArray]
+"""Linear and quadratic parts, whose products are terms of third order."""
+
+
+def _thirds(p: Quadratics, q: Quadratics) -> list[Third]:
+    """Those of a product, but for zeros."""
+    both = [(p.linear, q.bends), (q.linear, p.bends)]
     if p is q:
-        both = [(2.0 * p.linear, p.matrix)]
-    return [(linear, matrix) for linear, matrix in both if linear.any() and matrix.any()]
+        both = [(2.0 * p.linear, p.bends)]
+    return [(linear, bends) for linear, bends in both if linear.any() and bends.any()]
 
 
-def _cubic(thirds: list[tuple[FloatArray, FloatArray]]) -> list[FloatArray]:
-    """Terms of third order, a matrix for each entry of e; none if there are none."""
+class _Cubic(NamedTuple):
+    """Coefficients of ``e_a**3``; of ``e_a e_b**2`` for all b after each other; of three entries.
+
+    Shapes (D, N, n), (D, D - 1, N, n) and (T, N, n).
+    """
+
+    cubes: FloatArray
+    squares: FloatArray
+    triples: FloatArray
+
+
+def _cubic(thirds: list[Third], turned: FloatArray | None = None) -> _Cubic | None:
+    """Sums of terms of third order, and of those of several functions; None if there are none."""
     if not thirds:
-        return []
+        return None
+    shape = np.broadcast_shapes(*(part.shape[1:] for third in thirds for part in third))
     count = len(thirds[0][0])
-    return [reduce(np.add, (linear[k] * M for linear, M in thirds)) for k in range(count)]
+    place = {pair: count + number for number, pair in enumerate(pairs_of(count))}
+    triples = list(combinations(range(count), 3))
+    parts = _Cubic(
+        np.zeros((count, *shape)),
+        np.zeros((count, count - 1, *shape)),
+        np.zeros((len(triples), *shape)),
+    )
+    for linear, bends in thirds:
+        parts.cubes[:] += linear * bends[:count]
+        for a in range(count):
+            others = (b for b in range(count) if b != a)
+            for term, b in zip(parts.squares[a], others, strict=True):
+                term += linear[a] * bends[b]
+                term += linear[b] * bends[place[min(a, b), max(a, b)]]
+        for term, (a, b, c) in zip(parts.triples, triples, strict=True):
+            term += linear[a] * bends[place[b, c]]
+            term += linear[b] * bends[place[a, c]]
+            term += linear[c] * bends[place[a, b]]
+    return parts if turned is None else _Cubic(*(part @ turned for part in parts))
 
 
 def _common(sums: SumsOfSignals, factors: Quadratics, turned: FloatArray) -> FloatArray:
@@ -135,19 +166,10 @@ def _common(sums: SumsOfSignals, factors: Quadratics, turned: FloatArray) -> Flo
     return np.stack(found, axis=1)
 
 
-def _as_linear(cubic: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Linear functions near ``sum T_abc e_a e_b e_c``, of a T symmetric in b and c; and errors."""
-    if not cubic:
+def _as_linear(cubic: _Cubic | None) -> tuple[FloatArray, FloatArray]:
+    """Linear functions near terms of third order; and errors."""
+    if cubic is None:
         return np.zeros(1), np.zeros(1)
-    axes = range(len(cubic))
-    linear = 0.75 * np.stack([cubic[a][a, a] for a in axes])
-    error = np.abs(linear).sum(axis=0) / 3.0
-    for a in axes:
-        for b in axes:
-            if a != b:
-                half = 0.5 * cubic[a][b, b] + cubic[b][a, b]
-                linear[a] += half
-                error = error + np.abs(half)
-    for a, b, c in combinations(axes, 3):
-        error = error + 2.0 * np.abs(cubic[a][b, c] + cubic[b][a, c] + cubic[c][a, b])
-    return linear, error
+    error = 0.25 * np.abs(cubic.cubes).sum(axis=0) + np.abs(cubic.triples).sum(axis=0)
+    error += 0.5 * np.abs(cubic.squares).sum(axis=(0, 1))
+    return 0.75 * cubic.cubes + 0.5 * cubic.squares.sum(axis=1), error

@@ -14,7 +14,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.inputs import Inputs, times
-from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.stacked import Quadratics, pairs_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +138,9 @@ class Quadratic:
         linear = np.ascontiguousarray(np.moveaxis(self.linear, 2, 0))
         square = np.moveaxis(self.matrix, 2, 0)
         square = square.reshape(len(linear), len(linear), *square.shape[1:])
-        matrix = 0.5 * (square + np.swapaxes(square, 0, 1))
-        return Quadratics(self.constant, linear, matrix, self.error, self.size)
+        index, pairs = np.arange(len(linear)), pairs_of(len(linear))
+        bends = [square[index, index], *(square[a, b][None] + square[b, a] for a, b in pairs)]
+        return Quadratics(self.constant, linear, np.concatenate(bends), self.error, self.size)
 
 
 def _symmetric(matrix: FloatArray, count: int) -> FloatArray:

@@ -16,7 +16,7 @@ from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, quadratic_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
-from lipyomo.search.spaces.boxes.stacked import Quadratics
+from lipyomo.search.spaces.boxes.stacked import Quadratics, products_of
 from lipyomo.search.spaces.boxes.tails import Tail
 
 
@@ -87,7 +87,7 @@ def _parabola(
     return Quadratics(
         slope * z.constant + middle,
         slope * z.linear,
-        0.5 * k * z.linear[:, None] * z.linear[None],
+        0.5 * k * products_of(z.linear, z.linear),
         (radius + (steep + np.abs(k) * away) * z.error) * (1.0 + 8.0 * unit),
         steep * z.size + np.abs(middle) + radius + np.abs(k) * away * (away + z.size),
     )

@@ -212,7 +212,7 @@ def _ends_of_sums(tail: Tail, functions: RootFunctions, s: Ends, unit: float) ->
     """Ranges of v, and whether s are affine, so that it is a sum of squares of such."""
     roots, v = tail.roots, functions.v
     none = np.zeros(v.constant.shape[1], dtype=bool)
-    affine = not functions.s.matrix.any()
+    affine = not functions.s.bends.any()
     least, most = ((roots.weights * part) @ roots.whole + roots.least for part in squares_of(s))
     low, high = v.extremes(none | affine, unit)
     low = np.fmax(low, least * (1.0 - 8.0 * unit))

@@ -1,12 +1,15 @@
 """Quadratic functions on cubes with the axes of e first: their upper ends, and where these are.
 
 There are few entries of e and many functions, so that sums over e are sums of whole arrays.
+Quadratic terms have one coefficient each: those of squares come first, in the order of e, then
+those of all pairs of different entries, in the order of `pairs_of`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -24,49 +27,67 @@ SWEEPS = 2
 LEAST = 1e-300
 """What stands for no curvature where numbers are divided by it."""
 
+
+@cache
+def pairs_of(count: int) -> tuple[tuple[int, int], ...]:
+    """All pairs of so many entries."""
+    return tuple(combinations(range(count), 2))
+
+
+def products_of(C: FloatArray, D: FloatArray) -> FloatArray:
+    """Coefficients of the products of linear parts (D, N, n)."""
+    count, pairs = len(C), pairs_of(len(C))
+    found = np.empty((count + len(pairs), *np.broadcast_shapes(C.shape[1:], D.shape[1:])))
+    np.multiply(C, D, out=found[:count])
+    for term, (a, b) in zip(found[count:], pairs, strict=True):
+        np.multiply(C[a], D[b], out=term)
+        term += C[b] * D[a]
+    return found
+
+
 Places = tuple[IntArray, ...]
 """One array, or rows and columns, as `numpy.nonzero` has them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
-    """Functions ``constant + linear . e + e' matrix e +- error`` for e in [-1, 1]^D.
+    """Functions ``constant + linear . e + bends . (e_a e_b) +- error`` for e in [-1, 1]^D.
 
     Attributes
     ----------
     constant, error : ndarray, shape (N, n)
     linear : ndarray, shape (D, N, n)
-    matrix : ndarray, shape (D, D, N, n)
-        Symmetric.
+    bends : ndarray, shape (D (D + 1) / 2, N, n)
+        Of the squares and of the pairs of e.
     size : ndarray, shape (N, n)
         Sums of absolute values of all terms that they are made of.
     """
 
     constant: FloatArray
     linear: FloatArray
-    matrix: FloatArray
+    bends: FloatArray
     error: FloatArray
     size: FloatArray
 
     def take(self, which: IntArray) -> Quadratics:
         """Some of the n functions; of one alone as many copies."""
-        parts = self.constant, self.linear, self.matrix, self.error, self.size
+        parts = self.constant, self.linear, self.bends, self.error, self.size
         return Quadratics(*(placed(part, (which,)) for part in parts))
 
     def on(self, which: IntArray) -> Quadratics:
         """The functions on some of the boxes."""
-        parts = self.constant, self.linear, self.matrix, self.error, self.size
+        parts = self.constant, self.linear, self.bends, self.error, self.size
         return Quadratics(*(part[..., which, :] if part.shape[-2] > 1 else part for part in parts))
 
     def at_places(self, places: Places) -> Quadratics:
         """The functions at some places, in one axis."""
-        parts = self.constant, self.linear, self.matrix, self.error, self.size
+        parts = self.constant, self.linear, self.bends, self.error, self.size
         return Quadratics(*(placed(part, places) for part in parts))
 
     def times(self, share: FloatArray) -> Quadratics:
         """Multiples, by numbers (N, n)."""
         size = np.abs(share)
-        whole = self.constant * share, self.linear * share, self.matrix * share
+        whole = self.constant * share, self.linear * share, self.bends * share
         return Quadratics(*whole, self.error * size, self.size * size)
 
     def plus(self, other: Quadratics) -> Quadratics:
@@ -74,21 +95,21 @@ class Quadratics:
         return Quadratics(
             self.constant + other.constant,
             self.linear + other.linear,
-            self.matrix + other.matrix,
+            self.bends + other.bends,
             self.error + other.error,
             self.size + other.size,
         )
 
     def less(self, other: Quadratics, share: FloatArray, number: FloatArray) -> Quadratics:
         """These less multiples of others, and less numbers (N, n)."""
-        linear, matrix = share * other.linear, share * other.matrix
+        linear, bends = share * other.linear, share * other.bends
         np.subtract(self.linear, linear, out=linear)
-        np.subtract(self.matrix, matrix, out=matrix)
+        np.subtract(self.bends, bends, out=bends)
         steep = np.abs(share)
         return Quadratics(
             self.constant - share * other.constant - number,
             linear,
-            matrix,
+            bends,
             self.error + steep * other.error,
             self.size + steep * other.size + np.abs(number),
         )
@@ -96,33 +117,32 @@ class Quadratics:
     def sums(self, rows: FloatArray) -> Quadratics:
         """Sums of multiples, for rows (k, n) of coefficients."""
         turned, sizes = rows.T, np.abs(rows).T
-        matrix = self.matrix @ turned if self.matrix.shape[-1] > 1 else self.matrix * turned.sum(0)
-        parts = self.constant @ turned, self.linear @ turned, matrix
+        bends = self.bends @ turned if self.bends.shape[-1] > 1 else self.bends * turned.sum(0)
+        parts = self.constant @ turned, self.linear @ turned, bends
         return Quadratics(*parts, self.error @ sizes, self.size @ sizes)
 
     def shifted(self, number: FloatArray) -> Quadratics:
         """These and numbers (N, n)."""
         constant, size = self.constant + number, self.size + np.abs(number)
-        return Quadratics(constant, self.linear, self.matrix, self.error, size)
+        return Quadratics(constant, self.linear, self.bends, self.error, size)
 
     def multiplied(self, other: Quadratics, unit: float) -> Quadratics:
         """Products of these with others: what is of third order in e, or more, is an error.
 
-        With ``e' M e`` of one in m +- r, its products with affine functions ``c . e`` are within r
+        With the quadratic part of one in m +- r, its products with affine functions ``c . e`` are within r
         times the sum of the sizes of c, about m times these.
         """
         a, b, C, D = self.constant, other.constant, self.linear, other.linear
         (m, r), (n, q) = self.bend, other.bend
-        pairs = C[:, None] * D[None]
-        matrix = a * other.matrix + b * self.matrix
-        matrix = matrix + 0.5 * (pairs + np.swapaxes(pairs, 0, 1))
+        bends = products_of(C, D) + a * other.bends
+        bends += b * self.bends
         own, theirs = (np.abs(part).sum(axis=0) for part in (C, D))
         sizes = np.abs(m) + r, np.abs(n) + q
         reach = np.abs(b) + theirs + sizes[1] + other.error
         error = own * q + theirs * r + np.abs(m) * q + np.abs(n) * r + r * q
         error = error + self.error * reach + other.error * (np.abs(a) + own + sizes[0])
         size = 4.0 * self.size * other.size
-        parts = a * b + m * n, (a + m) * D + (b + n) * C, matrix
+        parts = a * b + m * n, (a + m) * D + (b + n) * C, bends
         return Quadratics(*parts, error * (1.0 + 8.0 * unit), size)
 
     @property
@@ -133,18 +153,28 @@ class Quadratics:
 
     @property
     def bend(self) -> Ends:
-        """Middles and radii of ``e' matrix e``."""
+        """Middles and radii of quadratic parts."""
         low, high = self.bend_ends
         return 0.5 * (low + high), 0.5 * (high - low)
 
     @cached_property
     def bend_ends(self) -> Ends:
-        """Ends of ``e' matrix e``."""
-        index = np.arange(len(self.matrix))
-        diagonal = self.matrix[index, index]
-        rest = np.abs(self.matrix).sum(axis=(0, 1)) - np.abs(diagonal).sum(axis=0)
-        high = np.maximum(diagonal, 0.0).sum(axis=0) + rest
-        return np.minimum(diagonal, 0.0).sum(axis=0) - rest, high
+        """Ends of quadratic parts."""
+        squares, pairs = self.bends[: len(self.linear)], self.bends[len(self.linear) :]
+        rest = np.abs(pairs).sum(axis=0)
+        high = np.maximum(squares, 0.0).sum(axis=0) + rest
+        return np.minimum(squares, 0.0).sum(axis=0) - rest, high
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Symmetric matrices of quadratic parts, shape (D, D, N, n)."""
+        count = len(self.linear)
+        found = np.empty((count, count, *self.bends.shape[1:]))
+        index = np.arange(count)
+        found[index, index] = self.bends[:count]
+        for bend, (a, b) in zip(0.5 * self.bends[count:], pairs_of(count), strict=True):
+            found[a, b] = found[b, a] = bend
+        return found
 
     def ends(self, unit: float) -> Ends:
         """Ranges, by the sizes of all coefficients."""
@@ -159,8 +189,11 @@ class Quadratics:
 
     def at(self, point: FloatArray) -> FloatArray:
         """Values at points (D, N, n), without the errors."""
-        turned = self.linear + np.einsum("ab...,b...->a...", self.matrix, point)
-        return np.asarray(self.constant + (turned * point).sum(axis=0))
+        turned = self.linear + self.bends[: len(point)] * point
+        found = self.constant + (turned * point).sum(axis=0)
+        for bend, (a, b) in zip(self.bends[len(point) :], pairs_of(len(point)), strict=True):
+            found = found + bend * point[a] * point[b]
+        return np.asarray(found)
 
     def below(
         self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
@@ -180,34 +213,44 @@ class Quadratics:
         start : ndarray, shape (D, N, n), optional
             Where to look for points from.
         concave : ndarray of bool, shape (n,) or (N, n), optional
-            Whether matrices are sums of negative squares.
+            Whether quadratic parts are sums of negative squares.
         """
-        linear, M = self.linear, self.matrix
-        index = np.arange(len(linear))
-        diagonal = M[index, index]
-        rest = np.abs(M).sum(axis=1) - np.abs(diagonal)
-        shift = np.maximum(diagonal + rest, 0.0)
+        linear, count = self.linear, len(self.linear)
+        squares, bends = self.bends[:count], self.bends[count:]
+        rest = np.zeros((count, *bends.shape[1:]))
+        beside: list[list[tuple[int, FloatArray]]] = [[] for _ in range(count)]
+        for bend, size, (a, b) in zip(bends, 0.5 * np.abs(bends), pairs_of(count), strict=True):
+            rest[a] += size
+            rest[b] += size
+            beside[a].append((b, bend))
+            beside[b].append((a, bend))
+        shift = np.maximum(squares + rest, 0.0)
         if concave is not None:
             shift = np.where(concave, 0.0, shift)
-        bend = diagonal - shift
-        shape = np.broadcast_shapes(linear.shape, bend.shape)
+        lowered = squares - shift
+        shape = np.broadcast_shapes(linear.shape, lowered.shape)
         point = np.zeros(shape) if start is None else start.copy()
-        steep = 1.0 / np.maximum(-bend, LEAST)  # where M does not bend, an end is best
-        half = 0.5 * linear
+        steep = 0.5 / np.maximum(-lowered, LEAST)  # where M does not bend, an end is best
+
+        def turned(k: int) -> FloatArray:
+            found = np.zeros(shape[1:])
+            for j, bend in beside[k]:
+                found += bend * point[j]
+            return found
+
         for _ in range(SWEEPS if start is None else 1):
-            for k in index.tolist():
-                rise = np.broadcast_to(half[k], shape[1:]).copy()
-                for j in index.tolist():
-                    if j != k:
-                        rise += M[k, j] * point[j]
+            for k in range(count):
+                rise = turned(k)
+                rise += linear[k]
                 rise *= steep[k]
                 np.clip(rise, -1.0, 1.0, out=point[k])
-        bent = np.einsum("ab...,b...->a...", M, point)
-        turned = bent - shift * point
-        above = shift.sum(axis=0) - (point * turned).sum(axis=0)
+        slope = 2.0 * lowered * point
+        for k in range(count):
+            slope[k] += turned(k)
+        above = shift.sum(axis=0) - 0.5 * (point * slope).sum(axis=0)
         size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
         constant = self.constant + (above + self.error + 16.0 * unit * size)
-        return StackedTangents(linear + 2.0 * turned, constant, point)
+        return StackedTangents(linear + slope, constant, point)
 
     def extremes(self, convex: BoolArray, unit: float) -> Ends:
         """Ends, by tangent planes of concave functions above these, and above their negatives.
@@ -215,7 +258,7 @@ class Quadratics:
         Parameters
         ----------
         convex : ndarray of bool, shape (n,) or (N, n)
-            Whether matrices are sums of squares.
+            Whether quadratic parts are sums of squares.
         unit : float
         """
         return -self.negative().below(unit, None, convex).top, self.below(unit).top
