@@ -41,9 +41,8 @@ def expanded(
     inverse = at**-exponent
     k, x = p.constant * inverse, v.linear / at
     fall = exponent * inverse * p.linear
-    bends = products_of(0.5 * exponent * (exponent + 1.0) * k * x - fall, x)
-    bends += inverse * p.bends
-    bends -= exponent * k / at * v.bends
+    bends = inverse * p.bends - exponent * k / at * v.bends
+    bends += products_of(0.5 * exponent * (exponent + 1.0) * k * x - fall, x)
     linear, none = inverse * p.linear - exponent * k * x, np.zeros_like(k)
     sizes = np.abs(k) + np.abs(linear).sum(axis=0) + np.abs(bends).sum(axis=0)
     found = Quadratics(k, linear, bends, none, sizes)

@@ -98,8 +98,8 @@ class _Terms(NamedTuple):
         found = []
         for p, q in products:
             a, b, C, D = p.constant, q.constant, p.linear, q.linear
-            bends = products_of(C, D) + a * q.bends
-            bends += b * p.bends
+            bends = a * q.bends + b * p.bends
+            bends += products_of(C, D)
             error = size(p.bend_ends) * size(q.bend_ends)
             found.append((a * b, a * D + b * C, bends, error, 4.0 * p.size * q.size))
         return cls(*(reduce(np.add, part) for part in zip(*found, strict=True)))

@@ -129,13 +129,13 @@ class Quadratics:
     def multiplied(self, other: Quadratics, unit: float) -> Quadratics:
         """Products of these with others: what is of third order in e, or more, is an error.
 
-        With the quadratic part of one in m +- r, its products with affine functions ``c . e`` are within r
-        times the sum of the sizes of c, about m times these.
+        With the quadratic part of one in m +- r, its products with affine functions ``c . e`` are
+        within r times the sum of the sizes of c, about m times these.
         """
         a, b, C, D = self.constant, other.constant, self.linear, other.linear
         (m, r), (n, q) = self.bend, other.bend
-        bends = products_of(C, D) + a * other.bends
-        bends += b * self.bends
+        bends = a * other.bends + b * self.bends
+        bends += products_of(C, D)
         own, theirs = (np.abs(part).sum(axis=0) for part in (C, D))
         sizes = np.abs(m) + r, np.abs(n) + q
         reach = np.abs(b) + theirs + sizes[1] + other.error
@@ -219,9 +219,9 @@ class Quadratics:
         squares, bends = self.bends[:count], self.bends[count:]
         rest = np.zeros((count, *bends.shape[1:]))
         beside: list[list[tuple[int, FloatArray]]] = [[] for _ in range(count)]
-        for bend, size, (a, b) in zip(bends, 0.5 * np.abs(bends), pairs_of(count), strict=True):
-            rest[a] += size
-            rest[b] += size
+        for bend, half, (a, b) in zip(bends, 0.5 * np.abs(bends), pairs_of(count), strict=True):
+            rest[a] += half
+            rest[b] += half
             beside[a].append((b, bend))
             beside[b].append((a, bend))
         shift = np.maximum(squares + rest, 0.0)
