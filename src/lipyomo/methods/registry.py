@@ -13,8 +13,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from lipyomo.base.errors import MethodError
 from lipyomo.base.modules import import_modules, module_names
 from lipyomo.base.system.threads import with_one_blas_thread
@@ -22,7 +20,7 @@ from lipyomo.methods.free import with_free
 from lipyomo.networks.network import why_not_smooth
 from lipyomo.problems.magnitudes import overflow_is_meant
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.result import Guarantee, Result, Status, Witness
+from lipyomo.problems.result import Guarantee, Result, Status
 from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 
@@ -226,18 +224,6 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
         return finished(method, Run(problem, settings, name, method.guarantee))
 
 
-def _quick_incumbent(run: Run) -> Witness | None:
-    """A point with a large Jacobian norm, from a brief search."""
-    from lipyomo.primal.heuristics.local_search import quick_incumbent
-    from lipyomo.search.spaces.boxes.local import smooth_incumbent
-
-    if run.problem.network.smooth:
-        return smooth_incumbent(
-            run.problem, np.random.default_rng(run.settings.seed), None, run.clock
-        )
-    return quick_incumbent(run.problem, run.settings.seed, run.clock)
-
-
 def was_interrupted(result: Result) -> bool:
     """Whether a method was told to stop; where memory runs out, it ends with the same status."""
     told = result.stopped or result.status is Status.INTERRUPTED
@@ -261,7 +247,10 @@ def finished(method: Method, run: Run) -> Result:
 
     def begin(run: Run) -> Result:
         if run.settings.attain and method.guarantee is Guarantee.UPPER:
-            run.raise_lower(_quick_incumbent(run))
+            from lipyomo.search.kinds import kind_of
+
+            search = kind_of(run.problem.network).quick_incumbent
+            run.raise_lower(search(run.problem, run.settings.seed, run.clock))
         return method.run(run)
 
     try:

@@ -16,10 +16,9 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.domains import Box, Domain
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
-from lipyomo.search.objectives.nearest import NearestPipeline, NearestQuestion, confirmed
+from lipyomo.search.kinds import kind_of
+from lipyomo.search.objectives.nearest import NearestQuestion, confirmed
 from lipyomo.search.objectives.reach import Reach
-from lipyomo.search.objectives.smooth_nearest import Distance
-from lipyomo.search.spaces.boxes.pipeline import Pipeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,12 +147,8 @@ def _searched(
         return clock.interrupted or (nodes is not None and split >= nodes)
 
     part = Clock(clock.left, enough)
-    pipeline: Any
-    if question.network.smooth:
-        pipeline = Pipeline(Distance(question, start))
-    else:
-        pipeline = NearestPipeline(question, start)
-    found: Found[Any] = Engine(pipeline, part, on_progress=hear).run()
+    pipeline = kind_of(question.network).least_distance(question, start)
+    found = Engine(pipeline, part, on_progress=hear).run()
     if part.interrupted and not (enough() or found.starved):
         raise KeyboardInterrupt
     return found

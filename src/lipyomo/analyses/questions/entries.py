@@ -47,6 +47,7 @@ from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.search.engine.checkpoint import SearchStates
 from lipyomo.search.engine.protocol import NODES
+from lipyomo.search.kinds import kind_of
 from lipyomo.search.objectives.params import PARAMS
 from lipyomo.search.spaces.boxes.context import box_bytes
 from lipyomo.search.spaces.boxes.entries import Entries, EntriesQuestion
@@ -341,16 +342,9 @@ class EntrySearch:
 
     def _local(self, rng: np.random.Generator, only: End | None = None) -> bool:
         """Look for better points, maybe of one end alone; True if there was one."""
-        from lipyomo.primal.heuristics.local_search import default_evaluations, search_incumbent
-        from lipyomo.search.spaces.boxes.local import smooth_incumbent
-
         _, M = self._offsets(only)
         joint = self._joint(M)
-        if joint.network.smooth:
-            found = smooth_incumbent(joint, rng, None, self._clock)
-        else:
-            evaluations = default_evaluations(joint.reduced.problem) // 8
-            found = search_incumbent(joint, rng, evaluations, self._clock)
+        found = kind_of(joint.network).short_incumbent(joint, rng, self._clock)
         return found is not None and bool(self._look(found.point))
 
     def _tilt(self) -> _Tilt:

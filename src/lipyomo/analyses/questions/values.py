@@ -31,12 +31,9 @@ from lipyomo.problems.settings import Settings, SettingsKeywords, takes
 from lipyomo.search.engine.engine import Found
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.engine.protocol import Pipeline as Searching
+from lipyomo.search.kinds import kind_of, value_in_boxes
 from lipyomo.search.objectives.context import ValueQuestion
-from lipyomo.search.objectives.few import FewPipeline
 from lipyomo.search.objectives.params import PARAMS
-from lipyomo.search.objectives.pipeline import Pipeline
-from lipyomo.search.objectives.smooth import Value
-from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 from lipyomo.search.start import checkpoint_of, searched
 
 
@@ -193,10 +190,8 @@ class _Ready:
         """What searches the largest value of a sign, up to a bound that is good enough."""
         network = self.reduced.network
         question = ValueQuestion(network, sign * self.row, self.domain, self.scale, enough)
-        if network.smooth or boxes:
-            return BoxPipeline(Value(question), self.seed)
-        few = FewPipeline.suits(question)
-        return FewPipeline(question, self.seed) if few else Pipeline(question, self.seed)
+        search = value_in_boxes if boxes else kind_of(network).largest_value
+        return search(question, self.seed)
 
     def owner(self) -> dict[str, str]:
         """Digests of what is searched."""

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lipyomo.base.arrays import BoolArray, keep_memory
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import CACHED
+from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.engine.protocol import (
@@ -78,9 +79,8 @@ class FewPipeline(phases.Pipeline):
         self._effort, self._turn = 0.0, 1.0
 
     @staticmethod
-    def suits(question: ValueQuestion) -> bool:
+    def suits(network: Network) -> bool:
         """Whether halving boxes may lead anywhere."""
-        network = question.network
         return not network.smooth and network.input_dim <= HALVED and bool(network.hidden)
 
     def recipe(self) -> Recipe[Any, Any]:
