@@ -17,6 +17,9 @@ from lipyomo.problems.domains import Domain
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.values import growth, slopes_at
 
+AHEAD = 10.0
+"""How many times the rise of its next step, to first order, a point is taken to have before it."""
+
 SHORTER = 0.25
 """By how much a step is cut; and the first one, as a share of the domain's width (or of one)."""
 
@@ -25,23 +28,31 @@ Slopes = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """From points (N, d) to values (N,) and their gradients (N, d)."""
 
 
-def ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
+def ascended(
+    context: Context, points: FloatArray, clock: Clock, worth: float = -np.inf
+) -> tuple[FloatArray, FloatArray]:
     """Points (N, d) after ascents of the Jacobian's norm, and their values (N,)."""
 
     def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         at = slopes_at(context, x)
         return at.values, growth(context, at)
 
-    return projected_ascents(context.domain, points, slopes, context.params.steps, clock)
+    return projected_ascents(context.domain, points, slopes, context.params.steps, clock, worth)
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def projected_ascents(
-    domain: Domain, points: FloatArray, slopes: Slopes, steps: int, clock: Clock
+    domain: Domain,
+    points: FloatArray,
+    slopes: Slopes,
+    steps: int,
+    clock: Clock,
+    worth: float = -np.inf,
 ) -> tuple[FloatArray, FloatArray]:
     """Points (N, d) after so many steps, and their values (N,).
 
-    A step that overflows leads nowhere: the point stays where it is.
+    Fewer, where none of them seems to get above a value that is `worth` it.  A step that overflows
+    leads nowhere: the point stays where it is.
     """
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, 1.0)
@@ -58,7 +69,7 @@ def projected_ascents(
         new = domain.drawn_in(np.where(np.isfinite(aim), aim, x))
         moved = (new - x) / unit
         rises = (g * moved).sum(axis=1)
-        if not (rises > EQUAL * np.abs(values)).any():
+        if not ((rises > EQUAL * np.abs(values)) & (values + AHEAD * rises > worth)).any():
             break
         new_values, new_g = slopes(new)
         new_g = new_g * scale

@@ -174,10 +174,11 @@ class Norm(Objective):
         context = self.context
         values = self.values(points)
         starts = points[np.argsort(-values)[: context.params.starts]]
-        found, values = ascended(context, starts, clock)
+        worth = self.cutoff(best.value)
+        found, values = ascended(context, starts, clock, worth)
         if context.features is not None:
             ends = self._near(found[np.argsort(-values)[: context.params.tries]])
-            found, values = ascended(self._plain, ends, clock)
+            found, values = ascended(self._plain, ends, clock, worth)
         for k in np.argsort(-values)[: context.params.tries].tolist():
             if not values[k] > best.value:
                 break
