@@ -12,8 +12,6 @@ from typing import Any
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from lipyomo_check.products import Pairs
-
 TOGETHER = 512
 """Most bounds, or boxes, that are checked at once: a file may state many.  The order in which
 a file has the cases of smooth networks follows from it."""
@@ -25,6 +23,9 @@ MOST_VERTICES = 1 << 16
 """Of a dual ball, and corners of a cube, that are listed."""
 
 INFINITE = float("inf")
+
+Pairs = list[tuple[int, int]]
+"""Units of a layer, two of each product."""
 
 
 def rational(value: float) -> fmpq:
@@ -56,7 +57,7 @@ class Layer:
     curves : list of (str, list of int)
         Names of smooth activations and their units.
     products : list of (int, int)
-        Pairs of squares that are products (`lipyomo_check.products`).
+        Pairs of squares that are products (`lipyomo_check.records`).
     """
 
     def __init__(

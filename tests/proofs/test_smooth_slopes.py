@@ -20,7 +20,7 @@ from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof, writing
 from lipyomo.proofs.pairs import UnfinishedError
-from lipyomo.proofs.slopes import slope_steps
+from lipyomo.proofs.undivided import slope_steps
 from lipyomo_check import ProofError, check_proof
 from lipyomo_check.smooth.bound import Chain
 from lipyomo_check.smooth.bounded import Bounded

@@ -1,24 +1,28 @@
 """Accepting bounds of targets: multipliers are rounded, and go on as the checker reads them.
 
 The steps of the search claim bounds in floating point.  What is accepted here is proved with its
-rounding errors counted, from the very numbers that are written.
+rounding errors counted, from the very numbers that are written.  Without unstable units the
+Jacobian is known, up to its region being empty, and the checker's arithmetic decides.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.errors import ProofError
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
-from lipyomo.relaxations.semidefinite.bounder import inherited
+from lipyomo.proofs.refute import refuted
 from lipyomo.search.spaces.phases.bound import bound_targets
 from lipyomo.search.spaces.phases.part import Worst
+from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check import linear as checked
+from lipyomo_check.parts import MOST_VERTICES
+from lipyomo_check.semidefinite import Tangents
 
 
 def bounded(recording: Recording, case: Case) -> Case:
@@ -32,7 +36,7 @@ def bounded(recording: Recording, case: Case) -> Case:
     for index, target in enumerate(ours.targets.tolist()):
         own = ours.certificates.get(target)
         if own is not None and ours.target_bounds[index] <= most:
-            bound, step = _proved(recording, target, own.multipliers, case.known_form)
+            bound, step = proved_step(recording, target, own.multipliers, case.known_form)
             if bound <= most:
                 steps.append(step)
                 continue
@@ -53,24 +57,6 @@ def concluded(recording: Recording, case: Case) -> Case:
     if worst is None or targets != [worst.found.target]:
         return case
     return _excluded(recording, case, worst)
-
-
-def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | None:
-    """The least upper end that a bounded case proves without leaving others, and its steps."""
-    ours, form, upper = case.ours, case.known_form, recording.upper
-    steps: list[Step] = []
-    for target in ours.targets.tolist():
-        own = ours.certificates.get(target)
-        if own is None:
-            return None
-        kernel = recording.search.bounder.kernel(form, target)
-        y = inherited(kernel, form, own.units, own.multipliers)
-        bound, step = _proved(recording, target, y, form)
-        upper = max(upper, bound / (1.0 - 2.0 * recording.params.aim))
-        steps.append(step)
-    if not math.isfinite(upper):
-        return None
-    return upper, case.end(*steps, ["end"]).needed(recording)
 
 
 def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
@@ -101,7 +87,7 @@ def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
     return replace(case.at(recording, node), is_open=is_open)
 
 
-def _proved(
+def proved_step(
     recording: Recording, target: int, multipliers: FloatArray, form: NodeForm
 ) -> tuple[float, Step]:
     """What a target's multipliers prove as the checker reads them, and the step of it."""
@@ -128,3 +114,52 @@ def _rounded(
     rounded[first:] = np.ldexp(numbers, exponent - bits)
     written = numbers.astype(np.int64).tolist()
     return written[: head - first], written[head - first :], rounded
+
+
+def finished(recording: Recording, case: Case, statistics: Statistics) -> tuple[Case, Statistics]:
+    """A case without unstable units, closed.
+
+    Raises
+    ------
+    ProofError
+        If its norm is too large, and nothing shows that it is empty.
+    """
+    upper = recording.upper
+    tangents = Tangents(recording.linear.statement, recording.linear, case.node)
+    steps: list[Step] = []
+    for target in case.ours.targets.tolist():
+        number = recording.numbers[target]
+        pair = recording.pairs[number]
+        if tangents.at_most(upper, pair):
+            continue
+        tries = _direct(recording, case.known_form, pair[1]) if pair[0] is None else []
+        zeta = next((v for v in tries if tangents.holds(upper, pair, v, [])), None)
+        if zeta is not None:
+            steps.append(["close", [number], zeta, []])
+            continue
+        case, statistics = refuted(recording, case, statistics)
+        if case.is_open:
+            raise ProofError("the upper end could not be proved: " + _why(recording, *pair))
+        return case, statistics
+    return case.end(*steps, ["end"]), statistics
+
+
+def _direct(recording: Recording, form: NodeForm, column: int | None) -> list[list[int]]:
+    """Multipliers for the Euclidean norm of a fixed Jacobian, to be tried in turn."""
+    bits = 2 * recording.params.multiplier_bits
+    equal = [1 << bits]
+    if column is not None or recording.search.targets.norm == "l2":
+        return [equal]
+    sums = np.abs(form.jacobian.T @ form.jacobian).sum(axis=1)
+    scaled = np.ldexp(sums / max(sums.max(), 1e-300), bits)
+    return [[int(z) + 1 for z in scaled], equal * form.inputs]
+
+
+def _why(recording: Recording, vertex: int | None, column: int | None) -> str:
+    """Why a full pattern is neither closed nor refuted."""
+    if vertex is None and column is None and recording.search.targets.norm == "linf":
+        return (
+            "the Euclidean norm of more than two outputs over a cube is known by the cube's "
+            f"corners, of which at most {MOST_VERTICES} are listed; take another norm"
+        )
+    return "a region with a larger norm seems to have no interior, but no certificate was found"

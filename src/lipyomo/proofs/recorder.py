@@ -2,8 +2,8 @@
 
 The tree is made once the interval is known: a branch and bound that only has to prove its cutoff,
 with the steps of the search and with an acceptor of its own.  Steps claim; `bounds.py`,
-`accept.py`, `full.py` and `refute.py` round what is claimed, try what has no room in the checker's
-arithmetic, and go on with what that accepts; `split.py` splits.
+`accept.py`, `undivided.py` and `refute.py` round what is claimed, try what has no room in the
+checker's arithmetic, and go on with what that accepts; `split.py` splits.
 
 The engine of the search does not drive it.  A proof is read depth first, each case before those
 that it leaves, and is written as it is made, so that neither side holds the tree: what counts is
@@ -18,14 +18,13 @@ from dataclasses import dataclass, replace
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProofError
-from lipyomo.proofs.accept import bounded, concluded, undivided
+from lipyomo.proofs.accept import bounded, concluded, finished
 from lipyomo.proofs.bounds import tightened
 from lipyomo.proofs.case import Case, Parting, Step
 from lipyomo.proofs.context import Recording
-from lipyomo.proofs.full import finished
-from lipyomo.proofs.layers import layer_steps
 from lipyomo.proofs.refute import refuted
 from lipyomo.proofs.split import parted
+from lipyomo.proofs.undivided import layer_steps, undivided
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.score import score
 from lipyomo.search.spaces.phases.statistics import Statistics

@@ -37,7 +37,7 @@ from lipyomo.proofs.records import (
     output_norm_record,
 )
 from lipyomo.proofs.replay import replay
-from lipyomo.proofs.slopes import slope_steps
+from lipyomo.proofs.undivided import slope_steps
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import SMOOTH_FORMAT
 from lipyomo_check.smooth.kinds import LARGEST, parameters_of

@@ -1,7 +1,7 @@
 """A statement's hidden layers in arrays, their units in groups of one kind, and their products.
 
 A pair of squares with opposite columns in the next weight is the product of the sum and of the
-difference of their pre-activations (`lipyomo_check.products`).  A layer has *rows*, whose
+difference of their pre-activations (`lipyomo_check.records`).  A layer has *rows*, whose
 pre-activations are z: those of its other units, then the factors of its products; and *outputs*:
 its other units, then its products.  With z given an output is linear in the tangents u of its rows,
 of which it has one *branch* each: that of a unit multiplies u with sigma'(z), both of a product

@@ -1,0 +1,155 @@
+"""Upper ends that are proved without any split, and their steps.
+
+`layer_steps` proves that of a deep network layer by layer, where bounds come so as well
+(`lipyomo.relaxations.semidefinite.chain_root`): no matrix is larger than a layer.  `undivided` has
+what the multipliers of a case prove.  `slope_steps` proves that of a network of two-slope units
+whose slopes are the ends of the range of each smooth unit's
+(`lipyomo.search.spaces.boxes.ranges`): what there is on unbounded domains, and what is left where
+there are too many inputs for a tree of boxes.  Its multipliers are found, rounded and proved like
+those of any root; nothing is split, since pre-activations say nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.networks.network import Layer, Network
+from lipyomo.problems.domains import Box
+from lipyomo.problems.problem import LipschitzProblem
+from lipyomo.proofs.accept import proved_step
+from lipyomo.proofs.case import Case, Step
+from lipyomo.proofs.context import Recording
+from lipyomo.proofs.params import PARAMS
+from lipyomo.relaxations.semidefinite.bounder import inherited
+from lipyomo.relaxations.semidefinite.chain_proof import proved_bound
+from lipyomo.relaxations.semidefinite.chain_root import (
+    ChainBounds,
+    chain_bounds,
+    exact_tangents,
+)
+from lipyomo.search.spaces.phases.bound import bound_targets
+from lipyomo_check.smooth.slopes import between
+from lipyomo_check.statement import Statement
+
+
+def layer_steps(recording: Recording, case: Case) -> tuple[float, list[Step]] | None:
+    """The upper end that a case proves layer by layer, at least the stated one, and its steps.
+
+    None where there is no such proof, or another one is cheaper.
+    """
+    search = recording.search
+    system, problem, targets = search.system, search.problem, search.targets
+    phases = tuple(np.split(case.ours.phases, system.starts[1:-1]))
+    tangents = exact_tangents(system.network, problem.directions)
+    known = np.full(targets.count, np.inf)
+    tight = recording.params.aim
+    chain = chain_bounds(tangents, problem.output_norm, phases, targets, known, tight)
+    if chain is None:
+        return None
+    chain = chain.run(recording.aim, recording.clock)
+    steps: list[Step] = []
+    upper, every = recording.upper, range(targets.count)
+    proved = [_layered(recording, chain, target) for target in every]
+    if not all(bound < np.inf for bound, _, _ in proved):
+        return None
+    upper = max(upper, *(bound / (1.0 - 2.0 * recording.params.aim) for bound, _, _ in proved))
+    for target, (_, lam, shape) in zip(every, proved, strict=True):
+        step = _step(upper, lam, shape, recording.params.multiplier_bits)
+        steps.append(["layers", [recording.numbers[target]], *step])
+    return upper, case.end(*steps, ["end"]).needed(recording)
+
+
+def _layered(
+    recording: Recording, chain: ChainBounds, target: int
+) -> tuple[float, FloatArray, FloatArray | None]:
+    """What a target's multipliers prove once they have few bits, and these."""
+    descent = chain.descents.get(target) or chain.together
+    if descent is None or descent.best is None:
+        return np.inf, np.zeros(0), None
+    bits = recording.params.multiplier_bits
+    lam, shape = _short(descent.best.lam, bits), descent.best.shape(descent.chain)
+    shape = None if shape is None else _short(shape, bits)
+    return proved_bound(chain.layered_of(target), lam, shape), lam, shape
+
+
+def _short(values: FloatArray, bits: int) -> FloatArray:
+    """Numbers of so many bits each."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits))
+
+
+def _step(
+    upper: float, lam: FloatArray, shape: FloatArray | None, bits: int
+) -> tuple[list[int], list[int]]:
+    """Zeta and lambda as whole numbers in one unit, where ``tau`` is a quarter of the square."""
+    share = np.ones(1) if shape is None else shape / shape.sum()
+    zeta = 0.25 * upper * upper * share
+    unit = min(0, int(np.frexp(min(zeta.min(), lam.min()))[1]) - 2 * bits)
+    return _whole(zeta, unit), _whole(lam, unit)
+
+
+def _whole(values: FloatArray, unit: int) -> list[int]:
+    """Numbers in units of ``2^unit``, of any size."""
+    ratios = (value.as_integer_ratio() for value in values.tolist())
+    return [max((top << -unit) // bottom, 1) for top, bottom in ratios]
+
+
+def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | None:
+    """The least upper end that a bounded case proves without leaving others, and its steps."""
+    ours, form, upper = case.ours, case.known_form, recording.upper
+    steps: list[Step] = []
+    for target in ours.targets.tolist():
+        own = ours.certificates.get(target)
+        if own is None:
+            return None
+        kernel = recording.search.bounder.kernel(form, target)
+        y = inherited(kernel, form, own.units, own.multipliers)
+        bound, step = proved_step(recording, target, y, form)
+        upper = max(upper, bound / (1.0 - 2.0 * recording.params.aim))
+        steps.append(step)
+    if not math.isfinite(upper):
+        return None
+    return upper, case.end(*steps, ["end"]).needed(recording)
+
+
+def slope_steps(
+    problem: LipschitzProblem, statement: Statement, clock: Clock
+) -> tuple[float, list[Step]] | None:
+    """The upper end that ranges of slopes prove, at least the stated one, and its steps.
+
+    None if there was not enough time.
+
+    Raises
+    ------
+    ProofError
+        If the statement is one about other targets.
+    """
+    known = between(statement)
+    hidden = [
+        Layer(layer.weight, np.zeros(layer.units), own.left, own.right)
+        for layer, own in zip(problem.network.hidden, known.hidden, strict=True)
+    ]
+    head, box = problem.network.head, known.domain.box
+    anywhere = LipschitzProblem(
+        Network([*hidden, Layer(head.weight, np.zeros(head.units))]),
+        Box(np.array(box.lower), np.array(box.upper)),
+        problem.norm,
+        problem.output_norm,
+        directions=problem.directions,
+    )
+    recording = Recording.of(anywhere, known, clock, PARAMS)
+    node = recording.linear.root()
+    case = Case(node, recording.search.whole(recording.points.count)).at(recording, node)
+    case = replace(case, form=recording.search.system.form(case.ours.phases))
+    layered = layer_steps(recording, case)
+    if layered is not None:
+        return layered
+    unknown = np.full(case.ours.targets.size, np.inf)
+    ours = case.ours.but(proved=unknown, target_bounds=unknown)
+    found = bound_targets(recording.search, ours, case.known_form, None, 0.0, clock)
+    return undivided(recording, replace(case, ours=found.node))
