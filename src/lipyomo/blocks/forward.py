@@ -22,8 +22,8 @@ from lipyomo.networks.network import Layer, Network, check_two_slopes
 from lipyomo.networks.phases import LEFT, OPEN
 from lipyomo.networks.scaling import in_units
 from lipyomo.relaxations.linear import LayerBounds
-from lipyomo.relaxations.linear.interval import activated, interval_range
 from lipyomo.relaxations.linear.layers import given_bounds
+from lipyomo.relaxations.linear.relax import activated, interval_range
 from lipyomo.relaxations.linear.sharpen import ModelRelaxation, bounds_of_models
 from lipyomo.solvers.rows import Forms, linear
 from lipyomo.solvers.variables import box_of, need_finite

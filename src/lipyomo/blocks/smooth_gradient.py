@@ -25,8 +25,8 @@ from lipyomo.blocks.curves import activations_of, need_no_kink, slope_of
 from lipyomo.blocks.forward import Ranges
 from lipyomo.blocks.labels import Labels
 from lipyomo.networks.network import Network
-from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import parts_of
+from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.solvers.expressions import combination
 from lipyomo.solvers.rows import Forms
 from lipyomo.solvers.variables import box_of

@@ -18,7 +18,7 @@ from lipyomo.base.numerics.split import SplitMatrix
 from lipyomo.blocks.assemble import add_equalities, add_variables
 from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, decide
-from lipyomo.relaxations.linear.interval import Switches, activated
+from lipyomo.relaxations.linear.relax import Switches, activated
 from lipyomo.solvers.rows import Forms, Rows
 
 

@@ -18,7 +18,7 @@ from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
 from lipyomo.search.spaces.phases.bound import bound_targets
-from lipyomo.search.spaces.phases.part import Worst
+from lipyomo.search.spaces.phases.node import Worst
 from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check import linear as checked
 from lipyomo_check.parts import MOST_VERTICES

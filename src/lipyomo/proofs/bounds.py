@@ -20,8 +20,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import WantedBounds
-from lipyomo.relaxations.linear.dual_steps import SingleArray
+from lipyomo.relaxations.linear.dual_steps import SingleArray, WantedBounds
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.search.spaces.phases.propagate import substitute_back

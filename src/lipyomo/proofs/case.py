@@ -11,8 +11,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.context import Recording
-from lipyomo.search.spaces.phases.node import Node
-from lipyomo.search.spaces.phases.part import Worst
+from lipyomo.search.spaces.phases.node import Node, Worst
 from lipyomo_check import linear as checked
 
 Step = list[Any]

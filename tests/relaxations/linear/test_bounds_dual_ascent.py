@@ -15,7 +15,7 @@ from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import Box, Domain, NormBall, Polytope, ball
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import NodeTriangles, WantedBounds
+from lipyomo.relaxations.linear.dual_steps import NodeTriangles, WantedBounds
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
 from networks import mixed_network, random_network

@@ -13,8 +13,9 @@ from lipyomo.primal.heuristics.evaluate import point_norms
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.semidefinite.bounder import Bounder, inherited
+from lipyomo.relaxations.semidefinite.choice import wide_kernel
 from lipyomo.relaxations.semidefinite.descent import minimise
-from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion, wide_kernel
+from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion
 from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 

@@ -26,9 +26,8 @@ from lipyomo.networks.phases import Phases
 from lipyomo.problems.norms import InputNorm, OutputNorm
 from lipyomo.relaxations.linear.balls import Ball, InputBall, functional_set
 from lipyomo.relaxations.linear.chain import AffineChain
-from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import LayerBounds, PhaseBatch, parts_of
-from lipyomo.relaxations.linear.relax import switch_lines
+from lipyomo.relaxations.linear.relax import Switches, switch_lines
 
 DerivativeRelaxation = Literal["interval", "linear"]
 

@@ -49,13 +49,14 @@ from lipyomo.networks.network import Layer
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import term_sizes
 from lipyomo.problems.domains import Domain
-from lipyomo.relaxations.linear.dual_rows import (
+from lipyomo.relaxations.linear.dual_steps import (
+    DualSteps,
     Gathered,
     GatheredNodes,
     NodeTriangles,
+    SingleArray,
     WantedBounds,
 )
-from lipyomo.relaxations.linear.dual_steps import DualSteps, SingleArray
 from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.relax import Triangle
 

@@ -22,9 +22,8 @@ from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, decide
 from lipyomo.problems.affine.signal import FloatSignal, RangedSignal, UnitMap
 from lipyomo.problems.domains import Domain
-from lipyomo.relaxations.linear.interval import activated
 from lipyomo.relaxations.linear.layers import LayerBounds
-from lipyomo.relaxations.linear.relax import Triangle
+from lipyomo.relaxations.linear.relax import Triangle, activated
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import WantedBounds
+from lipyomo.relaxations.linear.dual_steps import WantedBounds
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.params import PARAMS
 

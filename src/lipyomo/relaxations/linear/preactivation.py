@@ -24,7 +24,6 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear.balls import within
 from lipyomo.relaxations.linear.chain import AffineChain
-from lipyomo.relaxations.linear.interval import Switches, activated, interval_range
 from lipyomo.relaxations.linear.layers import (
     LayerBounds,
     PhaseBatch,
@@ -35,7 +34,7 @@ from lipyomo.relaxations.linear.layers import (
 )
 from lipyomo.relaxations.linear.lp import tighten
 from lipyomo.relaxations.linear.params import PARAMS
-from lipyomo.relaxations.linear.relax import layer_lines
+from lipyomo.relaxations.linear.relax import Switches, activated, interval_range, layer_lines
 
 
 @with_one_blas_thread

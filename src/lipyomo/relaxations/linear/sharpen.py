@@ -20,7 +20,7 @@ from lipyomo.networks.phases import OPEN, count_open, decide, flat
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.settings import Relaxation
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import WantedBounds
+from lipyomo.relaxations.linear.dual_steps import WantedBounds
 from lipyomo.relaxations.linear.layers import LayerBounds, by_layer
 from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds

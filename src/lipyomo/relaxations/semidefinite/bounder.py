@@ -12,12 +12,12 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.pairs import Pairs
-from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel
+from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel, wide_kernel
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import minimise
 from lipyomo.relaxations.semidefinite.kernel import Kernel, State
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion, wide_kernel
+from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion
 from lipyomo.relaxations.semidefinite.prove import Exclusion, Prover
 from lipyomo.relaxations.semidefinite.shared import SharedKernel
 from lipyomo.relaxations.semidefinite.signs import joined, joined_multipliers

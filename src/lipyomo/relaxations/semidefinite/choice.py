@@ -234,3 +234,23 @@ def _cost(
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
     size = 48.0 * (d + units + functionals) ** 2  # six matrices at a time
     return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
+
+
+def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
+    """The kernel of nodes whose zeta keeps its proportions; None where that does not pay.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    seen : int
+        Most dimensions of the inputs that units see.
+    """
+    if not isinstance(kernel, WideKernel | DenseKernel) or kernel.euclidean:
+        return None
+    units = len(kernel.rows)
+    ball = step_costs(min(kernel.inputs, seen, units + 1), units, euclidean=True)["dense"]
+    if PARAMS.proportional * ball >= min(step_costs(kernel.inputs, units).values()):
+        return None
+    if isinstance(kernel, WideKernel):
+        return kernel
+    return WideKernel(kernel.rows, kernel.objective, kernel.inputs)

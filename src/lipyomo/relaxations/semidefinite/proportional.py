@@ -21,33 +21,12 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.semidefinite.choice import step_costs
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import minimise
 from lipyomo.relaxations.semidefinite.ellipsoids import enlarged
-from lipyomo.relaxations.semidefinite.kernel import Kernel, State
+from lipyomo.relaxations.semidefinite.kernel import State
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.wide import WideKernel
-
-
-def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
-    """The kernel of nodes whose zeta keeps its proportions; None where that does not pay.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    seen : int
-        Most dimensions of the inputs that units see.
-    """
-    if not isinstance(kernel, WideKernel | DenseKernel) or kernel.euclidean:
-        return None
-    units = len(kernel.rows)
-    ball = step_costs(min(kernel.inputs, seen, units + 1), units, euclidean=True)["dense"]
-    if PARAMS.proportional * ball >= min(step_costs(kernel.inputs, units).values()):
-        return None
-    if isinstance(kernel, WideKernel):
-        return kernel
-    return WideKernel(kernel.rows, kernel.objective, kernel.inputs)
 
 
 @np.errstate(all="ignore")

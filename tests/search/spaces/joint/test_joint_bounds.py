@@ -12,8 +12,8 @@ from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import preactivation_bounds
-from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import Stack, by_layer
+from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.bound import bounded
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.corners import Corners

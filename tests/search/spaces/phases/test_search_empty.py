@@ -17,9 +17,8 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.empty import finished, with_interior
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.node import Node, Part
 from lipyomo.search.spaces.phases.params import Params
-from lipyomo.search.spaces.phases.part import Part
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 from networks import random_network

@@ -24,9 +24,9 @@ from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.balls import outside
 from lipyomo.relaxations.linear.gradient import tangent_lengths
-from lipyomo.relaxations.linear.interval import Switches
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack, by_layer
 from lipyomo.relaxations.linear.preactivation import propagate
+from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
 from lipyomo.search.spaces.joint.ranges import tighten_boxes

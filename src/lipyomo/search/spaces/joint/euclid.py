@@ -20,7 +20,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray, lengths
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.network import Network
-from lipyomo.relaxations.linear.interval import Switches
+from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.tangents import Tangents
 
 

@@ -19,8 +19,8 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.layer import Layer
-from lipyomo.relaxations.linear.interval import activated, interval_range
 from lipyomo.relaxations.linear.layers import Stack
+from lipyomo.relaxations.linear.relax import activated, interval_range
 from lipyomo.search.spaces.joint.corners import INPUTS, Corners
 from lipyomo.search.spaces.joint.substitute import (
     Rough,

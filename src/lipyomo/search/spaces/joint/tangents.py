@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.network import Network
-from lipyomo.relaxations.linear.interval import Switches
+from lipyomo.relaxations.linear.relax import Switches
 from lipyomo.search.spaces.joint.substitute import (
     Rough,
     TwoLines,

@@ -21,8 +21,7 @@ from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import DualCertificate, Node
-from lipyomo.search.spaces.phases.part import Part, Watch, Worst
+from lipyomo.search.spaces.phases.node import DualCertificate, Node, Part, Watch, Worst
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 

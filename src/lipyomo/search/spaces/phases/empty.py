@@ -16,8 +16,7 @@ from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import directed_gradients
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import Node
-from lipyomo.search.spaces.phases.part import Part
+from lipyomo.search.spaces.phases.node import Node, Part
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 

@@ -19,7 +19,7 @@ from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.bound import bounded, fixed
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.empty import asks_program, finished, with_interior
-from lipyomo.search.spaces.phases.part import Part, Watch
+from lipyomo.search.spaces.phases.node import Part, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.propagate import gradient_bounds, located, propagated, taken
 from lipyomo.search.spaces.phases.score import rule_of

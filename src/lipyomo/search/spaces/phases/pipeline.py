@@ -36,9 +36,8 @@ from lipyomo.search.spaces.phases.bound import proved
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.examine import Workspace
 from lipyomo.search.spaces.phases.heuristics import Around, heuristics
-from lipyomo.search.spaces.phases.node import Node
+from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part, Watch
 from lipyomo.search.spaces.phases.params import Params
-from lipyomo.search.spaces.phases.part import OutOfTimeError, Part, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.root import begin
 from lipyomo.search.spaces.phases.saved import Saved, decode, encode

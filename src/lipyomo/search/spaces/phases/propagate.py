@@ -17,8 +17,7 @@ from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import WarmStart
-from lipyomo.search.spaces.phases.part import Part
+from lipyomo.search.spaces.phases.node import Part, WarmStart
 from lipyomo.search.spaces.phases.points import Points
 
 

@@ -20,8 +20,7 @@ from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
 from lipyomo.search.spaces.phases.bound import with_root
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.examine import Workspace, examine
-from lipyomo.search.spaces.phases.node import Node
-from lipyomo.search.spaces.phases.part import OutOfTimeError, Part
+from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 _DEEP = 4.0

@@ -19,8 +19,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.search.spaces.phases.context import RELIABILITY, Context
-from lipyomo.search.spaces.phases.node import Node
-from lipyomo.search.spaces.phases.part import Worst
+from lipyomo.search.spaces.phases.node import Node, Worst
 from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 
 _FAINT = 0.02

@@ -11,8 +11,7 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.examine import Workspace, examine
-from lipyomo.search.spaces.phases.node import Node, Split
-from lipyomo.search.spaces.phases.part import Part
+from lipyomo.search.spaces.phases.node import Node, Part, Split
 from lipyomo.search.spaces.phases.propagate import substitute_back
 from lipyomo.search.spaces.phases.score import score
 from lipyomo.search.spaces.phases.statistics import Statistics

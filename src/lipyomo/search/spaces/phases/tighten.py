@@ -16,8 +16,7 @@ from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.dual_rows import WantedBounds
-from lipyomo.relaxations.linear.dual_steps import SingleArray
+from lipyomo.relaxations.linear.dual_steps import SingleArray, WantedBounds
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.spaces.phases.node import WarmStart
 from lipyomo.search.spaces.phases.params import Params
