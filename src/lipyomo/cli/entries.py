@@ -25,7 +25,7 @@ from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.domains.digest import domain_digest
+from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.norms import read_functional
 from lipyomo.problems.result import ProgressCallback
 from lipyomo.problems.settings import Settings

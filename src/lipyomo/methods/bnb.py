@@ -19,7 +19,7 @@ from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite
 from lipyomo.networks.digest import network_digest
 from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
 from lipyomo.primal.regions.witness import witness_near
-from lipyomo.problems.domains.digest import domain_digest
+from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run

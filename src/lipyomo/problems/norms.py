@@ -22,9 +22,8 @@ import numpy.typing as npt
 from lipyomo.base.arguments import brief, one_of, real_numbers
 from lipyomo.base.arrays import FloatArray, lengths, read_only
 from lipyomo.base.errors import NormError, ProblemError
-from lipyomo.base.numerics.exact import approximate, exact
+from lipyomo.base.numerics.exact import approximate, exact, exact_vertices
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.base.numerics.vertices import exact_vertices
 from lipyomo.base.quantities import norm_name
 from lipyomo.base.system.memory import BATCH
 

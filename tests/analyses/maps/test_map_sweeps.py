@@ -8,7 +8,8 @@ import pytest
 import lipyomo
 import networks
 from lipyomo import Box, LipschitzProblem, Polytope, Status, sweep
-from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.params import PARAMS
+from lipyomo.analyses.maps.stages import shares
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.base.numerics.rounding import CLOSED
-from lipyomo.base.system.parallel import UNKNOWN
 from lipyomo.search.engine.params import BUNDLE, HALVED
 
 
@@ -52,21 +51,6 @@ class Params:
     glance: int = 16
     inputs: int = HALVED
     least: int = 64
-
-
-def shares(params: Params, cells: int, workers: int) -> list[slice]:
-    """The jobs that so many cells are for so many workers (0: unknown).
-
-    Half a worker's share of what is left at a time: large ones cost less a cell, and with the small
-    ones at the end all workers are done at about the same time.
-    """
-    found, at = [], 0
-    while at < cells:
-        part = params.job if workers == 1 else (cells - at) // (2 * (workers or UNKNOWN))
-        end = min(at + min(max(part, params.least), params.job), cells)
-        found.append(slice(at, end))
-        at = end
-    return found
 
 
 PARAMS = Params()

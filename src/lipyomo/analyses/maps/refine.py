@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from lipyomo.analyses.maps.cells import Cells, halved
 from lipyomo.analyses.maps.ends import Ends, joined
-from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, Bounds, quantity
 from lipyomo.analyses.maps.result import CellMap, statuses
 from lipyomo.analyses.maps.run import MapKeywords, MapSettings, cells_for, over_all
-from lipyomo.analyses.maps.stages import Job, answers
+from lipyomo.analyses.maps.stages import Job, answers, shares
 from lipyomo.analyses.maps.store import check_new, finished, store_of
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray

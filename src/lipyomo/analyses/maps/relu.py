@@ -17,12 +17,12 @@ import numpy as np
 
 from lipyomo.analyses.maps.cells import halved
 from lipyomo.analyses.maps.ends import Ends, Narrowing
-from lipyomo.analyses.maps.faces import with_faces
 from lipyomo.analyses.maps.inside import inside
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock
-from lipyomo.networks.phases import OPEN, RIGHT
+from lipyomo.base.numerics.exact import affine_value
+from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack
 from lipyomo.relaxations.linear.preactivation import propagate
 
@@ -256,3 +256,29 @@ def _tested(
         good = same & _counts(pieces, some, points[:, None], z[:, None])[:, 0]
         cells.attain(some.cell[good], values[which[good]], points[good])
     return answer.empty
+
+
+def with_faces(pieces: Pieces, phases: PhaseBatch, low: FloatArray, high: FloatArray) -> PhaseBatch:
+    """Phases (n, N) of cells (n, d), with the units of the first layer that only touch them.
+
+    A unit with pre-activations at or above zero on the whole cell is on its right side, one with
+    pre-activations at or below zero on its left.  What rounding adds to a range leaves such a unit
+    open, and no halving closes it; but the pieces of a kink on a face belong to the cells inside
+    which they have an interior.  So it is decided in exact arithmetic.
+    """
+    if not pieces.network.hidden:
+        return phases
+    found, layer = phases.copy(), pieces.network.hidden[0]
+    weight, bias = layer.dense_weight, layer.bias
+    middle, radius = 0.5 * (low + high), 0.5 * (high - low)
+    values, reach = middle @ weight.T + bias, radius @ np.abs(weight).T
+    room = pieces.errors[: layer.units]
+    open_ = phases[:, : layer.units] == OPEN
+    for side, gap in ((RIGHT, values - reach), (LEFT, -values - reach)):
+        sign = 1.0 if side == RIGHT else -1.0
+        for cell, unit in zip(*np.nonzero(open_ & (np.abs(gap) <= room)), strict=True):
+            row = sign * weight[unit]
+            corner = np.where(row > 0, low[cell], high[cell])  # where the row is least
+            if affine_value(row, corner, sign * float(bias[unit])) >= 0:
+                found[cell, unit] = side
+    return found

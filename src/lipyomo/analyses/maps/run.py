@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from lipyomo.analyses.maps.cells import Cells, cells_of, grid
 from lipyomo.analyses.maps.ends import Ends
-from lipyomo.analyses.maps.params import PARAMS, shares
+from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity, quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
-from lipyomo.analyses.maps.stages import Job, Searched, answers
+from lipyomo.analyses.maps.stages import Job, Searched, answers, shares
 from lipyomo.analyses.maps.store import finished, store_of
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import IntArray

@@ -19,7 +19,7 @@ from lipyomo.analyses.maps.smooth import bound_smooth_cells
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
-from lipyomo.base.system.parallel import Workers
+from lipyomo.base.system.parallel import UNKNOWN, Workers
 from lipyomo.problems.domains import Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Point, Status
@@ -144,3 +144,18 @@ def answers(
         if isinstance(found, LipyomoError):
             raise found
         yield number, found
+
+
+def shares(params: Params, cells: int, workers: int) -> list[slice]:
+    """The jobs that so many cells are for so many workers (0: unknown).
+
+    Half a worker's share of what is left at a time: large ones cost less a cell, and with the small
+    ones at the end all workers are done at about the same time.
+    """
+    found, at = [], 0
+    while at < cells:
+        part = params.job if workers == 1 else (cells - at) // (2 * (workers or UNKNOWN))
+        end = min(at + min(max(part, params.least), params.job), cells)
+        found.append(slice(at, end))
+        at = end
+    return found

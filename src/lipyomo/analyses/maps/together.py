@@ -9,8 +9,8 @@ import numpy as np
 
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends
-from lipyomo.analyses.maps.params import PARAMS, shares
-from lipyomo.analyses.maps.stages import Bounding, Job
+from lipyomo.analyses.maps.params import PARAMS
+from lipyomo.analyses.maps.stages import Bounding, Job, shares
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.parallel import Workers

@@ -33,7 +33,7 @@ from lipyomo.networks.derivatives import jacobian, product
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Box, Domain
-from lipyomo.problems.domains.digest import domain_digest
+from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, check_parts
 from lipyomo.problems.result import Point

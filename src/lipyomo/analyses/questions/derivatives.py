@@ -20,7 +20,7 @@ from lipyomo.base.errors import ProblemError
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.naming import Names, some
-from lipyomo.problems.domains.digest import domain_digest
+from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, chosen_functional, why_open

@@ -19,7 +19,7 @@ from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
-from lipyomo.problems.domains.digest import domain_digest
+from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.magnitudes import check_magnitudes
 from lipyomo.problems.ranges import Range, check_parts, chosen_functional
 from lipyomo.problems.reductions.confine import confined

@@ -6,15 +6,18 @@ of such numbers are integers times a power of two as well, and are multiplied by
 All partial sums of ``sum_k a_k b_k`` are multiples of the least unit of a times the least unit of
 b.  Where the sum of ``|a_k b_k|`` is at most 2**53 of those, every partial sum is a float64 number:
 nothing is rounded, in whatever order it is added up.
+
+Vertices of a polytope are found in rational numbers.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ import scipy.sparse as sp
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from lipyomo.base.arrays import FloatArray, Matrix, dense
+from lipyomo.base.numerics.params import PARAMS
 from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
 
 _Array = npt.NDArray[np.float64]
@@ -350,3 +354,44 @@ def root_below(square: fmpq) -> float:
     while exact(value) ** 2 > square:
         value = math.nextafter(value, 0.0)
     return value
+
+
+def exact_vertices(rows: FloatArray, right: FloatArray) -> list[list[fmpq]] | None:
+    """All vertices of the bounded polytope ``rows y <= right``, without rounding.
+
+    Each is the one point in which as many rows as y has entries hold with equality, and satisfies
+    the others.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (r, m)
+    right : ndarray, shape (r,)
+
+    Returns
+    -------
+    list of list of fmpq, or None
+        None where there are too many sets of m rows.
+    """
+    count, m = rows.shape
+    if math.comb(count, m) > PARAMS.sets:
+        return None
+    A = [[exact(a) for a in row] for row in rows.tolist()]
+    b = [exact(value) for value in right.tolist()]
+    found = {}
+    for chosen in combinations(range(count), m):
+        for y in _meeting([A[k] for k in chosen], [b[k] for k in chosen]):
+            if all(_dot(row, y) <= end for row, end in zip(A, b, strict=True)):
+                found[tuple((int(v.p), int(v.q)) for v in y)] = y
+    return [found[key] for key in sorted(found)]
+
+
+def _meeting(rows: list[list[fmpq]], right: list[fmpq]) -> Iterator[list[fmpq]]:
+    """The point in which some rows meet, unless they are dependent."""
+    m = len(rows)
+    matrix = fmpq_mat(m, m, [value for row in rows for value in row])
+    if matrix.det() != 0:
+        yield list(matrix.solve(fmpq_mat(m, 1, right)).entries())
+
+
+def _dot(row: list[fmpq], y: list[fmpq]) -> fmpq:
+    return sum((a * v for a, v in zip(row, y, strict=True)), fmpq(0))

@@ -19,6 +19,7 @@ from flint import fmpq
 
 from lipyomo.base.arguments import brief, real_numbers
 from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, dense
+from lipyomo.base.digest import array_digest
 from lipyomo.base.errors import DomainError
 from lipyomo.base.numerics.exact import Exact, ExactWeights, affine_value, exact
 
@@ -340,3 +341,12 @@ def box_support(lower: FloatArray, upper: FloatArray, directions: Matrix) -> Flo
     with np.errstate(invalid="ignore"):
         terms = np.where(rows > 0, rows * upper, np.where(rows < 0, rows * lower, 0.0))
     return np.asarray(terms.sum(axis=1))
+
+
+def domain_digest(domain: Domain) -> str:
+    """The kind of a domain, and SHA-256 of its numbers."""
+    rows = domain.rows
+    facts = [domain.lower, domain.upper, rows.b, rows.A.indptr, rows.A.indices, rows.A.data]
+    facts += [getattr(domain, name, None) for name in ("radius", "point")]
+    kind = f"{type(domain).__name__} {getattr(domain, 'norm', None)}"
+    return f"{kind} {array_digest([] if fact is None else fact for fact in facts)}"
