@@ -86,7 +86,7 @@ def large_multiplier(first: Any, step: Any) -> None:
 
 
 def less_zeta(first: Any, step: Any) -> None:
-    step[2][0] = step[2][0] // 4
+    step[2][0] //= 1000
 
 
 def zero_multiplier(first: Any, step: Any) -> None:
