@@ -184,8 +184,8 @@ def search_smooth(
     run: Run, cutoff: float, checkpoint: Kept | None, slack: float | None = None
 ) -> Result:
     """`search` of a network with smooth units: boxes instead of activation patterns."""
+    from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
     from lipyomo.search.spaces.boxes.context import Question, box_bytes
-    from lipyomo.search.spaces.boxes.local import smooth_incumbent
     from lipyomo.search.spaces.boxes.norm import Norm
     from lipyomo.search.spaces.boxes.params import Params
     from lipyomo.search.spaces.boxes.pipeline import STUCK, Pipeline

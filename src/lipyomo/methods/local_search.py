@@ -10,7 +10,7 @@ from lipyomo.methods.support import domain_bounds
 from lipyomo.primal.heuristics.local_search import search_incumbent
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
-from lipyomo.search.spaces.boxes.local import smooth_incumbent
+from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
 
 
 @method(

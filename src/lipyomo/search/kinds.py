@@ -27,7 +27,7 @@ from lipyomo.search.objectives.nearest import NearestPipeline, NearestQuestion
 from lipyomo.search.objectives.pipeline import Pipeline as ValuePipeline
 from lipyomo.search.objectives.smooth import Value
 from lipyomo.search.objectives.smooth_nearest import Distance
-from lipyomo.search.spaces.boxes.local import smooth_incumbent
+from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
 from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 
 

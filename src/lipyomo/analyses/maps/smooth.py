@@ -21,11 +21,10 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.search.spaces.boxes.bound import Bounded, bounded, decided, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.cut import cut
 from lipyomo.search.spaces.boxes.euclid import framed
 from lipyomo.search.spaces.boxes.gradient import enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.split import halved
+from lipyomo.search.spaces.boxes.split import cut, halved
 from lipyomo.search.spaces.boxes.values import steepest
 from lipyomo.search.spaces.bundle import joined
 

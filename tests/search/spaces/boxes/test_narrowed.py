@@ -19,8 +19,8 @@ from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.cut import cut
 from lipyomo.search.spaces.boxes.inputs import HalfSpace, Inputs, Signal, spans
+from lipyomo.search.spaces.boxes.split import cut
 
 
 def tanh_network(seed, inputs=18):

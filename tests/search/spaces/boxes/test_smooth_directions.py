@@ -10,7 +10,7 @@ import pytest
 import lipyomo
 from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, activation
 from lipyomo.methods.registry import methods
-from lipyomo.search.spaces.boxes.local import smooth_incumbent
+from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
 from samples import steepest
 
 NORMS = ("linf", "l1", "l2")

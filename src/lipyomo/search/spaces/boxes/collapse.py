@@ -29,9 +29,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.search.spaces.boxes.affine import at
 from lipyomo.search.spaces.boxes.curves import curves_of
 from lipyomo.search.spaces.boxes.factors import factored
+from lipyomo.search.spaces.boxes.inputs import at
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotients
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed

@@ -21,11 +21,10 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.problems.domains.base import RoundPart
 from lipyomo.relaxations.linear.balls import outside
-from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.inputs import Signal, best_multiplier, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Signal, best_multiplier, times
 from lipyomo.search.spaces.boxes.multipliers import STEPS, Programs, best_multipliers
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relaxation import Relaxation

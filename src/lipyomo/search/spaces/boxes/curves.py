@@ -23,9 +23,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.inputs import Inputs, times
+from lipyomo.search.spaces.boxes.inputs import Inputs, centred, times
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage

@@ -8,8 +8,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.affine import Affine
-from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
 from lipyomo.search.spaces.boxes.quadratic import turned
 
 

@@ -20,8 +20,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.affine import Affine
-from lipyomo.search.spaces.boxes.inputs import Inputs, spans, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, spans, times
 
 
 class Form(NamedTuple):

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.search.spaces.boxes.affine import at
-from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.inputs import Inputs, at
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.shared import Single, jointly
 from lipyomo.search.spaces.boxes.stage import Stage

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
-from lipyomo.search.spaces.boxes.affine import Affine
-from lipyomo.search.spaces.boxes.inputs import Inputs, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, times
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -53,9 +51,3 @@ def carried(stage: Stage, before: tuple[Stage, Relaxed], inputs: Inputs, unit: f
     radius = radius @ sizes.T + unit * (whole @ sizes.T + np.abs(bias) + off)
     found = Affine(np.swapaxes(x, 1, 2), None, constant, radius)
     return found if stage.copies is None else found.copied(pre, stage.copies)
-
-
-def unmoved(count: int, d: int) -> Affine:
-    """Of directions that are zero, the derivatives of so many pre-activations."""
-    none: FloatArray = np.zeros((1, count))
-    return Affine(np.zeros((1, count, d)), None, none, none)

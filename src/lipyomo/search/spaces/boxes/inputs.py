@@ -1,4 +1,4 @@
-"""What is known of x and v on boxes, and the ranges of affine functions there.
+"""What is known of x and v on boxes, affine functions of both, and the ranges of these.
 
 A box may come with a half-space outside of which nothing counts.  For any m >= 0
 
@@ -20,6 +20,7 @@ from lipyomo.base.arrays import FloatArray, IntArray, middles
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.stage import Copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,3 +166,72 @@ def best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> F
     last = np.where(np.isfinite(ends), ends, 0.0).max(axis=1)
     found = np.take_along_axis(ends, place[:, None], axis=1)[:, 0]
     return np.where(slope < 0, np.where(np.isfinite(found), found, last), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """Functions ``x . X + v . V + c +- r`` of (x, v) in boxes; V is None where v does not matter.
+
+    Attributes
+    ----------
+    x, v : ndarray, shape (N or 1, n, d)
+    constant, radius : ndarray, shape (N, n)
+    """
+
+    x: FloatArray
+    v: FloatArray | None
+    constant: FloatArray
+    radius: FloatArray
+
+    def copied(self, other: Affine, copies: Copies) -> Affine:
+        """These functions, and those of the layer before, as rows that are multiples of them."""
+        count = max(len(self.constant), len(other.constant))
+        scale = copies.scale
+        ours, theirs = ((part.x, part.constant, part.radius) for part in (self, other))
+        both = zip(ours, theirs, strict=True)
+        x, constant, radius = (
+            np.concatenate(
+                [np.broadcast_to(part, (count, *part.shape[1:])) for part in pair], axis=1
+            )[:, copies.source]
+            for pair in both
+        )
+        v = None
+        if self.v is not None and other.v is not None:
+            parts = [np.broadcast_to(p, (count, *p.shape[1:])) for p in (self.v, other.v)]
+            v = np.concatenate(parts, axis=1)[:, copies.source] * scale[:, None]
+        return Affine(x * scale[:, None], v, constant * scale, radius * np.abs(scale))
+
+    def on(self, which: IntArray) -> Affine:
+        """The functions on some of the boxes."""
+        parts = (self.x, self.v, self.constant, self.radius)
+        x, v, constant, radius = (
+            part if part is None or len(part) == 1 else part[which] for part in parts
+        )
+        assert x is not None
+        assert constant is not None
+        assert radius is not None
+        return Affine(x, v, constant, radius)
+
+    def take(self, which: IntArray | slice) -> Affine:
+        """Some of the functions."""
+        v = None if self.v is None else self.v[:, which]
+        return Affine(self.x[:, which], v, self.constant[:, which], self.radius[:, which])
+
+
+def at(affine: Affine, x: FloatArray, v: FloatArray) -> FloatArray:
+    """Affine functions at points (N, d) and directions (N, d), shape (N, n)."""
+    found = affine.constant + times(affine.x, x)
+    return found if affine.v is None else found + times(affine.v, v)
+
+
+def centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
+    """``middle +- radius`` around [low, high]."""
+    middle = 0.5 * (low + high)
+    radius = np.maximum(high - middle, middle - low)
+    return middle, np.maximum(radius, 0.0) * (1.0 + unit)
+
+
+def unmoved(count: int, d: int) -> Affine:
+    """Of directions that are zero, the derivatives of so many pre-activations."""
+    none: FloatArray = np.zeros((1, count))
+    return Affine(np.zeros((1, count, d)), None, none, none)

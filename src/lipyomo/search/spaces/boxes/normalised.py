@@ -29,8 +29,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends, product, size
 from lipyomo.networks.normalised import Quotients, Roots
-from lipyomo.search.spaces.boxes.affine import centred
-from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.inputs import Inputs, centred
 from lipyomo.search.spaces.boxes.over_roots import Divided
 from lipyomo.search.spaces.boxes.quotients import (
     RootFunctions,

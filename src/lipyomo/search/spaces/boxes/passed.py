@@ -11,7 +11,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.networks.activations import TwoSlope
 from lipyomo.networks.activations.bands import Band
-from lipyomo.relaxations.linear.kinds import Kind
+from lipyomo.search.spaces.boxes.stage import Kind
 
 
 class Passed(TwoSlope):

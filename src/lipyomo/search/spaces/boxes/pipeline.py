@@ -27,9 +27,8 @@ from lipyomo.search.engine.protocol import (
 )
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.cut import cut
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.split import split, split_again
+from lipyomo.search.spaces.boxes.split import cut, split, split_again
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
 
 STUCK = "stuck"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.search.spaces.boxes.affine import Affine
-from lipyomo.search.spaces.boxes.inputs import Inputs, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, times
 from lipyomo.search.spaces.boxes.stacked import Quadratics, pairs_of
 
 

@@ -20,8 +20,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
-from lipyomo.search.spaces.boxes.affine import Affine
-from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
 from lipyomo.search.spaces.boxes.product_sums import (
     SumsOfSignals,
     products_in_all,

@@ -16,8 +16,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends, product
 from lipyomo.networks.activations import Power
-from lipyomo.search.spaces.boxes.affine import Affine
-from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, spans, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, Signal, spans, times
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage

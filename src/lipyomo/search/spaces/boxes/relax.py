@@ -30,12 +30,21 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.curves import Curves, curves_of
-from lipyomo.search.spaces.boxes.forwards import carried, unmoved
-from lipyomo.search.spaces.boxes.inputs import Inputs, Signal, inputs_of, spans, times, turned
+from lipyomo.search.spaces.boxes.forwards import carried
+from lipyomo.search.spaces.boxes.inputs import (
+    Affine,
+    Inputs,
+    Signal,
+    centred,
+    inputs_of,
+    spans,
+    times,
+    turned,
+    unmoved,
+)
 from lipyomo.search.spaces.boxes.means import means
 from lipyomo.search.spaces.boxes.normalised import (
     Normalised,

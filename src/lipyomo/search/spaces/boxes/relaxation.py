@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.search.spaces.boxes.affine import Affine
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.errors import Planes
-from lipyomo.search.spaces.boxes.inputs import HalfSpace, Inputs
+from lipyomo.search.spaces.boxes.inputs import Affine, HalfSpace, Inputs
 from lipyomo.search.spaces.boxes.over_roots import Divided
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
 

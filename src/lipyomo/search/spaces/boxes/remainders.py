@@ -20,9 +20,8 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.errors import Errors
-from lipyomo.search.spaces.boxes.inputs import Inputs, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred, times
 from lipyomo.search.spaces.boxes.quadratic import Deviations, Quadratic, turned
 from lipyomo.search.spaces.boxes.relaxation import Change, Lines, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.search.spaces.boxes.affine import centred
 from lipyomo.search.spaces.boxes.context import Context
+from lipyomo.search.spaces.boxes.inputs import centred
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, quadratic_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxation

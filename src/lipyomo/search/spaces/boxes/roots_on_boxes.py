@@ -19,8 +19,7 @@ import numpy as np
 
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.numerics.ranges import Ends, size
-from lipyomo.search.spaces.boxes.affine import Affine, centred
-from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred
 from lipyomo.search.spaces.boxes.local_roots import LocalRoots
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import (

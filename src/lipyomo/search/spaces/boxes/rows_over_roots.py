@@ -19,11 +19,10 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends, size
-from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.collapse import of_units, rounding_of
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.expansions import expanded
-from lipyomo.search.spaces.boxes.inputs import Inputs
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred
 from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
 from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotient
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products

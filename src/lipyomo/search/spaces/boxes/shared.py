@@ -18,9 +18,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.affine import Affine, centred
 from lipyomo.search.spaces.boxes.errors import Form, errors_of
-from lipyomo.search.spaces.boxes.inputs import Inputs, spans, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred, spans, times
 from lipyomo.search.spaces.boxes.products import Shared
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.terms import Located, plane_above

@@ -13,7 +13,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import UNDERFLOW, UNIT
 from lipyomo.networks.activations import Confined, Power
 from lipyomo.networks.activations.bands import Band
-from lipyomo.relaxations.linear.kinds import Kind
+from lipyomo.search.spaces.boxes.stage import Kind
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
-from lipyomo.relaxations.linear.kinds import kinds_of
 from lipyomo.search.spaces.boxes.passed import Passed, with_passed
 from lipyomo.search.spaces.boxes.products import Products
 from lipyomo.search.spaces.boxes.squared import with_squared
-from lipyomo.search.spaces.boxes.stage import Copies, Stage
+from lipyomo.search.spaces.boxes.stage import Copies, Stage, kinds_of
 
 
 class _Chosen(NamedTuple):
