@@ -14,7 +14,7 @@ from lipyomo.base.pictures import (
     label_ends,
     mathematics,
     new_figure,
-    plain,
+    plain_name,
     save_figure,
     window,
 )
@@ -59,7 +59,9 @@ def test_a_label_with_room_stays_at_its_value() -> None:
 )
 def test_formulas_can_be_drawn(norms: str, form: str, tmp_path: Path) -> None:
     figure = new_figure(3, 2)
-    figure.subplots().set_title(f"{plain('net$1_a')}, {mathematics(norms)}, {in_words('R^12')}")
+    figure.subplots().set_title(
+        f"{plain_name('net$1_a')}, {mathematics(norms)}, {in_words('R^12')}"
+    )
     save_figure(figure, tmp_path / f"picture.{form}")
 
 

@@ -95,7 +95,7 @@ def scaled_columns(matrix: Matrix, scale: FloatArray) -> Matrix:
     return sp.csr_array(matrix @ sp.diags_array(scale))
 
 
-def product(left: Matrix, right: Matrix) -> Matrix:
+def sparse_product(left: Matrix, right: Matrix) -> Matrix:
     """A product that is sparse while that pays."""
     found = left @ right
     return found if isinstance(found, np.ndarray) else settled(sp.csr_array(found))

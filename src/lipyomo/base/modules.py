@@ -82,7 +82,7 @@ NOW = {
 """Where modules are now, by their former paths; what is in a folder has moved along."""
 
 
-def present(path: str) -> str | None:
+def present_path(path: str) -> str | None:
     """Where the module of a former path is now; None for any other path."""
     package, _, rest = path.partition(".")
     parts = rest.split(".")
@@ -100,14 +100,14 @@ class FormerPaths(Loader):
         self, path: str, places: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
         """Such a module, if the path is a former one."""
-        return None if present(path) is None else ModuleSpec(path, self)
+        return None if present_path(path) is None else ModuleSpec(path, self)
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Nothing of its own."""
 
     def exec_module(self, module: "ModuleType") -> None:
         """Have the module of the present path stand for the former one."""
-        now = present(module.__name__)
+        now = present_path(module.__name__)
         assert now is not None
         sys.modules[module.__name__] = import_module(now)
         # What it has loaded is known as well: a module that is loaded anew takes the place of a

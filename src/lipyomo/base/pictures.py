@@ -173,7 +173,7 @@ def in_words(domain: str) -> str:
     return re.sub(r"R\^(\d+)", r"$\\mathbb{R}^{\1}$", powers)
 
 
-def plain(text: str) -> str:
+def plain_name(text: str) -> str:
     """A name as it is, for matplotlib, which reads formulas between two dollars."""
     return text.replace("$", r"\$")
 

@@ -31,7 +31,7 @@ def read_array(text: str, option: str) -> FloatArray:
         raise UsageError(
             f"{option}: '{path}' is an archive ({names}), not one array.  Remedy: give a .npy file"
         )
-    return numbers(loaded, path, option)
+    return check_numbers(loaded, path, option)
 
 
 def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
@@ -48,7 +48,7 @@ def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
             f"{option}: '{path}' holds one array without a name.  "
             "Remedy: write an .npz file with numpy.savez"
         )
-    return {name: numbers(array, path, option) for name, array in loaded.items()}
+    return {name: check_numbers(array, path, option) for name, array in loaded.items()}
 
 
 def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
@@ -65,7 +65,7 @@ def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
         ) from None
 
 
-def numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
+def check_numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
     """Check that an array holds numbers."""
     if array.dtype.kind not in "fiub":
         raise UsageError(f"{option}: '{path}' holds {array.dtype} entries, expected numbers")
@@ -112,7 +112,7 @@ def read_pair(text: str, option: str) -> tuple[Side, Side]:
     return read_side(parts[0], option), read_side(parts[1], option)
 
 
-def read_rows(text: str, option: str) -> tuple[FloatArray, FloatArray]:
+def read_inequalities(text: str, option: str) -> tuple[FloatArray, FloatArray]:
     """Read A and b of an ``.npz`` file."""
     parts = read_archive(Path(text), option)
     if "A" not in parts or "b" not in parts:

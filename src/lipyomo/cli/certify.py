@@ -19,7 +19,7 @@ from lipyomo.analyses.certification import (
 from lipyomo.analyses.certification.point import METHODS, PointKeywords
 from lipyomo.analyses.certification.report import RobustnessTask, data_rows, read_radii
 from lipyomo.base.decimals import down, up
-from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.options import add_options, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import given, name_solver_files
@@ -91,25 +91,27 @@ def _parser() -> Parser:
     )
     text = "of the verdicts: a number, or a .npy file with one for each row"
     radius = value("R", text, reader("arrays.read_side", "--radius"), required=True)
-    add(parser, "--radius", **radius)
+    add_options(parser, "--radius", **radius)
     text = "class 1 is where one output is above it (0.5 of a probability, 0 of a logit)"
-    add(parser, "--threshold", **value("T", text, float))
+    add_options(parser, "--threshold", **value("T", text, float))
     metric = parser.add_mutually_exclusive_group()
-    add(metric, "--norm", help="of perturbations (linf)")
-    add(
+    add_options(metric, "--norm", help="of perturbations (linf)")
+    add_options(
         metric,
         "--dual-ball",
         dest="norm",
         help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
     )
-    add(parser, "--weights", help="perturbations s are measured by |s / W| in the norm")
+    add_options(parser, "--weights", help="perturbations s are measured by |s / W| in the norm")
     shown = f"what certifies, in this order ({','.join(METHODS)})"
-    add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
-    add(parser, "--exact", **flag("the smallest adversarial perturbation itself, to 1e-6"))
-    add(parser, "--solver", help="decide by a MIP over the network instead of --exact's search")
-    add(parser, "--no-radii", **flag("only the verdict at R"))
-    add(parser, "--seed", help="of the attack (0)")
-    add(parser, "--plot", help="draw certified accuracy")
+    add_options(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
+    add_options(parser, "--exact", **flag("the smallest adversarial perturbation itself, to 1e-6"))
+    add_options(
+        parser, "--solver", help="decide by a MIP over the network instead of --exact's search"
+    )
+    add_options(parser, "--no-radii", **flag("only the verdict at R"))
+    add_options(parser, "--seed", help="of the attack (0)")
+    add_options(parser, "--plot", help="draw certified accuracy")
     return parser
 
 

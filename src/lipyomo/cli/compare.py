@@ -24,7 +24,7 @@ from lipyomo.base.decimals import down, interval, seconds, up
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Interruption, Leaving
-from lipyomo.cli.options import add, add_problem, flag, value
+from lipyomo.cli.options import add_options, add_problem, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_problem
 from lipyomo.cli.settings import read_settings
@@ -98,22 +98,22 @@ def _parser() -> Parser:
         EPILOG,
     )
     parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")
-    add(parser, "--output-node", "--fix", CONFIG)
+    add_options(parser, "--output-node", "--fix", CONFIG)
     add_problem(parser)
     methods = parser.add_argument_group("methods")
-    add(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))
-    add(methods, "--option", metavar="METHOD.NAME=VALUE")
-    add(methods, "--time-limit", default=60.0, help="of each method (60)")
-    add(methods, "--memory-limit", help="of each method")
-    add(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
-    add(methods, "--workers", help="processes or threads of each method (1)")
-    add(methods, "--solver", "--solvers-file", "--seed")
+    add_options(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))
+    add_options(methods, "--option", metavar="METHOD.NAME=VALUE")
+    add_options(methods, "--time-limit", default=60.0, help="of each method (60)")
+    add_options(methods, "--memory-limit", help="of each method")
+    add_options(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
+    add_options(methods, "--workers", help="processes or threads of each method (1)")
+    add_options(methods, "--solver", "--solvers-file", "--seed")
     report = parser.add_argument_group("report")
     form = report.add_mutually_exclusive_group()
-    add(form, "--json", help="a JSON list on stdout")
-    add(form, "--csv", **flag("comma-separated values on stdout"))
-    add(report, "--plot", help="draw the values on a log axis")
-    add(report, "--quiet", "--debug")
+    add_options(form, "--json", help="a JSON list on stdout")
+    add_options(form, "--csv", **flag("comma-separated values on stdout"))
+    add_options(report, "--plot", help="draw the values on a log axis")
+    add_options(report, "--quiet", "--debug")
     return parser
 
 

@@ -15,7 +15,7 @@ from lipyomo.analyses.certification.columns import Column, read_columns
 from lipyomo.analyses.certification.tables import DataSet, entry, is_text, table_entries
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.outputs import shown
-from lipyomo.cli.arrays import load_numpy, numbers
+from lipyomo.cli.arrays import check_numbers, load_numpy
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.network import Network
 
@@ -71,7 +71,7 @@ def _read_numpy(
     loaded = load_numpy(path, "DATA")
     named = inputs is not None or label is not None
     if isinstance(loaded, np.ndarray):
-        rows, size = _rows(numbers(loaded, path, "DATA")), network.input_dim
+        rows, size = _rows(check_numbers(loaded, path, "DATA")), network.input_dim
         if loaded.ndim <= 2 and len(rows) and (named or rows.shape[1] == size + 1):
             width = rows.shape[1]
             columns = read_columns(None, width, network.input_names, size, inputs, label)
@@ -80,7 +80,7 @@ def _read_numpy(
     if named:
         raise UsageError("--inputs and --label-column name columns of a table; there are none")
     points, labels = (
-        next((numbers(loaded[name], path, "DATA") for name in known if name in loaded), None)
+        next((check_numbers(loaded[name], path, "DATA") for name in known if name in loaded), None)
         for known in (INPUT_NAMES, LABEL_NAMES)
     )
     if points is None:

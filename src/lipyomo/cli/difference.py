@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.options import add, add_job
+from lipyomo.cli.options import add_job, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.words import file_path
 
@@ -29,9 +29,9 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo difference`` with the words after it; returns the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo difference", DESCRIPTION, EXAMPLE)
-    add(parser, "NET", metavar="A", help="an ONNX file")
+    add_options(parser, "NET", metavar="A", help="an ONNX file")
     parser.add_argument("minus", metavar="B", type=file_path, help="another one")
-    add(parser, CONFIG)
+    add_options(parser, CONFIG)
     add_job(parser)
     arguments = parser.parse_args(words)
     return import_and_run(arguments, began)

@@ -16,10 +16,10 @@ from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.options import add, add_domain, value
+from lipyomo.cli.options import add_domain, add_options, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
-from lipyomo.cli.source import LEAST, NamedNetwork, read_network
+from lipyomo.cli.source import LEAST, NamedNetwork, network_given_by
 from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.digest import network_digest
@@ -45,13 +45,15 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
     everywhere : bool
         Whether the domain may be all of R^d.
     """
-    add(parser, "NET", CONFIG, "--output-node", "--fix")
+    add_options(parser, "NET", CONFIG, "--output-node", "--fix")
     rows = parser.add_mutually_exclusive_group()
     text = "numbers of the outputs, such as 0,2 or 1: (all)"
-    add(rows, "--entries", **value("I,J", text, reader("values.read_selection", "--entries")))
-    add(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
+    add_options(
+        rows, "--entries", **value("I,J", text, reader("values.read_selection", "--entries"))
+    )
+    add_options(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
     add_domain(parser, everywhere)
-    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
 
 
 def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
@@ -83,7 +85,7 @@ def read_given(
         limit_memory(memory)
     with Leaving():
         left = Clock(arguments.time_limit, began=began).left
-        given = read_network(arguments, max(left, LEAST), memory, rounds)
+        given = network_given_by(arguments, max(left, LEAST), memory, rounds)
         domain = read_domain(arguments, given.input_dim)
         given.check(domain)
     return given, domain

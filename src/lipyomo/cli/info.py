@@ -12,7 +12,7 @@ from typing import Any
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ImportRefused
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.options import add, flag
+from lipyomo.cli.options import add_options, flag
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 
@@ -24,13 +24,13 @@ exit codes: 0 the network can be imported; 1 it cannot, or only after a cut
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo info`` with the words after it; returns the exit code."""
     parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
-    add(parser, "NET", "--output-node", "--fix")
-    add(parser, "--nodes", **flag("list the nodes in order"))
-    add(parser, "--time-limit", help="seconds of the import")
-    add(parser, "--memory-limit", help="of the import, such as 2GB")
-    add(parser, "--json", "--debug")
+    add_options(parser, "NET", "--output-node", "--fix")
+    add_options(parser, "--nodes", **flag("list the nodes in order"))
+    add_options(parser, "--time-limit", help="seconds of the import")
+    add_options(parser, "--memory-limit", help="of the import, such as 2GB")
+    add_options(parser, "--json", "--debug")
     arguments = parser.parse_args(words)
-    record = describe(
+    record = _describe(
         arguments.network,
         arguments.output,
         arguments.time_limit,
@@ -45,7 +45,7 @@ def run(words: Sequence[str]) -> int:
     return Exit.DONE if record["network"] is not None else Exit.FAILED
 
 
-def describe(
+def _describe(
     path: Path,
     output: str | None,
     time_limit: float,

@@ -15,13 +15,13 @@ import numpy as np
 from lipyomo.analyses.questions.contraction import contraction
 from lipyomo.analyses.questions.derivatives import JacobianRanges, ranges_along
 from lipyomo.base.decimals import interval, seconds
-from lipyomo.base.pictures import entitle, new_figure, plain, save_figure
+from lipyomo.base.pictures import entitle, new_figure, plain_name, save_figure
 from lipyomo.base.system.outputs import DERIVATIVES, written
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import add_entries, code_of, read_case, read_rows, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.options import add_options, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import answer_only, wrote
@@ -80,20 +80,20 @@ def _parser() -> Parser:
     about = "The least and the largest value of each partial derivative over a domain."
     parser = Parser("lipyomo jacobian", about, EPILOG)
     add_entries(parser, everywhere=True)
-    add(parser, "--checkpoint", "--resume", "--overwrite")
-    add(parser, "--wrt", help="inputs, such as 0,3 or 5:9, or names (all that can move)")
-    add(
+    add_options(parser, "--checkpoint", "--resume", "--overwrite")
+    add_options(parser, "--wrt", help="inputs, such as 0,3 or 5:9, or names (all that can move)")
+    add_options(
         parser,
         "--csv",
         **value("FILE", "write the table", new_file("--csv", "DERIVATIVES", ".csv")),
     )
-    add(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
+    add_options(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
     field = parser.add_argument_group("fields (as many outputs as inputs)")
     text = "eigenvalues of the symmetric part: below zero, solutions of x' = f(x) contract"
-    add(field, "--contraction", **flag(text))
+    add_options(field, "--contraction", **flag(text))
     text = "a .npy file of P, positive definite: in the norm (v . P v)^1/2 (l2)"
-    add(field, "--metric", **value("FILE", text, reader("arrays.read_array", "--metric")))
-    add(parser, "--json", "--quiet", "--debug")
+    add_options(field, "--metric", **value("FILE", text, reader("arrays.read_array", "--metric")))
+    add_options(parser, "--json", "--quiet", "--debug")
     return parser
 
 
@@ -176,7 +176,7 @@ def plot_jacobian(found: JacobianRanges, names: Sequence[str], path: Path) -> No
         for i, j in np.ndindex(p, k):
             text = f"{ends[i, j, 0]:.3g}\n{ends[i, j, 1]:.3g}"
             axes.text(j, i, text, ha="center", va="center", fontsize=8)
-    axes.set_xticks(range(k), [plain(name) for name in _inputs(found)])
+    axes.set_xticks(range(k), [plain_name(name) for name in _inputs(found)])
     axes.set_yticks(range(p), names)
     axes.set_xlabel("input")
     meaning = {"never negative": red, "never positive": blue, "both signs": grey}

@@ -27,7 +27,7 @@ from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems
 from lipyomo.cli.proving import Stop, check_provable, prove_constant, write_beside
 from lipyomo.cli.settings import check_kept, read_settings
 from lipyomo.cli.show import show, write_history
-from lipyomo.cli.source import LEAST, read_network
+from lipyomo.cli.source import LEAST, network_given_by
 from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", ImportNote)
         rounds = arguments.minus is not None
-        given = read_network(arguments, max(clock.left, LEAST), memory, rounds)
+        given = network_given_by(arguments, max(clock.left, LEAST), memory, rounds)
     if given.quantised is not None:
         from lipyomo.cli.quantised import bound_values  # fifty modules that others do not need
 

@@ -13,9 +13,9 @@ from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.entries import code_of, read_case, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add, add_domain
+from lipyomo.cli.options import add_domain, add_options
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.proving import beside, check_provable, prove_values
+from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
@@ -46,15 +46,15 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo lyapunov`` with the words after it; returns the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo lyapunov", ABOUT, EPILOG)
-    add(parser, "NET", metavar="V", help="an ONNX file with one output")
+    add_options(parser, "NET", metavar="V", help="an ONNX file with one output")
     text = "one of the field g, with as many outputs as inputs"
     parser.add_argument("plant", metavar="PLANT", type=file_path, help=text)
     text = "values of V between which points count, such as 0.1,1"
     parser.add_argument("--shell", metavar="LOW,HIGH", type=_shell, help=text)
     add_domain(parser, everywhere=False)
-    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
-    add(parser, "--checkpoint", "--resume", "--overwrite")
-    add(parser, "--proof", "--json", "--quiet", "--debug")
+    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_options(parser, "--checkpoint", "--resume", "--overwrite")
+    add_options(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     check_kept(arguments)
     arguments.everywhere = arguments.output = arguments.fix = None
@@ -87,7 +87,7 @@ def run(words: Sequence[str]) -> int:
         return code
     shell = None if arguments.shell is None else (network, arguments.shell)
     case = along, domain, [found], [np.ones(1)], arguments
-    return beside(code, lambda stop: prove_values(*case, stop, shell, "high"))
+    return with_proof(code, lambda stop: prove_values(*case, stop, shell, "high"))
 
 
 def _shell(word: str) -> tuple[float, float]:

@@ -28,15 +28,15 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add, add_norms, flag, value
+from lipyomo.cli.options import add_norms, add_options, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
 from lipyomo.cli.problems import problem_on
 from lipyomo.cli.settings import given
-from lipyomo.cli.source import read_network
+from lipyomo.cli.source import network_given_by
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.values import read_picture
-from lipyomo.cli.words import UsageError, entries, file_path, ratio, reader
+from lipyomo.cli.words import UsageError, file_path, names_and_numbers, ratio, reader
 from lipyomo.networks.derivatives import gradient
 from lipyomo.networks.naming import by_name
 from lipyomo.networks.network import Network
@@ -57,7 +57,7 @@ def run(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     _check(arguments)
     with Leaving():
-        given = read_network(arguments)
+        given = network_given_by(arguments)
         where = _cells(arguments, given.network)
         given.check(where.hull)
         network, of = _asked(arguments, given.network)
@@ -80,39 +80,39 @@ def run(words: Sequence[str]) -> int:
 def _parser() -> Parser:
     about = "Local Lipschitz constants, or sizes of values, of thousands of cells, in batches."
     parser = Parser("lipyomo map", about, EPILOG)
-    add(parser, "NET", CONFIG, "--output-node", "--fix")
+    add_options(parser, "NET", CONFIG, "--output-node", "--fix")
     asked = parser.add_argument_group("what (Lipschitz constants, if nothing is said)")
     text = "sizes of an expression: see lipyomo residual --help"
-    add(asked, "--pde", **value("FILE", text, file_path))
-    add(asked, "--curvature", **flag("norms of Hessians"))
-    add(asked, "--values", **flag("sizes of the outputs"))
+    add_options(asked, "--pde", **value("FILE", text, file_path))
+    add_options(asked, "--curvature", **flag("norms of Hessians"))
+    add_options(asked, "--values", **flag("sizes of the outputs"))
     cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
-    add(cells, "--box", help="the box that is divided: numbers, or .npy files")
-    add(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
-    add(
+    add_options(cells, "--box", help="the box that is divided: numbers, or .npy files")
+    add_options(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
+    add_options(
         cells,
         "--axes",
-        **value("I,J", "divided inputs, by number or name (the first ones)", entries),
+        **value("I,J", "divided inputs, by number or name (the first ones)", names_and_numbers),
     )
     at = "numbers, or a .npy file, for the others (they range)"
-    add(cells, "--at", **value("X", at, reader("arrays.read_side", "--at")))
+    add_options(cells, "--at", **value("X", at, reader("arrays.read_side", "--at")))
     text = ".npy (n, 2, d), or CSV: all lower, then all upper ends"
-    add(cells, "--boxes", **value("FILE", text, file_path))
+    add_options(cells, "--boxes", **value("FILE", text, file_path))
     add_norms(parser)
     effort = parser.add_argument_group("effort")
-    add(effort, "--gap", help="leave a cell at this relative gap: 0.05 or 5%%")
+    add_options(effort, "--gap", help="leave a cell at this relative gap: 0.05 or 5%%")
     text = "halve cells, without a search, until this gap is left"
-    add(effort, "--until", **value("G", text, ratio))
-    add(effort, "--largest", **flag("--until is about the largest constant only"))
-    add(effort, "--time-limit", help="seconds for the map")
-    add(effort, "--workers", default=1, help="processes (1)")
-    add(effort, "--dask", help="a dask scheduler to run on instead")
+    add_options(effort, "--until", **value("G", text, ratio))
+    add_options(effort, "--largest", **flag("--until is about the largest constant only"))
+    add_options(effort, "--time-limit", help="seconds for the map")
+    add_options(effort, "--workers", default=1, help="processes (1)")
+    add_options(effort, "--dask", help="a dask scheduler to run on instead")
     answer = parser.add_argument_group("answer")
     text = f"cells: {', '.join(ENDINGS)}; a second run goes on"
-    add(answer, "--rows", **value("FILE", text, file_path))
-    add(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
-    add(answer, "--json", help="one JSON object on stdout: the map as a whole")
-    add(answer, "--quiet", "--debug")
+    add_options(answer, "--rows", **value("FILE", text, file_path))
+    add_options(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
+    add_options(answer, "--json", help="one JSON object on stdout: the map as a whole")
+    add_options(answer, "--quiet", "--debug")
     return parser
 
 

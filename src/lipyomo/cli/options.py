@@ -9,7 +9,7 @@ from typing import Any
 from lipyomo.base.quantities import norm_name
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.words import count, file_path, new_file, number, ratio, reader, seconds
+from lipyomo.cli.words import count, file_path, new_file, number, ratio, reader, seconds_given
 from lipyomo.version import __version__
 
 DESCRIPTION = """\
@@ -79,14 +79,14 @@ def value(metavar: str, text: str, kind: Callable[[str], Any] = str, **more: Any
     return {"metavar": metavar, "help": text, "type": kind, **more}
 
 
-def choice(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
+def _choice(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
     """Keywords of an option with one of a few values."""
     return {"choices": values, "metavar": "|".join(values), "default": default, "help": text}
 
 
 def norm(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
     """Keywords of an option that is a norm: ``2``, ``L2`` and ``inf`` are names of norms, too."""
-    return {**choice(text, *values, default=default), "type": norm_name}
+    return {**_choice(text, *values, default=default), "type": norm_name}
 
 
 def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
@@ -148,11 +148,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
         reader("arrays.read_side", "--ball"),
     ),
     "--polytope": value(
-        "FILE", ".npz with A and b: the x with A x <= b", reader("arrays.read_rows", "--polytope")
+        "FILE",
+        ".npz with A and b: the x with A x <= b",
+        reader("arrays.read_inequalities", "--polytope"),
     ),
     "--everywhere": flag("all of R^d"),
     "--vnnlib": value(
-        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("values.read_query")
+        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("values.read_query_file")
     ),
     "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
     "--radius": value("R", "of the ball: 0.1, or 8/255", number),
@@ -162,10 +164,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     # the method
     "--method": value("NAME", "see 'lipyomo methods'", default="auto"),
-    "--formulation": choice(
+    "--formulation": _choice(
         "encoding of the gradient in a MIP or LP", "auto", "adjoint", "tangent", default="auto"
     ),
-    "--bounds": choice(
+    "--bounds": _choice(
         "tightest relaxation of pre-activations", "auto", "interval", "linear", "lp", default="auto"
     ),
     "--option": value(
@@ -175,7 +177,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--solvers-file": value("FILE", "another solvers.toml", file_path),
     "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
     "--time-limit": value(
-        "S", "seconds since the start of the command, or 5m, 1h", seconds, default=math.inf
+        "S", "seconds since the start of the command, or 5m, 1h", seconds_given, default=math.inf
     ),
     "--memory-limit": value(
         "SIZE",
@@ -222,7 +224,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Keywords of ``add_argument`` for each option; names without dashes are places."""
 
 
-def add(group: Any, *options: str, **changes: Any) -> None:
+def add_options(group: Any, *options: str, **changes: Any) -> None:
     """Add options of the table to a parser or a group of it.
 
     Parameters
@@ -244,7 +246,7 @@ def add(group: Any, *options: str, **changes: Any) -> None:
 def main_parser(screen: str | None = SCREEN) -> Parser:
     """Return the parser of the main job; `screen` is what ``--help`` prints (None: everything)."""
     parser = Parser("lipyomo", DESCRIPTION, EPILOG, screen)
-    add(parser, "NET", CONFIG)
+    add_options(parser, "NET", CONFIG)
     parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
     add_job(parser)
     return parser
@@ -253,18 +255,24 @@ def main_parser(screen: str | None = SCREEN) -> Parser:
 def add_job(parser: Parser) -> None:
     """Add all that the main job takes beside its network."""
     parser.set_defaults(minus=None)
-    add(parser, "--output-node", "--fix")
+    add_options(parser, "--output-node", "--fix")
     add_problem(parser)
     method = parser.add_argument_group("method")
-    add(method, "--method", help="see 'lipyomo methods' (auto: an exact one)")
-    add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
-    add(method, "--cross-check", "--trust-solver", "--time-limit", "--memory-limit", "--gap")
+    add_options(method, "--method", help="see 'lipyomo methods' (auto: an exact one)")
+    add_options(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
+    add_options(
+        method, "--cross-check", "--trust-solver", "--time-limit", "--memory-limit", "--gap"
+    )
     text = "processes of a search, or threads of a MIP solver"
-    add(method, "--workers", help=text)
-    add(method, "--dask")
-    add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
+    add_options(method, "--workers", help=text)
+    add_options(method, "--dask")
+    add_options(
+        method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational"
+    )
     report = parser.add_argument_group("report")
-    add(report, "--plot", "--history", "--proof", "--prove-upper", "--json", "--quiet", "--debug")
+    add_options(
+        report, "--plot", "--history", "--proof", "--prove-upper", "--json", "--quiet", "--debug"
+    )
 
 
 def add_problem(parser: Parser) -> None:
@@ -277,14 +285,14 @@ def add_domain(parser: Parser, everywhere: bool = True) -> None:
     """Add the options of a domain, which may be all of R^d if `everywhere` says so."""
     kinds = ("--box", "--ball", "--polytope", "--vnnlib", *(["--everywhere"] * everywhere))
     domain = parser.add_argument_group(f"domain (one of {', '.join(kinds)})")
-    add(domain.add_mutually_exclusive_group(), *kinds)
-    add(domain, "--radius", "--ball-norm", "--clip", "--part")
+    add_options(domain.add_mutually_exclusive_group(), *kinds)
+    add_options(domain, "--radius", "--ball-norm", "--clip", "--part")
 
 
 def add_norms(parser: Parser) -> None:
     """Add the options of norms and directions."""
     norms = parser.add_argument_group("norms and directions")
-    add(norms, "--norm")
+    add_options(norms, "--norm")
     outputs = norms.add_mutually_exclusive_group()
-    add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
-    add(norms, "--wrt", "--weights", "--directions")
+    add_options(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
+    add_options(norms, "--wrt", "--weights", "--directions")

@@ -23,7 +23,7 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.entries import code_of, search_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
-from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.options import add_options, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.source import LEAST, Source
@@ -61,13 +61,15 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("query", metavar="QUERY", type=file_path, help="a VNN-LIB file")
     text = "the ONNX file of a network that the query declares; may be repeated"
     kind = reader("values.read_named")
-    add(parser, CONFIG)
+    add_options(parser, CONFIG)
     given = value("[NAME=]FILE", text, kind, action="append", default=[], dest="networks")
-    add(parser, "--network", **given)
-    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
-    add(parser, "--checkpoint", "--resume", "--overwrite")
-    add(parser, "--vnncomp", **flag("answer as VNN-COMP asks: unsat, sat, unknown, timeout"))
-    add(parser, "--json", "--quiet", "--debug")
+    add_options(parser, "--network", **given)
+    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_options(parser, "--checkpoint", "--resume", "--overwrite")
+    add_options(
+        parser, "--vnncomp", **flag("answer as VNN-COMP asks: unsat, sat, unknown, timeout")
+    )
+    add_options(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     check_kept(arguments)
     if arguments.memory_limit is not None:

@@ -64,7 +64,7 @@ def _written(write: Callable[[Stop], object], stop: Stop) -> int:
     return Exit.OPEN if answers[0] is False else Exit.DONE
 
 
-def beside(answer: int, write: Callable[[Stop], bool]) -> int:
+def with_proof(answer: int, write: Callable[[Stop], bool]) -> int:
     """The exit code of a command, once a proof was written beside its answer.
 
     Parameters

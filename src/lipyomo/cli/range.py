@@ -23,9 +23,9 @@ from lipyomo.cli.entries import (
     search_settings,
 )
 from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.options import add
+from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.proving import beside, check_provable, prove_values
+from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.quantised import tell_rounded
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.source import NamedNetwork
@@ -58,8 +58,8 @@ def run(words: Sequence[str]) -> int:
         "lipyomo range", "The least and the largest value of each output over a domain.", EPILOG
     )
     add_entries(parser, everywhere=False)
-    add(parser, "--checkpoint", "--resume", "--overwrite")
-    add(parser, "--proof", "--json", "--quiet", "--debug")
+    add_options(parser, "--checkpoint", "--resume", "--overwrite")
+    add_options(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words, Namespace(everywhere=None))
     check_kept(arguments)
     given, domain = read_given(arguments, began, rounds=True)
@@ -89,7 +89,7 @@ def run(words: Sequence[str]) -> int:
     if arguments.proof is None:
         return code
     case = network, domain, list(found.values()), list(functionals), arguments
-    return beside(code, lambda stop: prove_values(*case, stop))
+    return with_proof(code, lambda stop: prove_values(*case, stop))
 
 
 def _ranges(

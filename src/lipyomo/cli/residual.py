@@ -16,10 +16,10 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import read_case, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add, add_domain
+from lipyomo.cli.options import add_domain, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
-from lipyomo.cli.proving import beside, check_provable, prove_values
+from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import file_path
@@ -59,12 +59,12 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo residual`` with the words after it; returns the exit code."""
     began = time.monotonic()
     parser = Parser("lipyomo residual", ABOUT, EPILOG)
-    add(parser, "NET", "--output-node", "--fix")
+    add_options(parser, "NET", "--output-node", "--fix")
     text = "a Python file with a function residual(u, x)"
     parser.add_argument("--pde", metavar="FILE", type=file_path, required=True, help=text)
     add_domain(parser, everywhere=False)
-    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
-    add(parser, "--proof", "--json", "--quiet", "--debug")
+    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_options(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     arguments.everywhere = None
     network, domain = read_case(arguments, began)
@@ -91,7 +91,7 @@ def run(words: Sequence[str]) -> int:
     if arguments.proof is None:
         return code
     case = made, domain, found, rows, arguments
-    return beside(code, lambda stop: prove_values(*case, stop))
+    return with_proof(code, lambda stop: prove_values(*case, stop))
 
 
 def _show(found: Sequence[Range]) -> None:

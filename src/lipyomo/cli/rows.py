@@ -22,7 +22,7 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.data import read_data
 from lipyomo.cli.interrupt import Leaving, Politely
-from lipyomo.cli.options import add, value
+from lipyomo.cli.options import add_options, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import warn, wrote
 from lipyomo.cli.words import UsageError, count, file_path, names, new_file
@@ -95,7 +95,7 @@ DIRECTIONS = ("wrt", "weights", "directions")
 def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str]) -> Parser:
     """A parser with what all commands on rows take; `time` is the limit of each, and of what."""
     parser = Parser(f"lipyomo {name}", description, epilog)
-    add(parser, "NET", CONFIG)
+    add_options(parser, "NET", CONFIG)
     parser.add_argument(
         "data",
         metavar="DATA",
@@ -104,20 +104,20 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
     )
     table = parser.add_argument_group("columns of a table")
     text = "columns of the inputs, in the network's order: names, or numbers from 0 on"
-    add(table, "--inputs", **value("A,B,...", text, names))
+    add_options(table, "--inputs", **value("A,B,...", text, names))
     text = "that of labels, or one a class; 'none': there is none"
-    add(table, "--label-column", **value("NAME", text, names))
-    add(parser, "--output-node", "--fix")
-    add(parser, "--clip", help="box of valid inputs")
+    add_options(table, "--label-column", **value("NAME", text, names))
+    add_options(parser, "--output-node", "--fix")
+    add_options(parser, "--clip", help="box of valid inputs")
     seconds, what = time
-    add(parser, "--time-limit", default=seconds, help=f"seconds {what} ({seconds:g})")
+    add_options(parser, "--time-limit", default=seconds, help=f"seconds {what} ({seconds:g})")
     rows = parser.add_argument_group("rows")
-    add(rows, "--first", **value("N", "only the first rows", count(1)))
-    add(rows, "--workers")
-    add(rows, "--dask", help="a dask scheduler to run on instead")
+    add_options(rows, "--first", **value("N", "only the first rows", count(1)))
+    add_options(rows, "--workers")
+    add_options(rows, "--dask", help="a dask scheduler to run on instead")
     text = "write rows to this .csv or .jsonl file; a second run goes on there"
-    add(rows, "--rows", **value("FILE", text, new_file("--rows", "ROWS", ".csv", ".jsonl")))
-    add(rows, "--json", "--quiet", "--debug")
+    add_options(rows, "--rows", **value("FILE", text, new_file("--rows", "ROWS", ".csv", ".jsonl")))
+    add_options(rows, "--json", "--quiet", "--debug")
     return parser
 
 

@@ -25,9 +25,9 @@ from lipyomo.cli.entries import (
 )
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add
+from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.proving import beside, check_provable, prove_constant
+from lipyomo.cli.proving import check_provable, prove_constant, with_proof
 from lipyomo.cli.settings import check_kept
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
@@ -60,11 +60,11 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     parser = Parser("lipyomo smoothness", ABOUT, EPILOG)
     add_entries(parser, everywhere=True)
-    add(parser, "--norm")
+    add_options(parser, "--norm")
     text = "also the least and the largest eigenvalue of Hessians: convex or not"
     parser.add_argument("--eigenvalues", action="store_true", help=text)
-    add(parser, "--checkpoint", "--resume", "--overwrite")
-    add(parser, "--proof", "--json", "--quiet", "--debug")
+    add_options(parser, "--checkpoint", "--resume", "--overwrite")
+    add_options(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     check_kept(arguments)
     network, domain = read_case(arguments, began)
@@ -117,7 +117,7 @@ def run(words: Sequence[str]) -> int:
     if problem is None:
         return code
     case = problem, constants[names[0]], arguments
-    return beside(code, lambda stop: prove_constant(*case, stop, None))
+    return with_proof(code, lambda stop: prove_constant(*case, stop, None))
 
 
 def _show(constants: dict[str, Result], bends: dict[str, Curvature]) -> None:

@@ -108,7 +108,7 @@ class NamedNetwork:
         return max(source.check(network, domain) for source, network in pairs)
 
 
-def read_network(
+def network_given_by(
     arguments: argparse.Namespace,
     time_limit: float = math.inf,
     memory_limit: int | None = None,

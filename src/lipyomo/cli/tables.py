@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from lipyomo.base.system.plain import plain
-from lipyomo.cli.options import add, flag
+from lipyomo.cli.options import add_options, flag
 from lipyomo.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ def methods(words: Sequence[str]) -> int:
     from lipyomo.methods.registry import methods as table
 
     parser = Parser("lipyomo methods", "Every method, with what it guarantees.")
-    add(parser, "--debug")
+    add_options(parser, "--debug")
     form = parser.add_mutually_exclusive_group()
-    add(form, "--json")
-    add(form, "--markdown", **flag("the table of the documentation"))
+    add_options(form, "--json")
+    add_options(form, "--markdown", **flag("the table of the documentation"))
     arguments = parser.parse_args(words)
     found = table()
     if arguments.markdown:
@@ -100,7 +100,7 @@ def solvers(words: Sequence[str]) -> int:
     from lipyomo.solvers import solver_table
 
     parser = Parser("lipyomo solvers", "Which solvers can be used here, in the order of 'auto'.")
-    add(parser, "--solvers-file", "--json", "--debug")
+    add_options(parser, "--solvers-file", "--json", "--debug")
     arguments = parser.parse_args(words)
     name_solver_files(arguments.solvers_file)
     rows = solver_table(arguments.solvers_file)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.quantities import read_bytes
 from lipyomo.base.system.outputs import picture, shown
-from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
+from lipyomo.cli.arrays import read_archive, read_inequalities, read_numbers
 from lipyomo.cli.words import UsageError, check_new, file_path
 from lipyomo.problems.norms import LinearOutput
 
@@ -42,7 +42,7 @@ def read_dual_ball(text: str, option: str) -> LinearOutput:
     parts = read_archive(path, option)
     if "vertices" in parts:
         return LinearOutput(vertices=parts["vertices"], name=path.stem)
-    A, b = read_rows(text, option)
+    A, b = read_inequalities(text, option)
     return LinearOutput(A=A, b=b, name=path.stem)
 
 
@@ -54,7 +54,7 @@ class QueryFile:
     query: VnnLib
 
 
-def read_query(text: str) -> QueryFile:
+def read_query_file(text: str) -> QueryFile:
     """Read a VNN-LIB file."""
     from lipyomo.problems.domains.vnnlib import read_vnnlib
 

@@ -19,10 +19,10 @@ from lipyomo.base.system.parallel import Workers
 from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.options import add_options, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
-from lipyomo.cli.source import read_network
+from lipyomo.cli.source import network_given_by
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
 from lipyomo.networks.digest import network_digest
@@ -44,7 +44,7 @@ def run(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     with Leaving():
         try:
-            given = read_network(arguments)
+            given = network_given_by(arguments)
         except LipyomoError as error:
             if _swapped(arguments.proof, arguments.network):
                 message = "the proof comes first.  Remedy: lipyomo verify PROOF NET"
@@ -112,22 +112,22 @@ def _parser() -> Parser:
         EPILOG,
     )
     parser.add_argument("proof", metavar="PROOF", type=file_path, help="the proof file")
-    add(parser, "NET", help="the ONNX file it is about")
-    add(parser, "--output-node", "--fix")
+    add_options(parser, "NET", help="the ONNX file it is about")
+    add_options(parser, "--output-node", "--fix")
     text = "of a proof of a difference: the other ONNX file"
-    add(parser, "--minus", **value("FILE", text, file_path))
+    add_options(parser, "--minus", **value("FILE", text, file_path))
     text = "of a proof of 'lipyomo lyapunov': the ONNX file of the field"
     made = parser.add_mutually_exclusive_group()
-    add(made, "--along", **value("FILE", text, file_path))
+    add_options(made, "--along", **value("FILE", text, file_path))
     text = "of a proof of 'lipyomo residual': the Python file, which is run"
-    add(made, "--pde", **value("FILE", text, file_path))
-    add(made, "--smoothness", **flag("of a proof of 'lipyomo smoothness'"))
+    add_options(made, "--pde", **value("FILE", text, file_path))
+    add_options(made, "--smoothness", **flag("of a proof of 'lipyomo smoothness'"))
     text = "with --smoothness: that of its outputs, such as 1,-1"
-    add(parser, "--functional", help=text)
-    add(parser, "--workers", default=1, help="processes that check cases (1)")
+    add_options(parser, "--functional", help=text)
+    add_options(parser, "--workers", default=1, help="processes that check cases (1)")
     text = "check bounds of smooth networks in ball arithmetic too, a hundred times slower"
-    add(parser, "--strict", **flag(text))
-    add(parser, "--json", "--quiet", "--debug")
+    add_options(parser, "--strict", **flag(text))
+    add_options(parser, "--json", "--quiet", "--debug")
     return parser
 
 

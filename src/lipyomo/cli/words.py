@@ -112,7 +112,7 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"'{text}' is no number such as 0.1 or 8/255") from None
 
 
-def seconds(text: str) -> float:
+def seconds_given(text: str) -> float:
     """Read a time above zero such as ``60``, ``90s`` or ``5m``."""
     try:
         found = read_seconds(text)
@@ -133,12 +133,12 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def entries(text: str) -> tuple[int | str, ...]:
+def names_and_numbers(text: str) -> tuple[int | str, ...]:
     """Read numbers and names between commas."""
     return tuple(int(part) if re.fullmatch(r"-?\d+", part) else part for part in names(text))
 
 
-def numbers(kind: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+def number_list(kind: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
     """The type of options that are numbers between commas."""
 
     def read(text: str) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from lipyomo.base.arrays import (
     FloatArray,
     Matrix,
     Pattern,
-    product,
+    sparse_product,
 )
 from lipyomo.base.errors import LipyomoError, NetworkError
 from lipyomo.networks import activations
@@ -443,7 +443,7 @@ class Network:
         The first layer's weight is rounded where the product is.
         """
         first, *rest = self.layers
-        begun = first.with_map(product(first.weight, directions), first.bias)
+        begun = first.with_map(sparse_product(first.weight, directions), first.bias)
         return Network([begun, *rest], self.name, output_shape=self.output_shape)
 
     def fused(self, rounding: bool = False) -> Network:

@@ -182,7 +182,7 @@ def along_columns(
     return found
 
 
-def describe(directions: Matrix, inputs: Names | None = None) -> str:
+def describe_directions(directions: Matrix, inputs: Names | None = None) -> str:
     """Such as ``wrt 0, 3``, ``3 weighted inputs`` or ``2 directions``; inputs by their names."""
     matrix = sp.coo_array(directions)
     matrix.eliminate_zeros()

@@ -20,7 +20,7 @@ from lipyomo.base.pictures import (
     label_ends,
     mathematics,
     new_figure,
-    plain,
+    plain_name,
     save_figure,
     tidy,
     window,
@@ -144,5 +144,5 @@ def plot_history(result: DrawnResult, problem: LipschitzProblem, path: Path) -> 
         If the format is unknown or the file cannot be written.
     """
     sizes = "-".join(map(str, problem.network.sizes))
-    title = f"{plain(problem.network.name)} ({sizes}), {in_words(problem.domain.describe())}"
+    title = f"{plain_name(problem.network.name)} ({sizes}), {in_words(problem.domain.describe())}"
     save_figure(figure_of(result, title, problem.describe_norms()), path)

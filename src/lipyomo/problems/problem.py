@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import deprecated, instance, real_numbers, whole_number
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, product, read_only
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, Matrix, read_only, sparse_product
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.exact import product_is_exact
 from lipyomo.base.numerics.rounding import EQUAL, gamma
@@ -19,7 +19,7 @@ from lipyomo.networks.network import Network, check_network
 from lipyomo.networks.phases import Phases
 from lipyomo.problems.directions import (
     Selection,
-    describe,
+    describe_directions,
     free_directions,
     parse_directions,
     selected,
@@ -290,9 +290,11 @@ class LipschitzProblem:
         """Such as ``linf -> cross(3)``, or ``l2 -> |.|, wrt 0, 3``."""
         names = self.network.input_names
         scalar = self.network.output_dim == 1 and self.output_norm.kind in ("l2", "linf")
-        along = "" if self.directions is None else f", {describe(self.directions, names)}"
+        along = (
+            "" if self.directions is None else f", {describe_directions(self.directions, names)}"
+        )
         if self.free is not None and self.free.directions is not None:
-            along += f", free of cost: {describe(self.free.directions, names)}"
+            along += f", free of cost: {describe_directions(self.free.directions, names)}"
         return f"{self.norm} -> {'|.|' if scalar else self.output_norm.name}{along}"
 
     @cached_property
@@ -324,7 +326,7 @@ class LipschitzProblem:
 
     def _along(self, jacobian: FloatArray, directions: Matrix) -> OperatorNorm:
         """`norm_of` with directions, for the rounding of the product as well."""
-        along = np.asarray(product(jacobian, directions))
+        along = np.asarray(sparse_product(jacobian, directions))
         found = operator_norm(along, self.norm, self.output_norm)
         upper = found.upper
         if not product_is_exact(jacobian, directions):

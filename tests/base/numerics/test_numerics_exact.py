@@ -19,7 +19,7 @@ from lipyomo.base.numerics.exact import (
     fraction,
     root_below,
     row_reduced,
-    whole,
+    whole_numbers,
 )
 
 floats = st.floats(-1e12, 1e12, allow_nan=False)
@@ -36,7 +36,7 @@ def table(values: np.ndarray) -> list[list[Fraction]]:
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=8))
 def test_every_float_is_an_integer_times_a_power_of_two(values: list[float]) -> None:
-    digits, exponent = whole(np.array(values))
+    digits, exponent = whole_numbers(np.array(values))
     assert [Fraction(d) * Fraction(2) ** exponent for d in digits] == list(map(Fraction, values))
 
 

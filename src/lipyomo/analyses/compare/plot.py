@@ -18,8 +18,8 @@ from lipyomo.base.pictures import (
     entitle,
     mathematics,
     new_figure,
-    plain,
     plain_decades,
+    plain_name,
     save_figure,
     tidy,
 )
@@ -112,7 +112,7 @@ def plot_rows(rows: Sequence[Row], path: Path) -> None:
         if lower > 0 and math.isfinite(upper):
             axes.axvspan(lower, upper, color=TRUTH, alpha=0.15, linewidth=0)
             axes.axvline(lower, color=TRUTH, linewidth=1.0)
-        entitle(axes, f"{plain(network)}, {mathematics(norms)}")
+        entitle(axes, f"{plain_name(network)}, {mathematics(norms)}")
         axes.set_xlabel("Lipschitz constant", fontsize=9)
     used = [style for key, style in _STYLES.items() if any(row.guarantee == key for row in rows)]
     handles = [

@@ -14,7 +14,7 @@ from lipyomo.analyses.maps.result import CellMap
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import ProblemError
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
-from lipyomo.base.pictures import INK, entitle, mathematics, new_figure, plain, save_figure
+from lipyomo.base.pictures import INK, entitle, mathematics, new_figure, plain_name, save_figure
 from lipyomo.networks.naming import called
 from lipyomo.problems.result import Status
 
@@ -88,7 +88,7 @@ def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
     largest = float(gaps.max())  # of cells that are exact, rounding may be all of it
     limits = 0.0, largest if largest > 100.0 * EXACT_TOLERANCE else 1.0
     draw_panel(right, found, plane, gaps, name, limits, GREYS)
-    entitle(left, plain(f"{found.problem.network.name}: upper ends"))
+    entitle(left, plain_name(f"{found.problem.network.name}: upper ends"))
     if (found.status == Status.EXACT.value).all():
         right.text(0.5, 0.5, "every cell is exact", transform=right.transAxes, ha="center")
     entitle(right, f"gap: at most {largest:.2g} %")
@@ -144,8 +144,8 @@ def draw_panel(
         axes.autoscale_view()
     axes.figure.colorbar(drawn, ax=axes, label=name)
     names = found.problem.network.input_names
-    axes.set_xlabel(plain(called(int(first), names)))
-    axes.set_ylabel(plain(called(int(second), names)))
+    axes.set_xlabel(plain_name(called(int(first), names)))
+    axes.set_ylabel(plain_name(called(int(second), names)))
 
 
 def draw_kinks(axes: Any, found: CellMap, plane: Plane) -> None:

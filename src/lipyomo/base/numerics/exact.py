@@ -139,7 +139,7 @@ MOST_TERMS = 1 << 16
 """Products that are summed up exactly where they cancel: milliseconds."""
 
 
-def whole(values: FloatArray) -> tuple[list[int], int]:
+def whole_numbers(values: FloatArray) -> tuple[list[int], int]:
     """Finite numbers as integers times ``2**exponent``, in the order of the flat array."""
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
     mantissa, exponent = np.frexp(flat)
@@ -171,7 +171,7 @@ class Exact:
     @classmethod
     def of(cls, values: FloatArray) -> Exact:
         """The exact values of a finite float64 matrix; a vector becomes a column."""
-        digits, exponent = whole(values)
+        digits, exponent = whole_numbers(values)
         columns = values.shape[1] if values.ndim == 2 else 1
         return cls(fmpz_mat(values.shape[0], columns, digits), exponent)
 
@@ -197,7 +197,7 @@ class Exact:
 
     def rows_scaled(self, factors: FloatArray) -> Exact:
         """Times ``diag(factors)`` from the left."""
-        digits, exponent = whole(factors)
+        digits, exponent = whole_numbers(factors)
         width = self.matrix.ncols()
         rows = [
             row if factor == 1 else [factor * entry for entry in row] if factor else [0] * width
@@ -314,7 +314,7 @@ class ExactWeights:
 
 
 def _sparse_product(matrix: sp.csr_array, signal: Exact) -> Exact:
-    digits, exponent = whole(matrix.data)
+    digits, exponent = whole_numbers(matrix.data)
     rows, width = signal.matrix.tolist(), signal.matrix.ncols()
     indices, starts = matrix.indices.tolist(), matrix.indptr.tolist()
     zero = fmpz(0)

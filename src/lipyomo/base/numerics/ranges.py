@@ -9,7 +9,7 @@ from lipyomo.base.arrays import FloatArray
 Ends = tuple[FloatArray, FloatArray]
 
 
-def product(one: Ends, other: Ends) -> Ends:
+def range_product(one: Ends, other: Ends) -> Ends:
     """The range of a product of ranges."""
     corners = np.stack([a * b for a in one for b in other])
     return corners.min(axis=0), corners.max(axis=0)
@@ -19,7 +19,7 @@ def mean(share: Ends, first: Ends, second: Ends) -> Ends:
     """The range of ``(1 - g) a + g b``: linear in g, so that one end of g has the largest."""
     found = []
     for end in share:
-        one, other = product((1.0 - end,) * 2, first), product((end, end), second)
+        one, other = range_product((1.0 - end,) * 2, first), range_product((end, end), second)
         found.append((one[0] + other[0], one[1] + other[1]))
     return np.minimum(found[0][0], found[1][0]), np.maximum(found[0][1], found[1][1])
 

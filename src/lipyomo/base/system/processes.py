@@ -48,7 +48,7 @@ _LENGTH = struct.Struct("<Q")
 
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; "
-    "from lipyomo.base.system.processes import main; main(int(sys.argv[1]))"
+    "from lipyomo.base.system.processes import serve; serve(int(sys.argv[1]))"
 )
 
 
@@ -332,7 +332,7 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(parent: int) -> None:
+def serve(parent: int) -> None:
     """The other process: calls from standard input, their messages to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides what it means
     _end_with(parent)

@@ -88,7 +88,7 @@ def present(node: GraphNode, arguments: Sequence[Argument | None]) -> dict[str, 
     return {name: value for name, value in pairs if value is not None and name}
 
 
-def entries(shape: tuple[int, ...]) -> float:
+def entry_count(shape: tuple[int, ...]) -> float:
     """Number of entries, as a float that cannot overflow."""
     return math.prod(map(float, shape))
 
@@ -122,9 +122,9 @@ def expect(
     constants = {name: v for name, v in given.items() if isinstance(v, np.ndarray)}
     found = forecast(node, shapes, constants)
     if found is None:
-        made = unknown * sum(map(entries, shapes.values()))
+        made = unknown * sum(map(entry_count, shapes.values()))
     else:
-        made = sum(map(entries, found))
+        made = sum(map(entry_count, found))
     each, what = (NUMBER, "constant") if len(constants) == len(given) else (ENTRY, "tensor")
     budget().charge(each * made, f"a {what} of {made:,.0f} entries")
     return list(shapes.values()), made
@@ -136,7 +136,7 @@ def inner_operations(node: GraphNode, shapes: list[tuple[int, ...]], output: flo
         return output * shapes[0][-1 if not node.attributes.get("transA") else 0]
     if node.op_type.startswith("Conv") and len(shapes) > 1:
         # the reference implementation is a loop in Python
-        return 30.0 * max(output, entries(shapes[0])) * entries(shapes[1][1:])
+        return 30.0 * max(output, entry_count(shapes[0])) * entry_count(shapes[1][1:])
     if node.op_type == "Einsum":
-        return math.prod(entries(shape) for shape in shapes)
-    return output + sum(entries(shape) for shape in shapes)
+        return math.prod(entry_count(shape) for shape in shapes)
+    return output + sum(entry_count(shape) for shape in shapes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.activations import Activation, Exp, Log, Power
-from lipyomo.networks.activations.derived import Derivative, derivative_of, times
+from lipyomo.networks.activations.derived import Derivative, derivative_of, polynomial_product
 from lipyomo.networks.activations.hyperbolic import TanhFamily, polynomial
 from lipyomo.networks.activations.silu_derivatives import SiluFamily
 
@@ -44,7 +44,7 @@ def spelt(nodes: Nodes, kind: Activation, z: str, label: str) -> bool:
         nodes.node("Exp" if isinstance(kind, Exp) else "Log", [z], output)
     elif isinstance(kind, Derivative) and isinstance(kind.family, TanhFamily):
         t = nodes.node("Tanh", [z], f"{label}.tanh")
-        coefficients = times((1, 0, -1), polynomial(kind.order))
+        coefficients = polynomial_product((1, 0, -1), polynomial(kind.order))
         _polynomial(nodes, coefficients, t, label, output)
     elif isinstance(kind, Derivative) and isinstance(kind.family, SiluFamily):
         s = nodes.node("Sigmoid", [z], f"{label}.sigmoid")
@@ -73,7 +73,7 @@ def _logistic(order: int) -> Sequence[int]:
     """A derivative of the logistic function l as a polynomial of it: ``l' = l - l**2``."""
     found: Sequence[int] = (0, 1)
     for _ in range(order):
-        found = times((0, 1, -1), derivative_of(found))
+        found = polynomial_product((0, 1, -1), derivative_of(found))
     return found
 
 

@@ -24,8 +24,8 @@ from lipyomo.networks.activations.derived import (
     derivative_of,
     horner,
     horner_of_ball,
-    plus,
-    times,
+    polynomial_product,
+    polynomial_sum,
     turning_points,
 )
 from lipyomo.networks.activations.elementary import exp
@@ -124,7 +124,9 @@ def _polynomial(family: BellFamily, order: int) -> tuple[int, ...]:
     if order == family.first:
         return family.start
     before = _polynomial(family, order - 1)
-    return tuple(plus(times((0, -family.double), before), derivative_of(before)))
+    return tuple(
+        polynomial_sum(polynomial_product((0, -family.double), before), derivative_of(before))
+    )
 
 
 @cache

@@ -180,7 +180,7 @@ def derivative_of(coefficients: Sequence[int]) -> list[int]:
     return [k * one for k, one in enumerate(coefficients)][1:] or [0]
 
 
-def times(a: Sequence[int], b: Sequence[int]) -> list[int]:
+def polynomial_product(a: Sequence[int], b: Sequence[int]) -> list[int]:
     """Coefficients of a product of polynomials."""
     found = [0] * (len(a) + len(b) - 1)
     for i, one in enumerate(a):
@@ -189,7 +189,7 @@ def times(a: Sequence[int], b: Sequence[int]) -> list[int]:
     return found
 
 
-def plus(a: Sequence[int], b: Sequence[int]) -> list[int]:
+def polynomial_sum(a: Sequence[int], b: Sequence[int]) -> list[int]:
     """Coefficients of a sum of polynomials."""
     size = max(len(a), len(b))
     left, right = ([*one, *[0] * (size - len(one))] for one in (a, b))

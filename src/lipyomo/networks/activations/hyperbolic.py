@@ -24,8 +24,8 @@ from lipyomo.networks.activations.derived import (
     derivative_of,
     horner,
     horner_of_ball,
-    plus,
-    times,
+    polynomial_product,
+    polynomial_sum,
     turning_points,
 )
 from lipyomo.networks.activations.elementary import exp, tanh
@@ -38,7 +38,9 @@ def polynomial(order: int) -> tuple[int, ...]:
     if order == 1:
         return (1,)
     before = polynomial(order - 1)
-    found = plus(times((0, -2), before), times((1, 0, -1), derivative_of(before)))
+    found = polynomial_sum(
+        polynomial_product((0, -2), before), polynomial_product((1, 0, -1), derivative_of(before))
+    )
     while found[-1] == 0:
         found.pop()
     return tuple(found)

@@ -42,7 +42,7 @@ def widen(matrix: sp.csr_array, columns: int) -> sp.csr_array:
     )
 
 
-def product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
+def _product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
     """``operator @ matrix`` in CSR form, through dense arithmetic where both factors are full."""
     if isinstance(operator, np.ndarray) and matrix.nnz > 4 * matrix.shape[0]:
         used = np.unique(matrix.indices)
@@ -178,7 +178,7 @@ class Tensor:
         )
         x = self if exact else self.carried()
         offset = np.asarray(operator @ x.offset)
-        return Tensor(product(operator, x.matrix), offset, tuple(shape), x.carrier)
+        return Tensor(_product(operator, x.matrix), offset, tuple(shape), x.carrier)
 
     def scale(self, factors: npt.ArrayLike) -> Tensor:
         """Multiply by constants (broadcast both ways)."""
@@ -230,7 +230,7 @@ class Tensor:
         return Tensor(sp.csr_array((array.size, 0)), array.reshape(-1).copy(), array.shape)
 
 
-def joined(parts: list[Tensor], axis: int) -> Tensor:
+def joined_tensors(parts: list[Tensor], axis: int) -> Tensor:
     """Tensors joined along an axis."""
     starts = np.cumsum([0, *(part.size for part in parts)])
     order = [part.index + start for part, start in zip(parts, starts, strict=False)]

@@ -15,7 +15,7 @@ from lipyomo.networks.building.trace import Trace
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def times(trace: Trace, a: Tensor | Array, b: Tensor | Array) -> Tensor:
+def entrywise_product(trace: Trace, a: Tensor | Array, b: Tensor | Array) -> Tensor:
     """``a * b``, entry by entry, with broadcasting.
 
     Entries of which one factor is constant stay affine, equal factors are one square.

@@ -15,7 +15,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation, Cos, Exp, Log, Power, Sin, Tanh
 from lipyomo.networks.building.affine import Tensor, stack
-from lipyomo.networks.building.multiply import times
+from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.derivatives.jets import Jets
 from lipyomo.networks.derivatives.replay import Replay, is_constant, made
@@ -95,7 +95,7 @@ class Expression:
         a, b = self._pair(other)
         if is_constant(b):
             return Expression(self._trace, a.scale(b.offset))
-        return Expression(self._trace, times(self._trace, a, b))
+        return Expression(self._trace, entrywise_product(self._trace, a, b))
 
     __rmul__ = __mul__
 

@@ -14,7 +14,7 @@ from lipyomo.base.errors import NetworkError
 from lipyomo.networks.activations import Activation
 from lipyomo.networks.building.affine import Tensor, stack
 from lipyomo.networks.building.chain import to_network
-from lipyomo.networks.building.multiply import times
+from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
 from lipyomo.networks.layer import Layer
@@ -170,7 +170,7 @@ class Replay:
         """The gradient of an affine function of the outputs, by the chain rule backwards, (d,)."""
         g = mapped_back(self.network.head, constant(self.trace, row))
         for layer in reversed(self.layers):
-            g = times(self.trace, layer.derivative(1), g)
+            g = entrywise_product(self.trace, layer.derivative(1), g)
             g = mapped_back(layer.layer, g)
         return g
 

@@ -9,7 +9,7 @@ import numpy as np
 from flint import fmpz_mat
 
 from lipyomo.base.arrays import BoolArray, FloatArray
-from lipyomo.base.numerics.exact import Exact, ExactWeights, whole
+from lipyomo.base.numerics.exact import Exact, ExactWeights, whole_numbers
 from lipyomo.networks.layer import remembered
 from lipyomo.networks.network import Layer
 from lipyomo.problems.affine.signal import UnitMap
@@ -58,7 +58,7 @@ class ExactSignal:
         scaled = self.values.rows_scaled(np.append(unit_map.slope, 1.0))
         if not unit_map.units.size:
             return ExactSignal(scaled)
-        changes, exponent = whole(unit_map.change)
+        changes, exponent = whole_numbers(unit_map.change)
         low = min(scaled.exponent, exponent)
         rows = scaled.aligned(low).tolist()
         for unit, column, change in zip(

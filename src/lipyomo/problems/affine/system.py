@@ -280,11 +280,11 @@ class UnitSystem:
         objective = self.head
         if self.depth:
             objective = np.asarray(self.head @ last.past(unit_maps[-1]).matrix)[:, :-1]
-            objective = along(objective, self.directions)
+            objective = along_directions(objective, self.directions)
         return NodeForm(unstable_units, self.inputs, maps, objective, self.directions)
 
 
-def along(rows: FloatArray, directions: Matrix | None) -> FloatArray:
+def along_directions(rows: FloatArray, directions: Matrix | None) -> FloatArray:
     """Rows in all inputs, and in more variables behind them, as rows in directions (d, k)."""
     if directions is None:
         return rows
@@ -327,7 +327,7 @@ class NodeForm:
     @cached_property
     def rows(self) -> FloatArray:
         """Tangents of the unstable units, shape (F, d' + F)."""
-        return along(self.maps[self.units, :-1], self.directions)
+        return along_directions(self.maps[self.units, :-1], self.directions)
 
     @property
     def jacobian(self) -> FloatArray:

@@ -78,7 +78,7 @@ class Declared:
         return sum(tensor.size for tensor in self.of("output"))
 
 
-def declared(words: Words, before: Sequence[Declared], file: str) -> Declared:
+def declared_networks(words: Words, before: Sequence[Declared], file: str) -> Declared:
     """Read ``(declare-network NAME ...)``.
 
     Parameters

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from lipyomo.base.errors import DomainError
-from lipyomo.problems.domains.declarations import Declared, DeclaredTensor, declared
+from lipyomo.problems.domains.declarations import Declared, DeclaredTensor, declared_networks
 from lipyomo.problems.domains.expressions import Words, wrong
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
@@ -113,7 +113,7 @@ class Variables:
         """A network of version 2 with its tensors."""
         if any(self._first.values()) or self._others:
             raise self._wrong(words, "a network beside variables of version 1")
-        found = declared(words, self._networks, self._name)
+        found = declared_networks(words, self._networks, self._name)
         for tensor in found.tensors:
             if tensor.name in self._tensors:
                 raise self._wrong(words, f"'{tensor.name}' is declared twice")

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.base.arrays import FloatArray, Matrix, dense, product, scaled_columns
+from lipyomo.base.arrays import FloatArray, Matrix, dense, scaled_columns, sparse_product
 from lipyomo.base.clock import dense_entries
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import BATCH
@@ -199,7 +199,7 @@ def _row_maps(
     for i in range(len(layers) - 1, -1, -1):
         layer = layers[i]
         found[:, -1] += rows @ part(layer.bias)
-        rows = product(rows, part(layer.weight))
+        rows = sparse_product(rows, part(layer.weight))
         if i:
             before = unit_maps[i - 1].size if magnitudes else unit_maps[i - 1]
             found[:, before.columns] = dense(rows[:, before.units]) * before.change

@@ -28,9 +28,9 @@ from lipyomo.base.arrays import (
     IntArray,
     Matrix,
     dense,
-    product,
     scaled_columns,
     settled,
+    sparse_product,
 )
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.numerics.split import SplitMatrix, apply_rows, pull_back
@@ -157,8 +157,8 @@ class AffineChain:
         on, first = np.flatnonzero(self.slope), self.start
         if on.size:
             through = scaled_columns(_columns(full, on), self.slope[on])
-            pieces = [None if p is None else product(through, p[on]) for p in self.links]
-            first = None if first is None else product(through, first[on])
+            pieces = [None if p is None else sparse_product(through, p[on]) for p in self.links]
+            first = None if first is None else sparse_product(through, first[on])
             shift = np.asarray(through @ self.bias[on]) + given
         else:
             first, shift = None, given

@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.formats.onnx.forecast import entries
+from lipyomo.formats.onnx.forecast import entry_count
 from lipyomo.formats.onnx.lower.masks import absent, masked, unmasked
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.building.affine import Tensor, joined
+from lipyomo.networks.building.affine import Tensor, joined_tensors
 from lipyomo.networks.building.budget import NUMBER, budget
 
 
@@ -33,7 +33,7 @@ def _operands(call: Call) -> list[Value]:
 
 
 @lowers("Add", "Sum")
-def add(call: Call) -> Value:
+def _add(call: Call) -> Value:
     """``a + b + ...``."""
     values = _operands(call)
     missing = [absent(value) for value in values]
@@ -58,7 +58,7 @@ def sub(call: Call) -> Value:
 
 
 @lowers("Mean")
-def mean(call: Call) -> Value:
+def _mean(call: Call) -> Value:
     """Mean of several tensors."""
     total = call.tensor(0)
     for position in range(1, len(call.arguments)):
@@ -73,7 +73,7 @@ def neg(call: Call) -> Value:
 
 
 @lowers("Mul")
-def mul(call: Call) -> Value:
+def _mul(call: Call) -> Value:
     """``a * b`` where one of them is constant."""
     a, b = _operands(call)
     call.refuse_product(a, b)
@@ -83,7 +83,7 @@ def mul(call: Call) -> Value:
 
 
 @lowers("Div")
-def div(call: Call) -> Value:
+def _div(call: Call) -> Value:
     """``a / b`` with a constant divisor."""
     call.constant(1, "the divisor")
     divisor = np.asarray(_operands(call)[1], dtype=np.float64)
@@ -111,7 +111,7 @@ def times_constant(x: Tensor, weight: FloatArray) -> Tensor:
     if index.size == inner and w.ndim == 2:
         return x.apply(np.ascontiguousarray(w.T), result)
     full = (*shape, inner)
-    budget().charge(4 * NUMBER * entries(full), f"a product of {entries(full):,.0f} terms")
+    budget().charge(4 * NUMBER * entry_count(full), f"a product of {entry_count(full):,.0f} terms")
     reads = np.broadcast_to(index[..., :, None, :], full).reshape(-1)
     factors = np.broadcast_to(np.swapaxes(w, -1, -2)[..., None, :, :], full).reshape(-1)
     rows = int(np.prod(shape))
@@ -143,7 +143,7 @@ def multiply(call: Call, a: Value, b: Value) -> Tensor:
 
 
 @lowers("MatMul")
-def matmul(call: Call) -> Value:
+def _matmul(call: Call) -> Value:
     """Matrix product; the constant may stand on either side."""
     return multiply(call, call.value(0), call.value(1))
 
@@ -161,7 +161,7 @@ def _scaled(value: Value, factor: float) -> Value:
 
 
 @lowers("Gemm")
-def gemm(call: Call) -> Value:
+def _gemm(call: Call) -> Value:
     """``alpha * A' B' + beta * C``."""
     a, b, c = call.value(0), call.value(1), call.optional(2)
     if call.node.integer("transA", 0):
@@ -228,7 +228,7 @@ def feature_vectorizer(call: Call) -> Value:
     """Join the features of several tensors."""
     parts = [call.tensor(position) for position in range(len(call.arguments))]
     parts = [p if len(p.shape) > 1 else p.reshaped((1, p.size)) for p in parts]
-    return joined(parts, 1)
+    return joined_tensors(parts, 1)
 
 
 @lowers("Imputer", domain=_ML)

@@ -11,7 +11,7 @@ from lipyomo.formats.onnx.lower.products import matrix_product
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.softmax import softmax_of
 from lipyomo.networks.activations import Tanh
-from lipyomo.networks.building.affine import Tensor, joined
+from lipyomo.networks.building.affine import Tensor, joined_tensors
 
 
 def _heads(call: Call, position: int, key: str) -> Tensor:
@@ -29,7 +29,7 @@ def _heads(call: Call, position: int, key: str) -> Tensor:
 
 def _with_past(call: Call, x: Tensor, position: int) -> Tensor:
     """Keys or values after those of the past."""
-    return x if call.optional(position) is None else joined([call.tensor(position), x], 2)
+    return x if call.optional(position) is None else joined_tensors([call.tensor(position), x], 2)
 
 
 def _mask(call: Call, queries: int, keys: int, batch: int) -> Value:
@@ -43,7 +43,7 @@ def _mask(call: Call, queries: int, keys: int, batch: int) -> Value:
         if mask.shape[-1] < keys:
             more = np.full((*mask.shape[:-1], keys - mask.shape[-1]), -np.inf)
             tensors = [m if isinstance(m, Tensor) else Tensor.constant(m) for m in (mask, more)]
-            mask = joined(tensors, len(mask.shape) - 1)
+            mask = joined_tensors(tensors, len(mask.shape) - 1)
     place, row = np.arange(keys), np.arange(queries)[:, None]
     seen = np.full(batch, keys)
     offset = np.full(batch, 0 if call.optional(4) is None else call.tensor(4).shape[2])

@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.base.arrays import IntArray
 from lipyomo.formats.onnx.lower.reductions import sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
-from lipyomo.networks.building.multiply import times
+from lipyomo.networks.building.multiply import entrywise_product
 
 
 @multiplies("Einsum")
@@ -31,7 +31,7 @@ def einsum(call: Call) -> Value:
         tensor.take(_places(own, tensor.shape, order, grid))
         for own, tensor in zip(letters, tensors, strict=True)
     ]
-    found = terms[0] if len(terms) == 1 else times(call.trace, *terms)
+    found = terms[0] if len(terms) == 1 else entrywise_product(call.trace, *terms)
     shape = grid[: len(kept)]
     return sum_of(found.reshaped((int(np.prod(shape)), int(np.prod(grid[len(kept) :])))), shape)
 

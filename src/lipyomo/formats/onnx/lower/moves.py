@@ -51,7 +51,7 @@ def move(call: Call) -> list[Value]:
 
 
 @lowers("Split")
-def split(call: Call) -> list[Value]:
+def _split(call: Call) -> list[Value]:
     """Pieces along an axis, of given or equal sizes."""
     sizes = call.integers(1, "split", "the list of sizes")
     length = call.tensor(0).shape[call.node.integer("axis", 0)]
@@ -230,6 +230,6 @@ def shape_of(call: Call) -> Value:
 
 
 @lowers("Size", constants=True)
-def size_of(call: Call) -> Value:
+def _size_of(call: Call) -> Value:
     """The number of entries as a constant."""
     return np.asarray(int(np.prod(call.value(0).shape)), dtype=np.int64)

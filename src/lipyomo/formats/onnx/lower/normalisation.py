@@ -10,7 +10,7 @@ from lipyomo.formats.onnx.lower.products import INVERSE_ROOT, ROOT, SQUARE, powe
 from lipyomo.formats.onnx.lower.reductions import sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.building.affine import Tensor
-from lipyomo.networks.building.multiply import times
+from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
 DEVIATION = 1e-9
@@ -34,7 +34,9 @@ def _normalised(trace: Trace, rows: Tensor, epsilon: float, centred: bool) -> Te
     count, n = rows.shape
     rows = _centred(rows) if centred else rows
     total = sum_of(trace.smooth(rows, SQUARE), (count, 1))
-    return times(trace, rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), INVERSE_ROOT))
+    return entrywise_product(
+        trace, rows, trace.smooth(total.scale(1.0 / n).shift(epsilon), INVERSE_ROOT)
+    )
 
 
 @multiplies("LayerNormalization", "RMSNormalization")
@@ -77,7 +79,7 @@ def mean_variance_normalization(call: Call) -> Value:
     rows = _centred(x.take(index.reshape(-1, n)))
     total = sum_of(call.trace.smooth(rows, SQUARE), (rows.shape[0], 1)).scale(1.0 / n)
     deviation = call.trace.smooth(total, ROOT).shift(DEVIATION)
-    found = times(call.trace, rows, power(call.trace, deviation, -1.0))
+    found = entrywise_product(call.trace, rows, power(call.trace, deviation, -1.0))
     back = np.empty(x.size, dtype=np.intp)
     back[index.reshape(-1)] = np.arange(x.size)
     return found.take(back.reshape(x.shape))

@@ -21,7 +21,7 @@ from lipyomo.formats.onnx.lower.reductions import grouped, sum_of
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Activation, Exp, Log, Power
 from lipyomo.networks.building.affine import Tensor
-from lipyomo.networks.building.multiply import times
+from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
 SQUARE, ROOT, INVERSE, INVERSE_ROOT = Power(2.0), Power(0.5), Power(-1.0), Power(-0.5)
@@ -41,13 +41,13 @@ def power(trace: Trace, x: Tensor, exponent: float) -> Tensor:
 @multiplies("Mul")
 def mul(call: Call) -> Value:
     """``a * b``."""
-    return times(call.trace, call.value(0), call.value(1))
+    return entrywise_product(call.trace, call.value(0), call.value(1))
 
 
 @multiplies("Div")
 def div(call: Call) -> Value:
     """``a / b``."""
-    return times(call.trace, call.value(0), power(call.trace, call.tensor(1), -1.0))
+    return entrywise_product(call.trace, call.value(0), power(call.trace, call.tensor(1), -1.0))
 
 
 @multiplies("Pow")
@@ -106,10 +106,10 @@ def matrix_product(trace: Trace, a: Value, b: Value) -> Tensor:
         others = np.where(np.arange(inner - 1) < where, 0, 1) + np.arange(inner - 1)
         origin = b.take(np.take_along_axis(second, where, -1))
         rest = b.take(np.take_along_axis(second, others, -1)) - origin
-        terms = times(trace, a.take(np.take_along_axis(first, others, -1)), rest)
+        terms = entrywise_product(trace, a.take(np.take_along_axis(first, others, -1)), rest)
         total = sum_of(terms.reshaped((int(np.prod(shape)), inner - 1)), shape)
         return _without(total + origin.reshaped(shape), a, b)
-    terms = times(trace, a.take(first), b.take(second))
+    terms = entrywise_product(trace, a.take(first), b.take(second))
     return _without(sum_of(terms.reshaped((int(np.prod(shape)), inner)), shape), a, b)
 
 

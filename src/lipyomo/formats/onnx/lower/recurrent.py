@@ -14,8 +14,8 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx.lower.affine_maps import times_constant
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.networks.activations import Sigmoid, Softsign, Tanh
-from lipyomo.networks.building.affine import Tensor, joined
-from lipyomo.networks.building.multiply import times
+from lipyomo.networks.building.affine import Tensor, joined_tensors
+from lipyomo.networks.building.multiply import entrywise_product
 from lipyomo.networks.building.trace import Trace
 
 Applied = Callable[[Trace, Tensor], Tensor]
@@ -79,13 +79,13 @@ class _Cell:
         own, past = self.gates(x, h)
         z, r = (self.kinds[0](trace, own[k] + past[k]) for k in range(2))
         if self.reset_late:
-            reset = times(trace, r, past[2])
+            reset = entrywise_product(trace, r, past[2])
         else:
             last = slice(2 * self.width, None)
-            kept = times_constant(times(trace, r, h), self.back[last].T)
+            kept = times_constant(entrywise_product(trace, r, h), self.back[last].T)
             reset = kept.shift(self.back_bias[last])
         n = self.kinds[1](trace, own[2] + reset)
-        return [n + times(trace, z, h - n)]
+        return [n + entrywise_product(trace, z, h - n)]
 
     def lstm(self, x: Tensor, state: list[Tensor]) -> list[Tensor]:
         """One step with an input, an output and a forget gate."""
@@ -93,8 +93,8 @@ class _Cell:
         own, past = self.gates(x, h)
         i, o, f = (self.kinds[0](trace, own[k] + past[k]) for k in range(3))
         new = self.kinds[1](trace, own[3] + past[3])
-        c = times(trace, f, c) + times(trace, i, new)
-        return [times(trace, o, self.kinds[2](trace, c)), c]
+        c = entrywise_product(trace, f, c) + entrywise_product(trace, i, new)
+        return [entrywise_product(trace, o, self.kinds[2](trace, c)), c]
 
 
 def _cells(call: Call, gates: int) -> list[tuple[_Cell, bool]]:
@@ -145,10 +145,10 @@ def recurrent(call: Call) -> list[Value]:
         for t in range(length)[:: -1 if backwards else 1]:
             state = step(x.take(x.index[t]), state)
             states.append(state[0].reshaped((1, 1, batch, cell.width)))
-        every.append(joined(states[:: -1 if backwards else 1], 0))
+        every.append(joined_tensors(states[:: -1 if backwards else 1], 0))
         last.append([one.reshaped((1, batch, cell.width)) for one in state])
-    outputs = joined(every, 1)
-    ends = [joined(list(parts), 0) for parts in zip(*last, strict=True)]
+    outputs = joined_tensors(every, 1)
+    ends = [joined_tensors(list(parts), 0) for parts in zip(*last, strict=True)]
     if first:
         outputs = outputs.take(np.moveaxis(outputs.index, 2, 0))
         ends = [end.take(np.swapaxes(end.index, 0, 1)) for end in ends]

@@ -56,7 +56,7 @@ def _along(trace: Trace, x: Tensor, axis: int, positions: IntArray) -> Tensor:
     return tree(pieces, trace.maximum)
 
 
-def through_units(trace: Trace, x: Tensor, pool: Callable[[Tensor], Tensor]) -> Tensor:
+def _through_units(trace: Trace, x: Tensor, pool: Callable[[Tensor], Tensor]) -> Tensor:
     """Apply a maximum before the nondecreasing units that made `x`, where there are such."""
     before = trace.before_unit(x)
     if before is None:
@@ -76,7 +76,7 @@ def max_pool(call: Call) -> list[Value]:
             tensor = _along(call.trace, tensor, axis, window.positions)
         return tensor
 
-    return [through_units(call.trace, x, pool)]
+    return [_through_units(call.trace, x, pool)]
 
 
 def grouped(call: Call) -> tuple[Tensor, tuple[int, ...]]:
@@ -131,5 +131,5 @@ def reduce_max(call: Call) -> Value:
         index = tensor.index
         return tree([tensor.take(place) for place in index.T], call.trace.maximum)
 
-    found = through_units(call.trace, x.scale(sign), pool).scale(sign)
+    found = _through_units(call.trace, x.scale(sign), pool).scale(sign)
     return found.reshaped(shape)

@@ -42,7 +42,7 @@ def _units(call: Call, name: str, **parameters: Any) -> Tensor:
 
 
 @lowers(*PLAIN)
-def plain(call: Call) -> Value:
+def _plain(call: Call) -> Value:
     """One activation, which has no parameters."""
     return _units(call, PLAIN[call.node.op_type])
 

@@ -12,7 +12,7 @@ from lipyomo.formats.onnx.lower.reductions import grouped
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
 from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.networks.activations import Sigmoid, Softplus
-from lipyomo.networks.building.affine import Tensor, joined, stack
+from lipyomo.networks.building.affine import Tensor, joined_tensors, stack
 from lipyomo.networks.building.trace import Trace
 
 
@@ -80,7 +80,7 @@ def _all_there(trace: Trace, rows: Tensor, finish: Finish) -> Tensor:
         return Tensor.constant(np.full(rows.shape, 1.0 if finish is _sigmoids else 0.0))
     parts = _columns(rows)
     over = [a - b for a, b in zip(parts, _others(trace, parts), strict=True)]
-    return joined([part.reshaped((part.size, 1)) for part in finish(trace, over)], 1)
+    return joined_tensors([part.reshaped((part.size, 1)) for part in finish(trace, over)], 1)
 
 
 def softmax_of(trace: Trace, rows: Tensor) -> Tensor:

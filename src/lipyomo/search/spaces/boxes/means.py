@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.base.numerics.ranges import Ends, mean, mean_size, product, size
+from lipyomo.base.numerics.ranges import Ends, mean, mean_size, range_product, size
 from lipyomo.networks.gates import Gates
 from lipyomo.search.spaces.boxes.inputs import Signal
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
@@ -48,7 +48,7 @@ def means(
         for sign in (-1.0, 1.0)
     )
     between = low[:, other] * gates.share, high[:, other] * gates.share
-    change = product((along[0], along[1]), between)
+    change = range_product((along[0], along[1]), between)
     z, u = mean(ends, *values), mean(ends, *tangents)
     room = 8.0 * unit * mean_size(ends, *values)
     most = (np.abs(last.tangent) + last.tangent_radius)[:, gate] * np.abs(gates.scale)

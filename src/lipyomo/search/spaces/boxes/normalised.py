@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.ranges import Ends, product, size
+from lipyomo.base.numerics.ranges import Ends, range_product, size
 from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.inputs import Inputs, centred
 from lipyomo.search.spaces.boxes.over_roots import Divided
@@ -156,13 +156,13 @@ def normalised(
         own, ends = functions.of(group), (low[:, group], high[:, group])
         o = common_range(o, over_powers(own.s, own.v, ends, o, 0.5, True, unit))
     # q, q_k, and brackets
-    terms = product(o, along)
+    terms = range_product(o, along)
     terms = c * terms[0], c * terms[1]
     largest = c * size(along) ** 2
     q = _sums(terms, roots.whole, largest, unit)
     rest = _sums(terms, roots.others, largest, unit)
     keep = w_low / (most + w_low) * down, np.minimum(w_high / (least + w_high) * up, 1.0)
-    one, other = product(keep, along), product(o, rest)
+    one, other = range_product(keep, along), range_product(o, rest)
     lost = 8.0 * unit * (size(one) + size(other))
     reach = np.sqrt(largest @ roots.whole)[:, group] * np.sqrt(keep[1] / c) * up
     bracket = (
@@ -172,14 +172,14 @@ def normalised(
     if functions is not None:
         half = functions.along.times(np.full((1, 1), 0.5))
         q = common_range(q, over_powers(half, functions.v, (low, high), q, 0.5, False, unit))
-        other = product(o, (q[0][:, group], q[1][:, group]))
+        other = range_product(o, (q[0][:, group], q[1][:, group]))
         lost = 8.0 * unit * (size(along) + size(other))
         whole = along[0] - other[1] - lost, along[1] - other[0] + lost
         bracket = common_range(bracket, whole)
     root = down / np.sqrt(high), up / np.sqrt(low)
-    tangents = _wider(product((root[0][:, group], root[1][:, group]), bracket), unit)
-    slope = _wider(product((root[0] * root[0] * down, root[1] * root[1] * up), q), unit)
-    sums = product((np.sqrt(low) * down * 2.0, np.sqrt(high) * up * 2.0), q)
+    tangents = _wider(range_product((root[0][:, group], root[1][:, group]), bracket), unit)
+    slope = _wider(range_product((root[0] * root[0] * down, root[1] * root[1] * up), q), unit)
+    sums = range_product((np.sqrt(low) * down * 2.0, np.sqrt(high) * up * 2.0), q)
     if functions is not None and values is None:
         of_o = over_powers(own.turning(unit), own.v, ends, tangents, 1.5, False, unit)
         of_root = over_powers(half, functions.v, (low, high), slope, 1.5, False, unit)

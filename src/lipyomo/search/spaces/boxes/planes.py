@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.ranges import Ends, product
+from lipyomo.base.numerics.ranges import Ends, range_product
 from lipyomo.search.spaces.boxes.errors import Form, Planes, errors_of
 from lipyomo.search.spaces.boxes.inputs import Inputs, Signal
 from lipyomo.search.spaces.boxes.relaxation import Change, Lines, Relaxed
@@ -112,13 +112,13 @@ def with_products(
     z_i, z_j, u_i, u_j = (
         (ends[0][:, rows], ends[1][:, rows]) for ends, rows in ((z, i), (z, j), (u, i), (u, j))
     )
-    one, other = product(u_i, z_j), product(z_i, u_j)
+    one, other = range_product(u_i, z_j), range_product(z_i, u_j)
     whole: Sequence[Ends | None] = (None, None)
     if layer.planes is not None and layer.planes.whole is not None:
         whole = layer.planes.whole
     found = []
     for (low, high), signal, narrower in zip(
-        (product(z_i, z_j), (one[0] + other[0], one[1] + other[1])), units, whole, strict=True
+        (range_product(z_i, z_j), (one[0] + other[0], one[1] + other[1])), units, whole, strict=True
     ):
         if narrower is not None:
             low = np.fmax(low, narrower[0])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.base.numerics.ranges import Ends, product
+from lipyomo.base.numerics.ranges import Ends, range_product
 from lipyomo.networks.activations import Power
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, Signal, spans, times
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
@@ -37,8 +37,8 @@ def with_ratios(
         z = np.minimum(layer.low, layer.high)[:, units], layer.high[:, units]
         value = activation.enclose(*z)
         ratio = _ratio(stage, layer, units, z, inputs, unit)
-        ends = product(value, ratio)
-        ends = product((power.exponent * np.ones(1),) * 2, ends)
+        ends = range_product(value, ratio)
+        ends = range_product((power.exponent * np.ones(1),) * 2, ends)
         room = 8.0 * unit * np.maximum(np.abs(ends[0]), np.abs(ends[1]))
         some = z[0] > 0.0
         low[:, units] = np.where(some, np.fmax(low[:, units], ends[0] - room), low[:, units])
