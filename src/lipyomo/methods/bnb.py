@@ -14,8 +14,13 @@ from lipyomo.base.kept import Kept
 from lipyomo.base.numerics.rounding import close_enough
 from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
-from lipyomo.methods.sizes import form_seconds, search_bytes
-from lipyomo.methods.support import joint_first, run_cascade, run_semidefinite
+from lipyomo.methods.support import (
+    form_seconds,
+    joint_first,
+    run_cascade,
+    run_semidefinite,
+    search_bytes,
+)
 from lipyomo.networks.digest import network_digest
 from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
 from lipyomo.primal.regions.witness import witness_near

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import (
     deep_bounds,
     domain_bounds,
     fall_back,
+    form_fits,
     operator_bound,
     product_bound,
     root_bounds,

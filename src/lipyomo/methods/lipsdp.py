@@ -15,10 +15,10 @@ from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.processes import in_process
 from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.methods.sizes import form_fits
 from lipyomo.methods.support import (
     domain_bounds,
     fall_back,
+    form_fits,
     operator_bound,
     product_bound,
     switched,

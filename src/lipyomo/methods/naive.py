@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from lipyomo.base.clock import dense_entries, seconds_of
 from lipyomo.base.numerics.rounding import rounded_up
 from lipyomo.methods.options import choice
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.methods.sizes import SINGULAR_ORDER
 from lipyomo.networks.network import Layer
 from lipyomo.problems.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
@@ -18,6 +18,9 @@ from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 
 _SAME: dict[str, OutputNorm] = {"l1": L1Output(), "l2": L2Output(), "linf": LinfOutput()}
+
+SINGULAR_ORDER = 2000
+"""Rows or columns up to which singular values are computed, which cannot be interrupted."""
 
 
 def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
@@ -37,6 +40,19 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
             return rounded_up(size, 8 * sum(sizes.shape))
     found = operator_norm(steepest[:, None] * layer.dense_weight, norm_in, norm_out)
     return rounded_up(found.upper, 8 * sum(layer.dense_weight.shape))
+
+
+def norm_seconds(problem: LipschitzProblem) -> float:
+    """About how long the norms of all layers take: singular values where these are asked for."""
+    found = 0.0
+    for layer in problem.tangent_network.layers:
+        found += 8.0 * dense_entries(layer.weight)
+        dense_or_small = (
+            isinstance(layer.weight, np.ndarray) or min(layer.weight.shape) <= SINGULAR_ORDER
+        )
+        if problem.norm == "l2" and dense_or_small:
+            found += 10.0 * float(layer.weight.size) * min(layer.weight.shape)
+    return seconds_of(found)
 
 
 @method(

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import Clock, fits, model_seconds, model_terms
+from lipyomo.base.clock import Clock, dense_entries, fits, model_seconds, model_terms, seconds_of
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import LARGE
-from lipyomo.methods.naive import product_of_norms
-from lipyomo.methods.sizes import form_fits, form_seconds, norm_seconds
+from lipyomo.methods.naive import norm_seconds, product_of_norms
 from lipyomo.networks.network import check_two_slopes
-from lipyomo.networks.phases import count_open
+from lipyomo.networks.phases import Phases, count_open
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.primal.regions import make_witness
 from lipyomo.primal.regions.witness import unbeaten
 from lipyomo.problems.norms import ONE_BY_ONE
 from lipyomo.problems.problem import LOOKS, LipschitzProblem
-from lipyomo.problems.reductions.presolve import presolve
+from lipyomo.problems.reductions.presolve import presolve, presolved_sizes
 from lipyomo.problems.result import Guarantee, Witness
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import STAGES, Cascade, Stage
@@ -307,3 +307,49 @@ def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:
             f"{ONE_BY_ONE}.  Remedy: give a functional or a margin"
         )
     return vertices
+
+
+def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:
+    """Number of functionals, and layers of the network that is left if that is much smaller."""
+    vertices = problem.dual_vertices
+    count = problem.network.output_dim if vertices is None else len(vertices)
+    return count, presolved_sizes(problem.network, count, phases)
+
+
+def form_bytes(problem: LipschitzProblem, phases: Phases) -> float:
+    """Memory of the maps of all units that are left under some phases of a reduced problem."""
+    sizes = _sizes(problem, phases)[1] or problem.network.sizes
+    return 8.0 * sum(sizes[1:]) * (problem.network.input_dim + count_open(phases))
+
+
+def search_bytes(problem: LipschitzProblem, phases: Phases) -> float:
+    """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
+    sizes = _sizes(problem, phases)[1] or problem.network.sizes
+    weights = sum(float(a) * b for a, b in pairwise(sizes))
+    return 8.0 * weights + 3.0 * form_bytes(problem, phases)
+
+
+def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
+    """About how long the maps of all units that are left take, on one quiet core."""
+    weights = [layer.weight for layer in problem.network.layers]
+    columns = problem.network.input_dim + count_open(phases)
+    functionals, sizes = _sizes(problem, phases)
+    if sizes is None:
+        return seconds_of(4.0 * sum(dense_entries(w) for w in weights) * columns)
+    behind = [functionals + count_open(phases[i:]) for i in range(len(weights))]
+    pulled_back = sum(float(w.size) * rows for w, rows in zip(weights, behind, strict=True))
+    left = sum(float(a) * b for a, b in pairwise(sizes[1:]))  # the first layer's are its weights
+    return seconds_of(4.0 * pulled_back + 10.0 * left * columns)
+
+
+def form_fits(run: Run, phases: Phases) -> bool:
+    """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
+    small = run.problem.reduced.problem
+    size, seconds = form_bytes(small, phases), form_seconds(small, phases)
+    if size <= LARGE and run.clock.fits(seconds):
+        return True
+    run.warn(
+        f"{sum(small.network.sizes[1:-1])} units of which {count_open(phases)} are open are too "
+        "many for the memory, or for the time that is left: the bound is that of cheaper methods"
+    )
+    return False

@@ -20,7 +20,7 @@ from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.networks.phases import RIGHT
 from lipyomo.primal.regions.euclidean import nearest_point
 from lipyomo.primal.regions.partial import NodeRows, Optimum
-from lipyomo.problems.affine.rows import ExactForm
+from lipyomo.problems.affine.exact import ExactForm
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording

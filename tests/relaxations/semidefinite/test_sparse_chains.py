@@ -13,7 +13,7 @@ from flint import fmpq, fmpq_mat
 from lipyomo import AllSpace, LipschitzProblem, Network, solve
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.methods import sizes
+from lipyomo.methods import support
 from lipyomo.networks.layer import Layer
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, Phases, open_phases
 from lipyomo.problems.targets import targets_of
@@ -210,7 +210,7 @@ def test_methods_take_operators_where_one_matrix_is_too_large(
     network = convolutions(5, 40, (3, 6, 6, 4), outputs=5)
     problem = LipschitzProblem(network, AllSpace(120), "l2", "l2")
     monkeypatch.setattr(choice, "LARGE", 1e4)
-    monkeypatch.setattr(sizes, "LARGE", 1e4)
+    monkeypatch.setattr(support, "LARGE", 1e4)
     monkeypatch.setattr(chain_root, "LARGE", 1e4)
     upper = solve(problem, method, attain=False).upper
     here = problem.value_at(np.zeros(120)).value

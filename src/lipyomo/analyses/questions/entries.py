@@ -33,8 +33,7 @@ from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.combined import affine_after, parallel
 from lipyomo.networks.network import Layer, Network
-from lipyomo.primal.regions.derivative import derivatives_at
-from lipyomo.primal.regions.value import around
+from lipyomo.primal.regions.value import around, derivatives_at
 from lipyomo.problems.norms import LinfOutput
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, tolerance_of

@@ -38,7 +38,7 @@ from lipyomo.primal.regions.combination import (
 )
 from lipyomo.primal.regions.margin import UNKNOWN, Interior
 from lipyomo.primal.regions.params import PARAMS
-from lipyomo.problems.affine.rows import ExactForm
+from lipyomo.problems.affine.exact import ExactForm
 from lipyomo.problems.affine.system import NodeForm, UnitSystem, coefficient_sizes
 from lipyomo.problems.domains import Domain
 from lipyomo.relaxations.linear.layers import PatternPart

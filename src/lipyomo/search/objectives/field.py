@@ -18,10 +18,9 @@ from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, flat, open_phases
-from lipyomo.primal.regions.derivative import derivatives_at
 from lipyomo.primal.regions.full import examine
 from lipyomo.primal.regions.margin import Interior
-from lipyomo.primal.regions.value import around, value_at
+from lipyomo.primal.regions.value import around, derivatives_at, value_at
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear.layers import Stack, by_layer
