@@ -20,14 +20,13 @@ from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.linear.pairs import Pairs, pair_matrices
 from lipyomo.relaxations.semidefinite.bounder import Bounder, inherited, shaped
 from lipyomo.relaxations.semidefinite.choice import kernel_for, shared_kernel, step_costs
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
 from lipyomo.relaxations.semidefinite.descent import Descent, minimise
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form, closed_forms
 from lipyomo.relaxations.semidefinite.kernel import Kernel
-from lipyomo.relaxations.semidefinite.products import pair_matrices
 from lipyomo.relaxations.semidefinite.prove import Prover
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.relaxations.semidefinite.spectral import SpectralKernel

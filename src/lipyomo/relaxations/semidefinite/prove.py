@@ -18,10 +18,9 @@ from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.signal import SizeSignal, UnitMap, carry
 from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem, steepest
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.linear.pairs import Pairs, pair_matrices
 from lipyomo.relaxations.semidefinite.choice import Ball
 from lipyomo.relaxations.semidefinite.columns import column_bounds
-from lipyomo.relaxations.semidefinite.products import pair_matrices
 from lipyomo.relaxations.semidefinite.signs import FixedSigns, joined_form
 from lipyomo.relaxations.semidefinite.verify import (
     Products,

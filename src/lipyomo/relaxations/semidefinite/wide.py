@@ -38,7 +38,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.linear.pairs import Pairs, pair_matrices
 from lipyomo.relaxations.semidefinite.dense import add_outer, inverse_of, solved_system
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
 from lipyomo.relaxations.semidefinite.kernel import (
@@ -51,7 +51,6 @@ from lipyomo.relaxations.semidefinite.kernel import (
     relative_drop,
 )
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.products import pair_matrices
 from lipyomo.relaxations.semidefinite.single import SingleTerms, fits_single, solved_in_single
 
 

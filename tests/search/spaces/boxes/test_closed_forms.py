@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lipyomo.networks.activations import Activation, Confined, Power, TwoSlope
-from lipyomo.search.spaces.boxes.passed import Passed
-from lipyomo.search.spaces.boxes.squared import Squared
+from lipyomo.search.spaces.boxes.closed_forms import Passed, Squared
 
 COUNT = 300
 FORMS: list[tuple[Activation, Activation, int]] = [

@@ -142,12 +142,17 @@ class Context:
     @cached_property
     def tail(self) -> Tail | None:
         """The last layers, where they are rows of quotients."""
-        return tail_of(self.stages)
+        return tail_of(self.stages) if self.has_roots else None
 
     @cached_property
     def local_roots(self) -> LocalRoots | None:
         """Norms of what the first layer sees."""
-        return local_roots_of(self.stages)
+        return local_roots_of(self.stages) if self.has_roots else None
+
+    @property
+    def has_roots(self) -> bool:
+        """Whether any stage has inverse roots of sums of squares: networks behind norms have."""
+        return any(stage.roots is not None for stage in self.stages)
 
     @cached_property
     def up_to_tail(self) -> Context:

@@ -20,8 +20,8 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import gamma
+from lipyomo.search.spaces.boxes.closed_forms import Passed
 from lipyomo.search.spaces.boxes.features import Features
-from lipyomo.search.spaces.boxes.passed import Passed
 from lipyomo.search.spaces.boxes.stage import Stage
 
 

@@ -14,9 +14,8 @@ from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
-from lipyomo.search.spaces.boxes.passed import Passed, with_passed
+from lipyomo.search.spaces.boxes.closed_forms import Passed, with_passed, with_squared
 from lipyomo.search.spaces.boxes.products import Products
-from lipyomo.search.spaces.boxes.squared import with_squared
 from lipyomo.search.spaces.boxes.stage import Copies, Stage, kinds_of
 
 

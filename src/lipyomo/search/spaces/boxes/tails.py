@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Quotients, Roots
-from lipyomo.search.spaces.boxes.passed import Passed
+from lipyomo.search.spaces.boxes.closed_forms import Passed
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.stage import Stage
 
