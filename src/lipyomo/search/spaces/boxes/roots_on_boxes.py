@@ -66,7 +66,8 @@ class RootsOnBoxes(NamedTuple):
         ends_of_u = middle - radius, middle + radius
         known = [(low[:, which], high[:, which]) for low, high in (values, ends_of_u)]
         s, turn = (self._sums(part) for part in self.functions[:2])
-        own = RootFunctions(s, turn, *(part.take(group) for part in self.functions[2:]))
+        sums = [part.take(group) for part in self.functions[2:4]]
+        own = RootFunctions(s, turn, sums[0], sums[1])
         ends = self.ends[0][:, group], self.ends[1][:, group]
         most = rows.sizes @ (1.0 / np.sqrt(self.plan.roots.weights))
         room = 8.0 * unit * (size(known[0]) + rows.reach + most)
