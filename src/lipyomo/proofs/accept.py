@@ -54,7 +54,7 @@ def concluded(recording: Recording, case: Case) -> Case:
     targets, worst = case.ours.targets.tolist(), case.worst
     if not targets:
         return case.end(["end"])
-    if worst is None or targets != [worst.found.target]:
+    if not isinstance(worst, Worst) or targets != [worst.found.target]:
         return case
     return _excluded(recording, case, worst)
 

@@ -11,7 +11,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.proofs.context import Recording
-from lipyomo.search.spaces.phases.node import Node, Worst
+from lipyomo.search.spaces.phases.node import Ahead, Node
 from lipyomo_check import linear as checked
 
 Step = list[Any]
@@ -57,7 +57,7 @@ class Case:
         If it is one side of a cut: the number of units that were open before that.
     form : NodeForm, optional
         The form under which it was bounded.
-    worst : Worst, optional
+    worst : Ahead, optional
         What holds its bound up.
     is_open : bool
         Whether something of it is left.
@@ -69,7 +69,7 @@ class Case:
     parting: Parting | None = None
     before: int | None = None
     form: NodeForm | None = None
-    worst: Worst | None = None
+    worst: Ahead | None = None
     is_open: bool = True
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,8 @@ def stepwise(problem: LipschitzProblem) -> Pipeline:
     problem = problem.reduced.problem
     cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
     cascade.run(QUICK)
-    return pipeline_for(problem, Settings(), None, cascade, params=Params(long_root=0.0))
+    params = Params(long_root=0.0, switched=math.inf)
+    return pipeline_for(problem, Settings(), None, cascade, params=params)
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -7,21 +7,26 @@ pieces of a part with one unit decided, bounds that are proved from the multipli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lipyomo.base.clock import Clock, fits
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
-from lipyomo.networks.phases import OPEN
+from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds
+from lipyomo.relaxations.semidefinite.switched_bounds import (
+    PartBounds,
+    SwitchedBounder,
+    SwitchedMinimum,
+)
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.node import DualCertificate, Node, Part, Watch, Worst
+from lipyomo.search.spaces.phases.node import Ahead, DualCertificate, Node, Part, Watch, Worst
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -33,14 +38,14 @@ class BoundedNode:
     Attributes
     ----------
     node : Node
-    worst : Worst or None
+    worst : Ahead or None
         None if no target was bounded above the cutoff.
     solved, steps : int
         Bounds computed and Newton steps taken.
     """
 
     node: Node
-    worst: Worst | None = None
+    worst: Ahead | None = None
     solved: int = 0
     steps: int = 0
 
@@ -76,7 +81,9 @@ def bounded(
         watch.pulse()
         part = part.without_unproved(cutoff)
         node, form = part.node, part.known_form
-        if node.trail or node.certificates:
+        if context.switches is not None:
+            found = bound_switched(context, context.switches, node, form, cutoff, watch.clock)
+        elif node.trail or node.certificates:
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
@@ -186,6 +193,64 @@ def bound_whole(
     return BoundedNode(node, worst, max(len(root.minima), 1), root.steps)
 
 
+def bound_switched(
+    context: Context,
+    bounder: SwitchedBounder,
+    node: Node,
+    form: NodeForm,
+    cutoff: float,
+    clock: Clock,
+    report: Callable[[float], object] = lambda _: None,
+) -> BoundedNode:
+    """Bound the node's targets by switches that depend on the inputs, worst first.
+
+    Parameters
+    ----------
+    context, node, form, cutoff, clock
+        See `bound_targets`.
+    bounder : SwitchedBounder
+    report : callable, optional
+        Called with a proved bound of all targets whenever it has dropped.
+    """
+    minima, bounds, proved = dict(node.minima), node.target_bounds.copy(), node.proved.copy()
+    worst: SwitchedMinimum | None = None
+    reached, solved, known, targets = cutoff, 0, _known(node), node.targets.tolist()
+    seconds = bounder.predicted(form.units.size)
+    foreseen = bounds.copy()
+    for index, target in enumerate(targets):
+        if bounds[index] > cutoff and target not in minima and clock.fits(seconds):
+            minima[target] = bounder.begun(form, known, target)
+        if target in minima:
+            foreseen[index] = min(bounds[index], minima[target].standing.value)
+    for index in np.argsort(-foreseen, kind="stable").tolist():
+        if bounds[index] <= reached:
+            continue
+        target = targets[index]
+        found = minima.get(target)
+        if found is None or not (found.off.size and np.array_equal(found.units, form.units)):
+            if not clock.fits(seconds):
+                break
+            found = bounder.lowered(form, known, target, reached, clock, found)
+            solved += 1
+        minima[target] = found
+        bounds[index] = min(float(bounds[index]), found.bound)
+        proved[index] = min(float(proved[index]), found.bound)
+        if bounds[index] > reached:
+            worst, reached = found, float(bounds[index])
+        report(float(bounds.max()))
+    node = node.but(target_bounds=bounds, proved=proved, minima=minima)
+    ahead = None if worst is None else Ahead(worst.bound, worst.off, worst.on)
+    return BoundedNode(node, ahead, solved)
+
+
+def _known(node: Node) -> PartBounds:
+    """What a node knows of its part of the domain."""
+    sides = [split for split in node.trail if split.phase is not None]
+    units = np.array([split.index for split in sides], dtype=np.int64)
+    on = np.array([split.phase == RIGHT for split in sides], dtype=bool)
+    return PartBounds(node.lower, node.upper, node.low, node.high, units, on)
+
+
 def with_root(node: Node, root: RootBounds) -> Node:
     """The whole problem as a node with what is known of it."""
     proved = root.upper[node.targets]
@@ -222,7 +287,7 @@ def fixed(
 ) -> tuple[Part, Statistics]:
     """The part with units decided whose other side cannot beat the incumbent."""
     node, form, worst = part.node, part.known_form, part.worst
-    if worst is None or node.targets.size > 1:
+    if not isinstance(worst, Worst) or node.targets.size > 1:
         return part, statistics
     value = points.best.value
     cutoff, drops = context.cutoff(value), (worst.off, worst.on)

@@ -18,6 +18,7 @@ from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.layers import by_layer
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.bounder import Bounder
+from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.params import Params
 
@@ -47,6 +48,8 @@ class Question:
     params : Params
     branching : str
         Name of a branching rule (`lipyomo.search.spaces.phases.score`).
+    switched : bool
+        Whether nodes are bounded by switches that depend on the inputs.
     """
 
     problem: LipschitzProblem
@@ -57,6 +60,7 @@ class Question:
     record: bool = False
     params: Params = field(default_factory=Params)
     branching: str = RELIABILITY
+    switched: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,18 @@ class Context:
         """The context once pairs of units that exclude each other are known to its bounder."""
         question = replace(self.question, pairs=bounder.prover.pairs)
         return replace(self, question=question, bounder=bounder)
+
+    def with_switches(self) -> Context:
+        """The context once switches are to depend on the inputs, where there are such bounds."""
+        serves = SwitchedBounder.serves(self.system, self.targets) and self.domain.is_bounded
+        return replace(self, question=replace(self.question, switched=serves))
+
+    @cached_property
+    def switches(self) -> SwitchedBounder | None:
+        """Bounds by switches that depend on the inputs, where they are wanted."""
+        if not self.question.switched:
+            return None
+        return SwitchedBounder(self.system, self.targets, self.bounder.prover)
 
     @property
     def system(self) -> UnitSystem:

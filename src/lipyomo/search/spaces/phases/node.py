@@ -15,6 +15,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.problems.affine.system import FlatPhases, NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum
+from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedMinimum
 from lipyomo.search.engine.protocol import Pulse
 from lipyomo.search.spaces.phases.statistics import FEATURES
 
@@ -105,8 +106,10 @@ class Node:
         Their upper bounds that need no further proof.
     certificates : mapping of int to DualCertificate
         By target: of this node, or of the last ancestor that had some.
+    minima : mapping of int to SwitchedMinimum
+        Likewise, by switches that depend on inputs.
     warm_start : WarmStart, optional
-        Likewise; it can be found again.
+        Likewise; both can be found again.
     points : ndarray of int
         Numbers of known points that lie in the node.
     sample : ndarray, shape (k, d)
@@ -130,6 +133,7 @@ class Node:
     target_bounds: FloatArray
     proved: FloatArray
     certificates: Mapping[int, DualCertificate] = field(default_factory=dict)
+    minima: Mapping[int, SwitchedMinimum] = field(default_factory=dict)
     warm_start: WarmStart | None = None
     points: IntArray = field(default_factory=_no_numbers)
     sample: FloatArray | None = None
@@ -205,24 +209,37 @@ class Watch:
 
 
 @dataclass(frozen=True, eq=False)
-class Worst:
-    """The target that holds a node's bound up, with its unit look-ahead.
+class Ahead:
+    """The unit look-ahead of the target that holds a node's bound up.
 
     Attributes
     ----------
-    found : Minimum
+    value : float
+        Its bound, in floating point.
     off, on : ndarray, shape (F,)
         Relative drop of the bound if a unit is decided and the multipliers stay.
     """
 
-    found: Minimum
+    value: float
     off: FloatArray
     on: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Worst(Ahead):
+    """That with the target's multipliers, by which decisions can be ruled out.
+
+    Attributes
+    ----------
+    found : Minimum
+    """
+
+    found: Minimum
 
     @classmethod
     def of(cls, found: Minimum) -> Worst:
         """With the look-ahead of a minimum."""
-        return cls(found, *found.kernel.lookahead(found.state))
+        return cls(found.state.value, *found.kernel.lookahead(found.state), found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +252,7 @@ class Part:
         The same for the root.
     form : NodeForm, optional
         Its form, once its phases are settled.
-    worst : Worst, optional
+    worst : Ahead, optional
         What holds its bound up.
     fathomed : tuple of (Node, float)
         Pieces of it with proved bounds that do not matter any more; minus infinity for empty ones.
@@ -246,7 +263,7 @@ class Part:
     parent: Node
     node: Node
     form: NodeForm | None = None
-    worst: Worst | None = None
+    worst: Ahead | None = None
     fathomed: tuple[tuple[Node, float], ...] = ()
     is_open: bool = True
 

@@ -148,11 +148,12 @@ class Pipeline(Searching[Node, Task]):
     def nbytes(self, node: Node) -> tuple[int, int]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         kept = 4096 + 40 * node.phases.nbytes + 32 * node.low.size
-        return kept, 0 if node.warm_start is None else node.warm_start.nbytes
+        warm = sum(found.nbytes for found in node.minima.values())
+        return kept, warm + (0 if node.warm_start is None else node.warm_start.nbytes)
 
     def cool(self, node: Node) -> Node:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return replace(node, warm_start=None)
+        return replace(node, warm_start=None, minima={})
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""

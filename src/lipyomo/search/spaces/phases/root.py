@@ -17,7 +17,7 @@ from lipyomo.relaxations.linear.pairs import Pairs, find_pairs, seconds_for_pair
 from lipyomo.relaxations.semidefinite.chain_root import chain_bounds, exact_tangents
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
-from lipyomo.search.spaces.phases.bound import with_root
+from lipyomo.search.spaces.phases.bound import bound_switched, with_root
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.examine import Workspace, examine
 from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part
@@ -75,6 +75,12 @@ def begin(
     context, clock, points = workspace.context, workspace.watch.clock, workspace.points
     node, root = context.whole(points.count), None
     if cascade is not None and context.system.count:
+        cost = root_cost(
+            context.targets, context.system.tangents.input_dim, cascade.bounds.unstable
+        )
+        if cost.full >= context.params.switched:
+            context = context.with_switches()
+            workspace = replace(workspace, context=context)
         node, root = _descended(workspace, cascade, report, search)
         if root is not None:
             context = context.with_bounder(root.bounder)
@@ -135,6 +141,11 @@ def _descended(
     if chain is None:
         search()
     cutoff = context.cutoff(points.best.value)
+    if context.switches is not None:
+        node = replace(node, proved=root.upper, target_bounds=root.upper)
+        form = root.form
+        found = bound_switched(context, context.switches, node, form, cutoff, clock, report)
+        return found.node, None
     find = partial(_exclusive, workspace, node)
     root = tighten_root(root, cascade, clock, report, cutoff, find)
     node = replace(node, target_bounds=root.upper)

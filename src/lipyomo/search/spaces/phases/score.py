@@ -19,7 +19,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.search.spaces.phases.context import RELIABILITY, Context
-from lipyomo.search.spaces.phases.node import Node, Worst
+from lipyomo.search.spaces.phases.node import Ahead, Node
 from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 
 _FAINT = 0.02
@@ -30,7 +30,7 @@ _HUGE = float(np.sqrt(np.finfo(np.float64).max))
 
 
 Rule = Callable[
-    [Context, Node, NodeForm, Worst | None, Statistics, FloatArray, float],
+    [Context, Node, NodeForm, Ahead | None, Statistics, FloatArray, float],
     tuple[IntArray, FloatArray, Statistics],
 ]
 """Chooses units to split a node on: arguments and results as of `candidates`."""
@@ -58,7 +58,7 @@ def candidates(
     context: Context,
     node: Node,
     form: NodeForm,
-    worst: Worst | None,
+    worst: Ahead | None,
     statistics: Statistics,
     weights: FloatArray,
     cutoff: float,
@@ -70,7 +70,7 @@ def candidates(
     context : Context
     node : Node
     form : NodeForm
-    worst : Worst, optional
+    worst : Ahead, optional
     statistics : Statistics
         Hears of the drops.
     weights : ndarray, shape (FEATURES,)
@@ -87,7 +87,7 @@ def candidates(
     gap = min(max(node.bound - cutoff, 1e-300), _HUGE)
     here = np.zeros(units.size)
     if worst is not None:
-        value = worst.found.state.value
+        value = worst.value
         statistics = statistics.look(units, np.sqrt(worst.off * worst.on))
         for drop in (worst.off, worst.on):
             closed = np.clip(node.bound - value * (1.0 - drop), 0.0, gap)

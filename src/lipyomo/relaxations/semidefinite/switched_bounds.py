@@ -1,0 +1,266 @@
+"""Bounds of targets by switches that depend on the inputs, for nodes and roots alike.
+
+`switches` has the ascent that multipliers come from, `switches_proof` what they prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.clock import Clock, seconds_of
+from lipyomo.base.numerics.rounding import gamma
+from lipyomo.problems.affine.system import NodeForm, UnitSystem
+from lipyomo.problems.targets import Targets
+from lipyomo.relaxations.semidefinite.prove import Prover
+from lipyomo.relaxations.semidefinite.switches import (
+    RANK,
+    Standpoint,
+    SwitchedForm,
+    Weights,
+    look_ahead,
+)
+from lipyomo.relaxations.semidefinite.switches_proof import SwitchedErrors, proved_switched_bound
+
+STEPS = 20
+"""Steps between two looks at what they gain."""
+
+LENGTH, SHORTER = 0.04, 0.25
+"""Of the weights' steps; shorter where the Lagrangian has not fallen, as with few inputs."""
+
+MOST, LAST = 10, 4
+"""Most looks with weights that move, and with those that stay, after which vectors are so near the
+best ones that a proof loses little."""
+
+GAIN = 0.002
+"""Share of the bound that the steps between two looks have to gain; and what a proof may lose."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartBounds:
+    """What is known of a part of the domain.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (N,)
+        Bounds of pre-activations.
+    low, high : ndarray, shape (d,)
+        Ends of the inputs.
+    decided : ndarray of int, shape (H,)
+        Units whose side does not follow from these.
+    on : ndarray of bool, shape (H,)
+        Theirs.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    low: FloatArray
+    high: FloatArray
+    decided: IntArray
+    on: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchedMinimum:
+    """What lowering the bound of a target gave.
+
+    Attributes
+    ----------
+    bound : float
+        Proved.
+    units : ndarray of int, shape (F,)
+    standing : Standpoint
+    off, on : ndarray, shape (F,)
+        Relative drop of the bound if a unit is decided and all else stays; empty without a bound.
+    """
+
+    bound: float
+    units: IntArray
+    standing: Standpoint
+    off: FloatArray = field(default_factory=lambda: np.zeros(0))
+    on: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def nbytes(self) -> int:
+        """What the vectors take."""
+        vectors = self.standing.vectors
+        parts = vectors.directions, vectors.inputs, vectors.bases, vectors.sides
+        return sum(part.nbytes for part in parts)
+
+
+class SwitchedBounder:
+    """Bounds targets on parts of boxes, from linf.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    targets : Targets
+    prover : Prover
+    """
+
+    def __init__(self, system: UnitSystem, targets: Targets, prover: Prover) -> None:
+        self._system, self._targets, self._prover = system, targets, prover
+
+    @staticmethod
+    def serves(system: UnitSystem, targets: Targets) -> bool:
+        """Whether there are such bounds: targets are functionals, directions those of a cube."""
+        each = not (targets.by_column or targets.whole_ball)
+        return each and targets.norm == "linf" and system.directions is None
+
+    def predicted(self, units: int) -> float:
+        """About how many seconds a bound takes."""
+        d = self._system.inputs
+        steps = (MOST + LAST) * STEPS * 10.0 * RANK * units * (d + units)
+        proofs = LAST * 16.0 * units**2 * (d + units)
+        return seconds_of(0.5 * (steps + proofs))
+
+    def begun(self, form: NodeForm, known: PartBounds, target: int) -> SwitchedMinimum:
+        """A target's first steps, whose value tells how high its bound will be; nothing proved."""
+        switched, _ = self._form(form, known, int(self._targets.rows[target]))
+        try:
+            with _wide():
+                standing = _first(switched)
+        except np.linalg.LinAlgError:
+            standing = Standpoint.begun(switched)
+        return SwitchedMinimum(np.inf, form.units, standing)
+
+    def lowered(
+        self,
+        form: NodeForm,
+        known: PartBounds,
+        target: int,
+        aim: float,
+        clock: Clock,
+        start: SwitchedMinimum | None = None,
+    ) -> SwitchedMinimum:
+        """The least bound of a target that is found soon.
+
+        Parameters
+        ----------
+        form : NodeForm
+            With at least one unstable unit.
+        known : PartBounds
+        target : int
+        aim : float
+            A bound that is good enough.
+        clock : Clock
+            Steps end once it has expired.
+        start : SwitchedMinimum, optional
+            Of a part that this one belongs to.
+        """
+        switched, errors = self._form(form, known, int(self._targets.rows[target]))
+        standing = None if start is None else _inherited(start, form.units, switched)
+        try:
+            with _wide():
+                standing, bound = _lowered(switched, errors, standing, aim, clock)
+                drops = [part / max(bound, 1e-300) for part in look_ahead(switched, standing)]
+        except np.linalg.LinAlgError:  # single precision is too narrow
+            standing, bound, drops = (
+                Standpoint.begun(switched),
+                np.inf,
+                [np.zeros(form.units.size)] * 2,
+            )
+        return SwitchedMinimum(bound, form.units, standing, *drops)
+
+    def _form(
+        self, form: NodeForm, known: PartBounds, row: int
+    ) -> tuple[SwitchedForm, SwitchedErrors]:
+        """The program of a functional, and what it may be off by."""
+        d, units, system = form.variables, form.units, self._system
+        sized, rows = self._prover.sized(form), np.concatenate([units, known.decided])
+        middle = 0.5 * known.low + 0.5 * known.high
+        radius = np.nextafter(np.maximum(known.high - middle, middle - known.low), np.inf)
+        maps, signs = form.maps[rows], np.ones(len(rows))
+        signs[units.size :] = np.where(known.on, 1.0, -1.0)
+        offsets = maps[:, :d] @ middle + maps[:, -1]
+        layers, h = _layers(system.layer_of[units]), np.maximum(known.upper[units], 0.0)
+        switched = SwitchedForm(
+            form.rows[:, :d],
+            signs[:, None] * maps[:, :d] * radius,
+            signs[:, None] * maps[:, d:-1],
+            signs * offsets,
+            form.objective[row, :d],
+            form.objective[row, d:],
+            _room(np.hstack([maps[:, :d] * radius, maps[:, d:-1] * h]), known, rows),
+            layers,
+        )
+        s, off = np.zeros(units.size), np.zeros(units.size)
+        for layer in layers:
+            sizes = sized.row_size[layer]
+            off[layer] = sized.rounding * (sizes[:, :d].sum(axis=1) + sizes[:, d:] @ s)
+            amount = np.abs(form.rows[layer, :d]).sum(axis=1) + np.abs(form.rows[layer, d:]) @ s
+            s[layer] = (1.0 + gamma(form.rows.shape[1])) * (amount + off[layer])
+        most = np.maximum(np.abs(known.low), np.abs(known.high))
+        entries = system.map_errors[rows]
+        values = entries[:, :d] @ most + entries[:, d + units] @ h + entries[:, -1]
+        values += gamma(d) * (np.abs(maps[:, :d]) @ (most + radius) + np.abs(maps[:, -1]))
+        sizes = sized.objective_size[row]
+        objective = sized.rounding * float(sizes[:d].sum() + sizes[d:] @ s)
+        return switched, SwitchedErrors(s, h, 2.0 * off, 2.0 * values, 2.0 * objective)
+
+
+def _wide() -> np.errstate:
+    """What exceeds single precision is found by its results."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _lowered(
+    form: SwitchedForm,
+    errors: SwitchedErrors,
+    start: Standpoint | None,
+    aim: float,
+    clock: Clock,
+) -> tuple[Standpoint, float]:
+    """Steps with weights that move, then with those that stay, and what these prove."""
+    standing = _first(form) if start is None else start
+    last, bound, length = np.inf, np.inf, LENGTH
+    for _ in range(MOST):
+        value = standing.value
+        if value <= aim * (1.0 - GAIN) or 0.0 <= last - value < GAIN * value or clock.expired:
+            break
+        length *= SHORTER if value > last else 1.0
+        standing, last = standing.after(form, STEPS, length), value
+    for _ in range(LAST):
+        standing = standing.after(form, STEPS, 0.0)
+        found = proved_switched_bound(form, errors, standing)
+        gained, bound = bound - found, min(bound, found)
+        missing = bound - standing.value
+        if bound <= aim or missing <= GAIN * bound or gained < 0.2 * missing or clock.expired:
+            break
+    return standing, bound
+
+
+def _first(form: SwitchedForm) -> Standpoint:
+    """After the first steps, without weights and with them."""
+    return Standpoint.begun(form).after(form, STEPS // 2, 0.0).after(form, STEPS, LENGTH)
+
+
+def _room(terms: FloatArray, known: PartBounds, rows: IntArray) -> FloatArray:
+    """Squares of pre-activations over how many of their terms (R, k) count."""
+    reach = np.maximum(-known.lower, known.upper)[rows]
+    sums, squares = np.abs(terms).sum(axis=1), np.square(terms).sum(axis=1)
+    return np.asarray(np.square(reach / np.maximum(sums, 1e-150)) * squares + 1e-300)
+
+
+def _layers(layer_of: IntArray) -> tuple[slice, ...]:
+    """Runs of equal numbers."""
+    ends = np.flatnonzero(np.diff(layer_of)) + 1
+    edges: Sequence[int] = [0, *ends.tolist(), len(layer_of)]
+    return tuple(slice(a, b) for a, b in pairwise(edges))
+
+
+def _inherited(start: SwitchedMinimum, units: IntArray, form: SwitchedForm) -> Standpoint | None:
+    """Vectors and weights of those units that are still open; None where layers are others now."""
+    vectors, weights, inner = start.standing.vectors, start.standing.weights, form.inner
+    places, before = np.searchsorted(start.units, units), len(vectors.bases)
+    if (places[:inner] >= before).any() or (places[inner:] < before).any():
+        return None
+    known = np.zeros(len(form.values) - form.count)
+    known[: weights.known.size] = weights.known
+    bases, sides = vectors.bases[places[:inner]], vectors.sides[places[inner:] - before]
+    vectors = replace(vectors, bases=bases, sides=sides)
+    return Standpoint(vectors, Weights(weights.on[places], weights.off[places], known))

@@ -1,0 +1,99 @@
+"""Bounds by switches that depend on the inputs are never below what points attain."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import Clock
+from lipyomo.networks.phases import LEFT, RIGHT
+from lipyomo.relaxations.linear.preactivation import preactivation_bounds
+from lipyomo.relaxations.semidefinite.switched_bounds import PartBounds, SwitchedMinimum
+from lipyomo.search.engine import Engine
+from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.pipeline import Pipeline
+
+
+def drawn(sizes: tuple[int, ...], seed: int, scale: float = 1.0) -> Network:
+    """Normal weights; a unit of each hidden layer is dead, one has no weights."""
+    rng = np.random.default_rng(seed)
+    weights = [scale * rng.standard_normal((n, m)) / np.sqrt(m) for m, n in pairwise(sizes)]
+    biases = [0.3 * scale * rng.standard_normal(n) for n in sizes[1:]]
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        weight[0] = 0.0
+        bias[1] = -100.0 * scale
+    return Network.from_arrays(weights, biases)
+
+
+def lowered(
+    problem: LipschitzProblem, context: Context, sides: dict[int, bool]
+) -> list[SwitchedMinimum]:
+    """The minima of all targets where some units are decided."""
+    known = preactivation_bounds(problem.network, problem.domain)
+    lower, upper = np.concatenate(known.lower), np.concatenate(known.upper)
+    phases = context.system.root_phases()
+    phases[lower >= 0.0], phases[upper <= 0.0] = RIGHT, LEFT
+    for unit, on in sides.items():
+        phases[unit] = RIGHT if on else LEFT
+    form, domain = context.system.form(phases), problem.domain
+    decided = np.array(list(sides), dtype=np.int64)
+    on = np.array(list(sides.values()), dtype=bool)
+    part = PartBounds(lower, upper, domain.lower, domain.upper, decided, on)
+    bounder = context.with_switches().switches
+    assert bounder is not None
+    count = context.targets.count
+    return [bounder.lowered(form, part, target, 0.0, Clock()) for target in range(count)]
+
+
+def attained(problem: LipschitzProblem, sides: dict[int, bool]) -> FloatArray:
+    """The largest l1 norm of each output's gradient at random points with these sides."""
+    rng, domain, network = np.random.default_rng(1), problem.domain, problem.network
+    x = rng.uniform(domain.lower, domain.upper, (4000, network.input_dim))
+    corners = np.where(rng.random(x.shape) < 0.5, domain.lower, domain.upper)
+    x = np.concatenate([x, corners])
+    gradients = np.repeat(np.eye(network.input_dim)[None], len(x), axis=0)
+    active: list[FloatArray] = []
+    for layer in network.hidden:
+        z = x @ layer.dense_weight.T + layer.bias
+        slope = np.where(z > 0.0, layer.right, layer.left)
+        active.append(z > 0.0)
+        x, gradients = slope * z, slope[:, :, None] * (layer.dense_weight @ gradients)
+    inside = np.concatenate(active, axis=1)
+    keep = (inside[:, list(sides)] == list(sides.values())).all(axis=1)
+    rows = np.abs(network.head.dense_weight @ gradients).sum(axis=2)
+    return np.asarray(np.max(rows[keep], axis=0, initial=0.0))
+
+
+@pytest.mark.parametrize("sizes", [(5, 12, 2), (3, 8, 7, 2), (4, 6, 6, 5, 1)])
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+def test_never_below_points(sizes: tuple[int, ...], scale: float) -> None:
+    for seed in range(2):
+        network = drawn(sizes, seed, scale)
+        problem = LipschitzProblem(network, Box(-1.0, 1.0, sizes[0]), output_norm="linf")
+        context = Context.of(Question(problem))
+        known = preactivation_bounds(network, problem.domain)
+        ends = np.concatenate(known.lower), np.concatenate(known.upper)
+        unstable = np.flatnonzero((ends[0] < 0.0) & (ends[1] > 0.0))
+        rng = np.random.default_rng(seed)
+        for count in (0, 2):
+            chosen = rng.permutation(unstable)[:count].tolist()
+            sides = {unit: bool(rng.random() < 0.5) for unit in chosen}
+            below = attained(problem, sides)
+            for found, least in zip(lowered(problem, context, sides), below, strict=True):
+                assert least <= found.bound * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(6, 14, 2), (5, 8, 7, 2), (4, 6, 6, 5, 1)])
+def test_searches_end_alike(sizes: tuple[int, ...]) -> None:
+    problem = LipschitzProblem(drawn(sizes, 7), Box(-0.5, 0.5, sizes[0]), output_norm="linf")
+    plain, switched = (
+        Engine(Pipeline(Question(problem, switched=by)), Clock()).run() for by in (False, True)
+    )
+    assert plain.complete
+    assert switched.complete
+    assert switched.best.value == pytest.approx(plain.best.value, rel=1e-6)
+    assert switched.upper <= plain.best.value * (1.0 + 2e-6)
