@@ -191,3 +191,23 @@ def test_classes_have_names_of_their_own() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     assert {name for name in names if names.count(name) > 1} == set().union(*SHARED.values())
+
+
+SAME = {
+    "what a command, or a method, does": {"run"},
+    "why a method is not for a problem": {"refuses"},
+    "hands a model to a solver": {"pass_model"},
+    "of a search space": {"split"},
+    "public in two wings": {"register"},
+}
+"""Names of several public functions, which do the same for different things."""
+
+
+def test_functions_have_names_of_their_own() -> None:
+    names = [
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    ]
+    assert {name for name in names if names.count(name) > 1} == set().union(*SAME.values())

@@ -16,7 +16,7 @@ from lipyomo.networks.phases import open_phases
 from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.semidefinite.ellipsoids import closed_form
-from lipyomo.relaxations.semidefinite.interior import minimise
+from lipyomo.relaxations.semidefinite.interior import minimise_gamma
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram, proved_bound
 from lipyomo.relaxations.semidefinite.root import RootBounds, semidefinite_targets
 from lipyomo.relaxations.semidefinite.shor_model import ShorModel
@@ -122,7 +122,7 @@ def test_shor_against_a_conic_solver(seed: int) -> None:
     rules = [moments[0, 0] == 1, products[~equal] >= 0, products[equal] == 0]
     model = cp.Problem(cp.Maximize(cp.trace(program.objective @ moments)), rules)
     model.solve(solver="CLARABEL")
-    assert minimise(program).bound == pytest.approx(model.value, rel=1e-4)
+    assert minimise_gamma(program).bound == pytest.approx(model.value, rel=1e-4)
 
 
 @given(st.integers(0, 10_000))

@@ -8,7 +8,7 @@ import pytest
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Status
 from lipyomo.base.clock import Clock
-from lipyomo.mip.cells import whole
+from lipyomo.mip.cells import whole_cell
 from lipyomo.mip.probing import probed
 from lipyomo.mip.semidefinite import CellBounder
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT, flat
@@ -27,7 +27,7 @@ def problem_of(seed, norm="linf", output="linf"):
 @pytest.mark.parametrize(("seed", "norm", "output"), CASES)
 def test_bounds_of_both_sides_hold_at_points(seed, norm, output):
     problem = problem_of(seed, norm, output)
-    cell = probed(problem, whole(problem, "linear", None), 0.0, Clock())
+    cell = probed(problem, whole_cell(problem, "linear", None), 0.0, Clock())
     points = problem.domain.sample(np.random.default_rng(seed), 400)
     values = point_norms(problem, points)[0]
     patterns = problem.network.pattern(points)
@@ -49,7 +49,7 @@ def test_better_points_stay_in_the_cell(seed, norm, output):
     points = problem.domain.sample(np.random.default_rng(seed), 400)
     values = point_norms(problem, points)[0]
     lower = float(np.quantile(values, 0.9))
-    cell = probed(problem, whole(problem, "linear", None), lower, Clock())
+    cell = probed(problem, whole_cell(problem, "linear", None), lower, Clock())
     for x in points[values > lower]:
         for on, phases in zip(problem.network.pattern(x), cell.bounds.phases, strict=True):
             assert not on[phases == LEFT].any()
@@ -58,7 +58,7 @@ def test_better_points_stay_in_the_cell(seed, norm, output):
 
 def test_more_decisions_never_raise_a_bound():
     problem = problem_of(1)
-    root = whole(problem, "linear", None)
+    root = whole_cell(problem, "linear", None)
     bounder = CellBounder.affordable(problem, root, Clock())
     assert bounder is not None
     phases = flat(root.bounds.phases)
@@ -72,7 +72,7 @@ def test_more_decisions_never_raise_a_bound():
 
 def test_an_expired_clock_bounds_nothing():
     problem = problem_of(1)
-    root = whole(problem, "linear", None)
+    root = whole_cell(problem, "linear", None)
     clock = Clock()
     bounder = CellBounder.affordable(problem, root, clock)
     assert bounder is not None

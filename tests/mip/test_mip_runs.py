@@ -106,7 +106,7 @@ def test_frozen_inputs_are_named(easy):
 def test_vertices_are_bounded_together():
     """As many cells as vertices, with the bounds that each has by itself."""
     small = LipschitzProblem(random_network(1, (3, 6, 6, 4)), Box(-1, 1, 3), output_norm="cross")
-    root = cells.whole(small, "linear", None)
+    root = cells.whole_cell(small, "linear", None)
     alone = []
     for y in root.vertices:
         one = dataclasses.replace(root, vertices=y[None, :])
@@ -119,7 +119,7 @@ def test_vertices_are_bounded_together():
 
 def test_no_half_is_bounded_once_time_is_over():
     small = LipschitzProblem(random_network(1, (2, 12, 12, 1)), Box(-1, 1, 2))
-    root = cells.whole(small, "linear", None)
+    root = cells.whole_cell(small, "linear", None)
 
     def parts(most):
         polls = iter(range(10**9))

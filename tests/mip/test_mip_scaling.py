@@ -10,7 +10,7 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, Layer, LipschitzProblem, Network, Result, Status
-from lipyomo.mip.cells import whole
+from lipyomo.mip.cells import whole_cell
 from lipyomo.mip.scaling import scaled
 from lipyomo.solvers import available_solvers
 from networks import random_network
@@ -73,7 +73,7 @@ def test_the_constant_grows_with_the_weights(sizes, output):
 def test_scaling_is_exact():
     network = at_size(random_network(3, (4, 6, 5, 2)), [3e5, 7e-3, 1e4])
     problem = LipschitzProblem(network, Box(-1, 1, 4), functional=[1e3, -2e5])
-    units, root = scaled(problem, whole(problem, "linear", None), 1e9)
+    units, root = scaled(problem, whole_cell(problem, "linear", None), 1e9)
     rng = np.random.default_rng(0)
     for x in problem.domain.sample(rng, 20):
         here, there = problem.network.pattern(x), units.problem.network.pattern(x)

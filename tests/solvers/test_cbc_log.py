@@ -82,14 +82,14 @@ def test_no_bound_is_no_bound() -> None:
 )
 def test_endings(said: str, header: str, status: SolveStatus) -> None:
     log = f"Result - {said}\n" if said else ""
-    assert cbc_log.ending(log, header, is_mip=True) is status
+    assert cbc_log.said_ending(log, header, is_mip=True) is status
 
 
 def test_the_optimum_of_the_relaxation_is_not_that_of_the_search() -> None:
     header = "Optimal - objective value -12117.1"
-    assert cbc_log.ending("LP Optimal", header, is_mip=True) is SolveStatus.TIME_LIMIT
+    assert cbc_log.said_ending("LP Optimal", header, is_mip=True) is SolveStatus.TIME_LIMIT
     assert not cbc_log.has_incumbent("LP Optimal", header, is_mip=True)
-    assert cbc_log.ending("Optimal", header, is_mip=False) is SolveStatus.OPTIMAL
+    assert cbc_log.said_ending("Optimal", header, is_mip=False) is SolveStatus.OPTIMAL
     assert cbc_log.has_incumbent("Optimal", header, is_mip=False)
 
 

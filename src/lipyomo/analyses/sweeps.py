@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lipyomo.analyses.api import chosen_settings, solve
 from lipyomo.analyses.maps.params import PARAMS
-from lipyomo.analyses.maps.together import joins, together
+from lipyomo.analyses.maps.together import answered_together, joins
 from lipyomo.base.arguments import instance
 from lipyomo.base.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.base.system.parallel import Workers
@@ -182,7 +182,7 @@ def _found(
         return
     for first in range(0, len(problems), PARAMS.job):
         some = problems[first : first + PARAMS.job]
-        known = together(some, settings, pool)
+        known = answered_together(some, settings, pool)
         for index, result in _merged(known, pool, solved, enumerate(some)):
             yield first + index, result
 

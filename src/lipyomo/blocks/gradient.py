@@ -20,7 +20,7 @@ from lipyomo.blocks.assemble import component_of, declared
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.forward import NetworkOptions, NetworkSource
 from lipyomo.blocks.inputs import variables_of
-from lipyomo.blocks.labels import Labels, joined, refer
+from lipyomo.blocks.labels import Labels, joined_keys, refer
 from lipyomo.blocks.passes import add_chain
 from lipyomo.blocks.smooth import SmoothNetworkBlockData
 from lipyomo.blocks.smooth_gradient import add_smooth_chain
@@ -162,7 +162,7 @@ class GradientBlockData(FormulationBlockData):
     def _refer_to(self, rows: dict[Any, Any]) -> None:
         """Declare ``jacobian[k, j]``, the gradients of some outputs under one name."""
         entries = {
-            joined(k, j): variable
+            joined_keys(k, j): variable
             for k, row in rows.items()
             for j, variable in row.gradient.items()
         }

@@ -91,7 +91,7 @@ def _are_positions(keys: list[Any]) -> bool:
     return rows == list(np.ndindex(*(max(column) + 1 for column in zip(*rows, strict=True))))
 
 
-def joined(first: Any, last: Any) -> tuple[Any, ...]:
+def joined_keys(first: Any, last: Any) -> tuple[Any, ...]:
     """Two keys as one, as Pyomo writes those of products of sets."""
     parts = [key if isinstance(key, tuple) else (key,) for key in (first, last)]
     return (*parts[0], *parts[1])

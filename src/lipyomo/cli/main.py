@@ -26,8 +26,8 @@ from lipyomo.cli.words import UsageError
 from lipyomo.version import __version__
 
 SUBCOMMANDS = {
-    "solvers": "lipyomo.cli.tables:solvers",
-    "methods": "lipyomo.cli.tables:methods",
+    "solvers": "lipyomo.cli.tables:print_solvers",
+    "methods": "lipyomo.cli.tables:print_methods",
     "difference": "lipyomo.cli.difference:run",
     "compare": "lipyomo.cli.compare:run",
     "certify": "lipyomo.cli.certify:run",

@@ -93,9 +93,9 @@ class NamedNetwork:
         """A domain of the inputs as one of the network, errors included."""
         if self.quantised is None:
             return domain
-        from lipyomo.analyses.questions.quantised import with_errors
+        from lipyomo.analyses.questions.quantised import domain_with_errors
 
-        return with_errors(self.quantised, domain)
+        return domain_with_errors(self.quantised, domain)
 
     @property
     def only(self) -> Path | None:

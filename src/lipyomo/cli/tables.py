@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HEAD = ("method", "what it is", "guarantee", "input norms", "output norms", "domains", "units")
 
 
-def methods(words: Sequence[str]) -> int:
+def print_methods(words: Sequence[str]) -> int:
     """Run ``lipyomo methods``: every method with its guarantee, norms and source."""
     from lipyomo.methods.registry import methods as table
 
@@ -94,7 +94,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console().print(table)
 
 
-def solvers(words: Sequence[str]) -> int:
+def print_solvers(words: Sequence[str]) -> int:
     """Run ``lipyomo solvers``: what is installed, and the line that installs what is missing."""
     from lipyomo.cli.settings import name_solver_files
     from lipyomo.solvers import solver_table

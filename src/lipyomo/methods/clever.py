@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.methods.options import whole_number
+from lipyomo.methods.options import count_option
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
 from lipyomo.primal.heuristics.evaluate import evaluation_work, sampled_norms
@@ -147,8 +147,8 @@ def run(run: Run) -> Result:
     batches, batch_size : int
         500 and 1024 by default, as in the LipMIP paper.
     """
-    batches = whole_number(run, "batches", least=3)
-    size = whole_number(run, "batch_size")
+    batches = count_option(run, "batches", least=3)
+    size = count_option(run, "batch_size")
     rng = np.random.default_rng(run.settings.seed)
     small = run.problem.reduced.problem
     maxima: list[float] = []

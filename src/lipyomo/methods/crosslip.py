@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.base.errors import MethodError
-from lipyomo.methods.mip import MODELLED, refuses, solve
+from lipyomo.methods.mip import MODELLED, refuses, solve_encoded
 from lipyomo.methods.registry import method, run_method
 from lipyomo.methods.support import fall_back, few_vertices, product_bound
 from lipyomo.primal.heuristics.local_search import quick_incumbent
@@ -48,13 +48,13 @@ def pairs(label: int, m: int) -> LinearOutput:
 @method("crosslip", "CrossLip(i)", Guarantee.EXACT, _REFERENCE, **_FIELDS)
 def run_hull(run: Run) -> Result:
     """CrossLip(i): the adjoint MIP, whose functional runs over the whole dual ball."""
-    return solve(run, "adjoint")
+    return solve_encoded(run, "adjoint")
 
 
 @method("mipcrosslip", "MIPCrossLip(i)", Guarantee.EXACT, _REFERENCE, **_FIELDS)
 def run_choice(run: Run) -> Result:
     """MIPCrossLip(i): the tangent MIP, with a binary choice among the vertices."""
-    return solve(run, "tangent")
+    return solve_encoded(run, "tangent")
 
 
 @method(

@@ -13,7 +13,7 @@ from lipyomo.base.arrays import FloatArray, dense
 from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.lp import LinearProgram
 from lipyomo.base.numerics.rounding import gamma, rounded_up
-from lipyomo.methods.options import whole_number
+from lipyomo.methods.options import count_option
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.networks.phases import OPEN, RIGHT
@@ -211,7 +211,7 @@ def run(run: Run) -> Result:
     k : int
         Degree of the products, 3 by default.
     """
-    k = whole_number(run, "k", least=2)
+    k = count_option(run, "k", least=2)
     small = run.problem.reduced.problem
     vertices = few_vertices(small, "lipopt")
     bounds = domain_bounds(run)

@@ -13,7 +13,7 @@ from lipyomo.base.arrays import IntArray, Matrix
 from lipyomo.base.errors import MethodError, SolverError
 from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.processes import in_process
-from lipyomo.methods.options import choice, whole_number
+from lipyomo.methods.options import choice, count_option
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import (
     domain_bounds,
@@ -209,7 +209,7 @@ def run(run: Run) -> Result:
     sharing = cast(Sharing, choice(run, "form", ("neuron", "layer")))
     solver = choice(run, "solver", _SOLVERS)
     slopes = choice(run, "slopes", ("local", "global"))
-    split = whole_number(run, "split", least=0)
+    split = count_option(run, "split", least=0)
     if sharing == "layer" and solver == "newton":
         raise MethodError(
             "the solver newton has no layer form.  Remedy: choose clarabel, scs or form=neuron"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.methods.options import whole_number
+from lipyomo.methods.options import count_option
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds
 from lipyomo.primal.heuristics.local_search import search_incumbent
@@ -29,7 +29,7 @@ def run(run: Run) -> Result:
     evaluations : int
         Points to evaluate; 0, the default, lets the network's size decide.
     """
-    evaluations = whole_number(run, "evaluations", least=0) or None
+    evaluations = count_option(run, "evaluations", least=0) or None
     rng = np.random.default_rng(run.settings.seed)
     if run.problem.network.smooth:
         run.raise_lower(smooth_incumbent(run.problem, rng, evaluations, run.clock))

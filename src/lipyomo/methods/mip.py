@@ -74,10 +74,10 @@ def run(run: Run) -> Result:
     """
     given = run.settings.options.get("partition", True)
     instance(given, bool, "option partition", MethodError, "True or False")
-    return solve(run, run.settings.formulation)
+    return solve_encoded(run, run.settings.formulation)
 
 
-def solve(run: Run, formulation: Formulation) -> Result:
+def solve_encoded(run: Run, formulation: Formulation) -> Result:
     """Solve the problem with models of one encoding.
 
     Parameters
@@ -101,9 +101,9 @@ def solve(run: Run, formulation: Formulation) -> Result:
         return run.result(done=False)
     from lipyomo.mip.loop import CellLoop
     from lipyomo.mip.model import encoding_of
-    from lipyomo.mip.presolve import partitioned, presolve
+    from lipyomo.mip.presolve import partitioned, presolve_model
 
-    presolved = presolve(run)
+    presolved = presolve_model(run)
     loop = CellLoop(run, presolved, formulation)
     run.record(cells=1)
     if not loop.solve_quickly():

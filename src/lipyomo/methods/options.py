@@ -15,7 +15,7 @@ def option(run: Run, name: str) -> object:
     return run.settings.options.get(name, get_method(run.method).options[name])
 
 
-def whole_number(run: Run, name: str, least: int = 1) -> int:
+def count_option(run: Run, name: str, least: int = 1) -> int:
     """An option that counts something.
 
     Raises

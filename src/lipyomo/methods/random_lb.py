@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.methods.options import whole_number
+from lipyomo.methods.options import count_option
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import best_witness
 from lipyomo.primal.heuristics.evaluate import evaluation_work, sampled_norms
@@ -30,7 +30,7 @@ def run(run: Run) -> Result:
     samples : int
         Number of points, 1000 by default as in the paper.
     """
-    samples = whole_number(run, "samples")
+    samples = count_option(run, "samples")
     rng, reduced = np.random.default_rng(run.settings.seed), run.problem.reduced
     small = reduced.problem
     points, values = [], []

@@ -20,7 +20,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.linear import LayerBounds
-from lipyomo.relaxations.semidefinite.interior import DualPoint, minimise, predicted_seconds
+from lipyomo.relaxations.semidefinite.interior import DualPoint, minimise_gamma, predicted_seconds
 from lipyomo.relaxations.semidefinite.shor_model import ShorModel, program_size
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
@@ -53,7 +53,7 @@ def _solve(asked: Asked, tolerance: float, clock: Clock) -> DualPoint:
     """
     problem, bounds, _, cells = asked
     if predicted_seconds(*program_size(problem, bounds, cells)) < POLL:
-        return minimise(ShorModel(*asked).program(), tolerance, lambda: clock.left)
+        return minimise_gamma(ShorModel(*asked).program(), tolerance, lambda: clock.left)
     found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
     with Child(_minimum, asked, tolerance, clock.left) as child:
         for kind, *said in child.answers():
@@ -70,7 +70,9 @@ def _minimum(
     """That program in the other process, which tells of every iterate."""
     clock = Clock(seconds)
     program = ShorModel(*asked).program()
-    return minimise(program, tolerance, lambda: clock.left, tell=lambda point: tell("point", point))
+    return minimise_gamma(
+        program, tolerance, lambda: clock.left, tell=lambda point: tell("point", point)
+    )
 
 
 def _too_much(

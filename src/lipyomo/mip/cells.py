@@ -83,7 +83,7 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
     return LipschitzProblem(small.network, domain, *norms, directions=small.directions)
 
 
-def whole(
+def whole_cell(
     problem: LipschitzProblem,
     relaxation: Relaxation,
     time_limit: float,
@@ -143,7 +143,7 @@ def units_that_pay(inputs: int) -> float:
     return max(1.0, inputs - 1.0)
 
 
-def halves(
+def cell_halves(
     problem: LipschitzProblem,
     cell: Cell,
     lower: float,
@@ -236,7 +236,7 @@ def partition(
         if cell.upper <= lower:
             continue
         roomy = len(queue) + len(done) < ONE_BY_ONE
-        parts = halves(problem, cell, lower, relaxation, stop) if roomy else []
+        parts = cell_halves(problem, cell, lower, relaxation, stop) if roomy else []
         if not parts:
             done.append(cell)
         for part in parts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lipyomo.base.clock import PART
-from lipyomo.mip.cells import Cell, for_models, partition, whole
+from lipyomo.mip.cells import Cell, for_models, partition, whole_cell
 from lipyomo.mip.params import SECONDS, SHARE
 from lipyomo.mip.scaling import ScaledProblem, scaled
 from lipyomo.primal.heuristics.local_search import quick_incumbent
@@ -34,7 +34,7 @@ class PresolvedModel:
     root: Cell
 
 
-def presolve(run: Run) -> PresolvedModel:
+def presolve_model(run: Run) -> PresolvedModel:
     """Bound, search and scale; the interval of `run` narrows on the way.
 
     Parameters
@@ -46,7 +46,7 @@ def presolve(run: Run) -> PresolvedModel:
     Presolved
     """
     small, settings = for_models(run.problem), run.settings
-    root = whole(small, settings.bounds, PART * run.left, lambda: run.expired)
+    root = whole_cell(small, settings.bounds, PART * run.left, lambda: run.expired)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     cascade = Cascade(small, root.bounds, clock=run.clock, report=run.drop_upper)

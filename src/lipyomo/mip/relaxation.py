@@ -14,7 +14,7 @@ from pyomo.contrib.solver.common.util import NoDualsError
 
 from lipyomo.base.clock import model_seconds
 from lipyomo.base.numerics.lp import weak_duality
-from lipyomo.mip.cells import for_models, whole
+from lipyomo.mip.cells import for_models, whole_cell
 from lipyomo.mip.model import CellModel
 from lipyomo.mip.params import DOUBT
 from lipyomo.problems.run import Run
@@ -38,7 +38,7 @@ def relaxed_bound(run: Run) -> bool:
     """
     settings, problem = run.settings, for_models(run.problem)
     relaxation = "linear" if settings.bounds == "auto" else settings.bounds
-    cell = whole(problem, relaxation, 0.5 * run.left, lambda: run.expired)
+    cell = whole_cell(problem, relaxation, 0.5 * run.left, lambda: run.expired)
     run.state(unstable=cell.bounds.unstable, bounds=cell.bounds.relaxation)
     run.record(interval_bound=cell.upper)
     run.drop_upper(cell.upper)

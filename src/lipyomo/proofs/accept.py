@@ -25,7 +25,7 @@ from lipyomo_check.parts import MOST_VERTICES
 from lipyomo_check.semidefinite import Tangents
 
 
-def bounded(recording: Recording, case: Case) -> Case:
+def bounded_case(recording: Recording, case: Case) -> Case:
     """A case with a form, with semidefinite bounds; targets proved low enough are closed."""
     unknown = np.full(case.ours.targets.size, np.inf)
     ours, aim = case.ours.but(proved=unknown, target_bounds=unknown), recording.aim
@@ -116,7 +116,9 @@ def _rounded(
     return written[: head - first], written[head - first :], rounded
 
 
-def finished(recording: Recording, case: Case, statistics: Statistics) -> tuple[Case, Statistics]:
+def finished_case(
+    recording: Recording, case: Case, statistics: Statistics
+) -> tuple[Case, Statistics]:
     """A case without unstable units, closed.
 
     Raises

@@ -15,7 +15,7 @@ from lipyomo.problems.result import Result
 from lipyomo.problems.targets import targets_of
 from lipyomo.proofs.records import has_products
 from lipyomo.search.engine.params import HALVED
-from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.context import Context
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import (
@@ -44,7 +44,7 @@ def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
         return False
     if context is None:
         return False
-    whole = bounded(context, context.whole(), 0.0).boxes.bounds[0]
+    whole = bounded_pairs(context, context.whole(), 0.0).boxes.bounds[0]
     return bool(whole > context.params.hopeless * result.upper)
 
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import ProofError
-from lipyomo.proofs.accept import bounded, concluded, finished
+from lipyomo.proofs.accept import bounded_case, concluded, finished_case
 from lipyomo.proofs.bounds import tightened
 from lipyomo.proofs.case import Case, Parting, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
-from lipyomo.proofs.split import parted
+from lipyomo.proofs.split import parted_case
 from lipyomo.proofs.undivided import layer_steps, undivided
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.score import score
@@ -144,13 +144,13 @@ class Recorder:
         recording = self._recording
         case = replace(case, form=recording.search.system.form(case.ours.phases))
         if not case.known_form.units.size:
-            case, self._statistics = finished(recording, case, self._statistics)
+            case, self._statistics = finished_case(recording, case, self._statistics)
             return case
         if case.is_root:
             self.undivided = layer_steps(recording, case)
             if self.undivided is not None and self.undivided[0] <= recording.upper:
                 return replace(case, steps=tuple(self.undivided[1]), is_open=False)
-        case = bounded(recording, case)
+        case = bounded_case(recording, case)
         if case.is_root and self.undivided is None:
             self.undivided = undivided(recording, case)
         return concluded(recording, case)
@@ -160,7 +160,7 @@ class Recorder:
         case, self._statistics = refuted(self._recording, case, self._statistics)
         if not case.is_open:
             return case, ()
-        case, parts, self._statistics = parted(self._recording, case, self._statistics)
+        case, parts, self._statistics = parted_case(self._recording, case, self._statistics)
         return case, parts
 
     def _learn(self, case: Case, is_left: bool) -> None:

@@ -6,20 +6,20 @@ from lipyomo.proofs.case import OURS, Case, Parting
 from lipyomo.proofs.context import Recording
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.score import candidates
-from lipyomo.search.spaces.phases.split import halves, wants_box
+from lipyomo.search.spaces.phases.split import box_halves, wants_box
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 _THEIRS = {ours: theirs for theirs, ours in OURS.items()}
 
 
-def parted(
+def parted_case(
     recording: Recording, case: Case, statistics: Statistics
 ) -> tuple[Case, tuple[Case, Case], Statistics]:
     """A case with the step that parts it, and the two that it leaves."""
     context, ours = recording.search, case.ours
     # bounds are stated with room, so that ever smaller boxes need not decide anything
     cuts = wants_box(context, ours) and case.still != case.before
-    boxes = halves(context, ours) if cuts else []
+    boxes = box_halves(context, ours) if cuts else []
     if boxes:
         return *_cut(recording, case, boxes), statistics
     return _split(recording, case, statistics)

@@ -26,7 +26,7 @@ from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.params import PARAMS
 from lipyomo.relaxations.semidefinite.bounder import inherited
-from lipyomo.relaxations.semidefinite.chain_proof import proved_bound
+from lipyomo.relaxations.semidefinite.chain_proof import proved_chain_bound
 from lipyomo.relaxations.semidefinite.chain_root import (
     ChainBounds,
     chain_bounds,
@@ -74,7 +74,7 @@ def _layered(
     bits = recording.params.multiplier_bits
     lam, shape = _short(descent.best.lam, bits), descent.best.shape(descent.chain)
     shape = None if shape is None else _short(shape, bits)
-    return proved_bound(chain.layered_of(target), lam, shape), lam, shape
+    return proved_chain_bound(chain.layered_of(target), lam, shape), lam, shape
 
 
 def _short(values: FloatArray, bits: int) -> FloatArray:

@@ -234,7 +234,7 @@ def _read(
 ) -> RunReport:
     """Read status, incumbent, bound and nodes back, in the units of the original objective."""
     header = solution.partition("\n")[0]
-    status = cbc_log.ending(log, header, model.is_mip)
+    status = cbc_log.said_ending(log, header, model.is_mip)
     message = ""
     if request.supervisor.halted and status not in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE):
         status = SolveStatus.INTERRUPTED

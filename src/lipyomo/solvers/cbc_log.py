@@ -51,7 +51,7 @@ class SearchRow:
     bound: float
 
 
-def ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
+def said_ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
     """Return how the program says it ended.
 
     Parameters

@@ -174,10 +174,10 @@ def choose_solver(
         If no solver is left; the message says why each was passed over.
     """
     linear = model if isinstance(model, LinearModel) else compile_model(model)
-    return next(candidates(linear, solver, resolve_settings(settings), fallback))
+    return next(capable_solvers(linear, solver, resolve_settings(settings), fallback))
 
 
-def candidates(
+def capable_solvers(
     model: LinearModel,
     solver: str,
     settings: SolverSettings,

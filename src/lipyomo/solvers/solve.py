@@ -18,7 +18,7 @@ from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.options import KNOBS, SolverOptions
 from lipyomo.solvers.outcome import SolveOutcome, outcome_of
-from lipyomo.solvers.registry import AUTO, SettingsLike, candidates, logger, resolve_settings
+from lipyomo.solvers.registry import AUTO, SettingsLike, capable_solvers, logger, resolve_settings
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import StopEvent
 
@@ -96,7 +96,7 @@ def solve_model(
     if relax:
         linear = linear.relaxed()
     notes: tuple[str, ...] = ()
-    for choice in candidates(linear, solver, settings, fallback, options.time_limit):
+    for choice in capable_solvers(linear, solver, settings, fallback, options.time_limit):
         notes += choice.notes
         config = _config(options.with_defaults(settings.knobs(choice.name)), choice.solver)
         began = time.perf_counter()

@@ -13,7 +13,7 @@ from onnx import helper
 from onnx_builder import agrees, model, run
 
 import lipyomo
-from lipyomo.analyses.questions.quantised import quantised_range, value_of, with_errors
+from lipyomo.analyses.questions.quantised import domain_with_errors, quantised_range, value_of
 from lipyomo.base.errors import DomainError, ImportRefused, NetworkError
 from lipyomo.cli.main import main
 from lipyomo.formats.onnx import check_quantised, from_model, load_quantised, to_onnx
@@ -186,13 +186,13 @@ def test_a_wrong_rounding_is_found() -> None:
 def test_domains_of_errors() -> None:
     found = load_quantised(rounding())
     polytope = lipyomo.Polytope([[1.0, 1.0, 1.0]], [1.0], -1.0, 1.0)
-    wide = with_errors(found, polytope)
+    wide = domain_with_errors(found, polytope)
     assert wide.dimension == 12
     assert wide.contains(np.append([0.2, 0.3, 0.4], np.full(9, 0.5)))
     assert not wide.contains(np.append([0.5, 0.5, 0.1], np.zeros(9)))
-    assert with_errors(of_network(found.held), polytope) is polytope
+    assert domain_with_errors(of_network(found.held), polytope) is polytope
     with pytest.raises(DomainError, match="round"):
-        with_errors(found, lipyomo.ball([0.0] * 3, 1.0, "l2"))
+        domain_with_errors(found, lipyomo.ball([0.0] * 3, 1.0, "l2"))
 
 
 def test_networks_that_do_not_fit_are_told() -> None:

@@ -24,7 +24,7 @@ from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.relaxations.semidefinite import chain_descent
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import ChainDescent
-from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
+from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_chain_bound
 from lipyomo.relaxations.semidefinite.chain_root import (
     ChainBounds,
     chain_bounds,
@@ -121,7 +121,7 @@ def check_exactly(
     network: Network, phases: Phases, norm: Norm, lam: FloatArray, shape: FloatArray | None
 ) -> float:
     """A proved bound, and the check that it is one of these multipliers' in rational numbers."""
-    bound = proved_bound(layered_of(network, phases, norm), lam, shape)
+    bound = proved_chain_bound(layered_of(network, phases, norm), lam, shape)
     inner = exact_riccati(network, phases, lam)
     if inner is None:
         assert bound == np.inf
@@ -203,7 +203,7 @@ def test_multipliers_that_are_none_prove_nothing() -> None:
     point = start(chain_of(layered))
     assert point is not None
     for lam in (0.0 * point.lam, -point.lam, 1e-6 * point.lam, point.lam[:-1], point.lam * np.nan):
-        assert proved_bound(layered, lam, None) == np.inf
+        assert proved_chain_bound(layered, lam, None) == np.inf
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
@@ -215,7 +215,9 @@ def test_no_jacobian_exceeds_the_bound(seed: int, sizes: tuple[int, ...], norm: 
     layered = layered_of(network, open_phases(network), norm)
     descent = ChainDescent.begun(chain_of(layered), tolerance=1e-6).lowered()
     assert descent.best is not None
-    bound = proved_bound(layered, descent.best.lam, None if norm == "l2" else descent.best.zeta)
+    bound = proved_chain_bound(
+        layered, descent.best.lam, None if norm == "l2" else descent.best.zeta
+    )
     rng = np.random.default_rng(seed)
     most = 0.0
     for _ in range(400):
@@ -359,7 +361,7 @@ def test_residual_networks_have_one_optimum_with_and_without_dead_units(norm: No
         layered = layered_of(network, open_phases(network), norm)
         best = ChainDescent.begun(chain_of(layered)).lowered().best
         assert best is not None
-        return proved_bound(layered, best.lam, None if norm == "l2" else best.zeta)
+        return proved_chain_bound(layered, best.lam, None if norm == "l2" else best.zeta)
 
     bound = lowered(network)
     reference = solve(

@@ -15,7 +15,7 @@ from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Context, ValueQuestion
 from lipyomo.search.objectives.few import FewPipeline, Task
-from lipyomo.search.objectives.few_boxes import ValueBoxes, as_nodes, bounded_values
+from lipyomo.search.objectives.few_boxes import ValueBoxes, as_value_nodes, bounded_values
 from lipyomo.search.objectives.pipeline import Pipeline
 from lipyomo.search.spaces.joint.context import Params
 from networks import random_network
@@ -119,7 +119,7 @@ def test_bounds_hold_on_both_sides_of_the_cutoff(seed: int) -> None:
     context = Context.of(question).at(float(np.median(values)))
     found, _ = bounded_values(context, boxes_of(*ends))
     assert (found.bounds >= values.max(axis=1)).all()
-    nodes = {tuple(node.low.tolist()): node for node in as_nodes(context, found)}
+    nodes = {tuple(node.low.tolist()): node for node in as_value_nodes(context, found)}
     z = np.hstack(context.system.network.preactivations(points.reshape(-1, 3)))[:, :20]
     for k in np.flatnonzero(values.max(axis=1) > context.cutoff):
         node, own = nodes[tuple(ends[0][k].tolist())], z.reshape(20, 500, 20)[k]

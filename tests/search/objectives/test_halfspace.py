@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from lipyomo.search.objectives.halfspace import nearest, steps_of
+from lipyomo.search.objectives.halfspace import shortest_steps, steps_of
 
 
 def truth(box, affine, point: np.ndarray, w: np.ndarray, norm: str) -> float:
@@ -49,7 +49,7 @@ def test_bounds_are_the_distances(norm: str, seed: int) -> None:
     a = rng.normal(size=(count, d)) * (rng.random((count, d)) > 0.2)
     least, most = np.minimum(a * low, a * high).sum(1), np.maximum(a * low, a * high).sum(1)
     c = -(least + (most - least) * rng.uniform(0, 0.98, count))
-    bounds, steps = nearest(steps_of((low, high), (a, c), point, w), norm)
+    bounds, steps = shortest_steps(steps_of((low, high), (a, c), point, w), norm)
     for k in range(count):
         true = truth((low[k], high[k]), (a[k], c[k]), point, w, norm)
         room = 1e-7 if norm == "l2" else 1e-9  # what the other solver is off by
@@ -66,7 +66,7 @@ def test_many_inputs_need_little_memory(norm: str) -> None:
     rng = np.random.default_rng(0)
     low, high = np.full((512, 784), -0.5), np.full((512, 784), 0.5)
     a, c = rng.normal(size=(512, 784)), np.full(512, -3.0)
-    bounds, steps = nearest(steps_of((low, high), (a, c), np.zeros(784), None), norm)
+    bounds, steps = shortest_steps(steps_of((low, high), (a, c), np.zeros(784), None), norm)
     dual = {"linf": np.abs(a).sum(1), "l1": np.abs(a).max(1), "l2": np.linalg.norm(a, axis=1)}
     assert (bounds <= 3.0 / dual[norm] * (1 + 1e-12)).all() or norm == "l1"
     assert (bounds >= 3.0 / dual[norm] * (1 - 1e-9)).all()

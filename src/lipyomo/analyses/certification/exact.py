@@ -77,7 +77,7 @@ def least_margin(
     import pyomo.environ as pyo
 
     from lipyomo.blocks import ReluNetworkBlock
-    from lipyomo.mip.cells import whole
+    from lipyomo.mip.cells import whole_cell
     from lipyomo.mip.scaling import scaled, too_fine
     from lipyomo.solvers import SolverOptions, SolveStatus, solve_model
 
@@ -87,7 +87,7 @@ def least_margin(
     network = Network([*classifier.network.layers, Layer(row[None], np.zeros(1))])
     size = float(np.abs(classifier.network.forward(domain.center)).max())
     problem = LipschitzProblem(network, domain, output_norm=LinfOutput())
-    units, cell = scaled(problem, whole(problem, "linear", PART * seconds), size)
+    units, cell = scaled(problem, whole_cell(problem, "linear", PART * seconds), size)
     model = pyo.ConcreteModel()
     model.net = ReluNetworkBlock()
     bounds = list(zip(cell.bounds.lower, cell.bounds.upper, strict=True))

@@ -17,7 +17,7 @@ from lipyomo.problems.domains import Box, Domain
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.kinds import kind_of
-from lipyomo.search.objectives.nearest import NearestQuestion, confirmed
+from lipyomo.search.objectives.nearest import NearestQuestion, confirmed_point
 from lipyomo.search.objectives.reach import Reach
 
 
@@ -114,7 +114,7 @@ def smallest_perturbation(
 
     if example is not None:  # what rounding has found may be a hair too near
         number = int(np.argmax(classifier.rivals(label) == example.label))
-        found = confirmed(question(number, most), example.point)
+        found = confirmed_point(question(number, most), example.point)
         example = None
         if found is not None and found.point is not None:
             rival = int(classifier.rivals(label)[number])

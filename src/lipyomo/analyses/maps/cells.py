@@ -180,7 +180,7 @@ def _of_grid(low: FloatArray, high: FloatArray, where: Grid) -> Cells:
     return Cells(lower, upper, where)
 
 
-def halved(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+def halved_cells(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ends (2 n, d) of the halves of boxes (n, d) along their longest edges, lower halves first."""
     axis, number = (upper - lower).argmax(axis=1), np.arange(len(lower))
     low, high = lower.copy(), upper.copy()

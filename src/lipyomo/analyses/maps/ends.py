@@ -46,7 +46,7 @@ class Ends:
         return Ends(self.lower[which], self.upper[which], self.points[which], self.rests[which])
 
 
-def joined(parts: Sequence[Ends]) -> Ends:
+def joined_ends(parts: Sequence[Ends]) -> Ends:
     """All of them, in a row."""
     arrays = (
         [getattr(part, name) for part in parts] for name in ("lower", "upper", "points", "rests")

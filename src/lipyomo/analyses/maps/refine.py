@@ -10,14 +10,14 @@ from typing import NamedTuple, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.analyses.maps.cells import Cells, halved
-from lipyomo.analyses.maps.ends import Ends, joined
+from lipyomo.analyses.maps.cells import Cells, halved_cells
+from lipyomo.analyses.maps.ends import Ends, joined_ends
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, Bounds, quantity
 from lipyomo.analyses.maps.result import CellMap, statuses
 from lipyomo.analyses.maps.run import MapKeywords, MapSettings, cells_for, over_all
 from lipyomo.analyses.maps.stages import Job, answers, shares
-from lipyomo.analyses.maps.store import check_new, finished, store_of
+from lipyomo.analyses.maps.store import check_new_map, finished_map, store_of
 from lipyomo.base.arguments import real_number, whole_number
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
@@ -81,7 +81,7 @@ def refine_cells(
         raise MethodError(f"until must be in (0, 1), not {until}")
     whole_number(most, "the most cells", MethodError, least=1)
     if out is not None:
-        check_new(out)
+        check_new_map(out)
     chosen = changed(MapSettings, settings, changes)
     clock = Clock(chosen.time_limit, chosen.should_stop)
     start = cells_for(problem, cells)
@@ -112,12 +112,12 @@ def refine_cells(
             if good.all():
                 break
             left = parts.take(np.flatnonzero(~good))
-            parts = Cells(*halved(left.lower, left.upper))
+            parts = Cells(*halved_cells(left.lower, left.upper))
     found = _joined(over, kept, until, clock, best if largest else 0.0, scale)
     found = replace(found, of=kind.name, scale=scale)
     try:
         with store_of(out, over, found.cells, until, chosen.time_limit, kind) as store:
-            return finished(store, found)
+            return finished_map(store, found)
     except OutputError as error:  # the disk may have become full meanwhile
         return replace(found, unwritten=str(error))
 
@@ -141,7 +141,7 @@ def _bounded(pool: Workers[Job, Ends], bounding: Bounds, cells: Cells) -> Ends:
     parts = shares(PARAMS, len(cells), pool.count)
     jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)
     found = dict(answers(pool, bounding, jobs))
-    return joined([found[number] for number in sorted(found)])
+    return joined_ends([found[number] for number in sorted(found)])
 
 
 def _edges(cells: Cells) -> FloatArray:
@@ -162,7 +162,7 @@ def _joined(
         np.concatenate([getattr(part.cells, name) for part in some]) for name in ("lower", "upper")
     )
     cells = Cells(lower, upper)
-    ends = joined([part.ends for part in some])
+    ends = joined_ends([part.ends for part in some])
     end = Status.TIME_LIMIT if clock.expired else Status.BOUNDS
     end = Status.INTERRUPTED if clock.interrupted else end
     status = statuses(ends.lower, ends.upper, until, end, scale)

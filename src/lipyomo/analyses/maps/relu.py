@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from lipyomo.analyses.maps.cells import halved
+from lipyomo.analyses.maps.cells import halved_cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing
 from lipyomo.analyses.maps.inside import inside
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
@@ -64,7 +64,7 @@ class CellParts(NamedTuple):
     def halves(self) -> CellParts:
         """Both halves of each, along its longest edge."""
         rest = (np.concatenate([part, part]) for part in self[2:])
-        return CellParts(*halved(self.low, self.high), *rest)
+        return CellParts(*halved_cells(self.low, self.high), *rest)
 
 
 def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:

@@ -19,7 +19,7 @@ from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.quantity import CONSTANTS, Quantity, quantity
 from lipyomo.analyses.maps.result import CellMap, StatusArray, statuses
 from lipyomo.analyses.maps.stages import Job, Searched, answers, shares
-from lipyomo.analyses.maps.store import finished, store_of
+from lipyomo.analyses.maps.store import finished_map, store_of
 from lipyomo.base.arguments import instance
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
@@ -138,7 +138,7 @@ def map_cells(
     with store_of(out, over, whole, chosen.gap, chosen.time_limit, kind) as store:
         state.take(store.known)
         state.run(store.add)
-        return finished(store, state.found())
+        return finished_map(store, state.found())
 
 
 def cells_for(problem: LipschitzProblem, cells: Any) -> Cells:

@@ -18,14 +18,14 @@ from lipyomo.analyses.maps.params import Params
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.search.spaces.boxes.bound import Bounded, bounded, decided, framed_jacobian
+from lipyomo.search.spaces.boxes.bound import Bounded, bounded, framed_jacobian, with_decided_signs
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.euclid import framed
 from lipyomo.search.spaces.boxes.gradient import enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.split import cut, halved
-from lipyomo.search.spaces.boxes.values import steepest
+from lipyomo.search.spaces.boxes.values import steepest_pairs
 from lipyomo.search.spaces.bundle import joined
 
 
@@ -40,8 +40,8 @@ def bound_smooth_cells(
         starts = range(0, len(boxes), context.chunk)
         parts = (boxes.take(slice(at, at + context.chunk)) for at in starts)
         boxes = joined([_signed(context, part) for part in parts])
-    steps = BoxSteps(partial(bounded, context), partial(attained, context), context.chunk)
-    return narrowed(context, steps, narrowing, (boxes, cell), clock, params)
+    steps = BoxSteps(partial(bounded, context), partial(_attained, context), context.chunk)
+    return narrowed_cells(context, steps, narrowing, (boxes, cell), clock, params)
 
 
 class BoxSteps(NamedTuple):
@@ -62,7 +62,7 @@ class BoxSteps(NamedTuple):
     chunk: int
 
 
-def narrowed(
+def narrowed_cells(
     context: Context,
     steps: BoxSteps,
     narrowing: Narrowing,
@@ -122,7 +122,7 @@ def _signed(context: Context, boxes: Boxes) -> Boxes:
         return boxes
     still = np.zeros_like(boxes.v_low)
     known = relaxed(context, boxes, (still, still))
-    return decided(boxes, *framed_jacobian(known, framed(context, boxes)).ends)
+    return with_decided_signs(boxes, *framed_jacobian(known, framed(context, boxes)).ends)
 
 
 def _look(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
@@ -133,7 +133,7 @@ def _look(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntArray)
         narrowing.attain(cell, steps.attained(points), points)
 
 
-def attained(context: Context, points: FloatArray) -> FloatArray:
+def _attained(context: Context, points: FloatArray) -> FloatArray:
     """Norms (N,) of the Jacobian at points (N, d) from below.
 
     The Jacobian is enclosed as on a box of width zero, both slopes of a unit that may be at a break
@@ -153,7 +153,7 @@ def attained(context: Context, points: FloatArray) -> FloatArray:
     sizes = targets.interval(np.abs(middle)).max(axis=1)
     values = sizes
     if euclidean and not targets.by_column:
-        y, v = steepest(middle, targets.norm)
+        y, v = steepest_pairs(middle, targets.norm)
         values = np.abs(np.einsum("nk,nkd,nd->n", y, middle, v))
     # the norm of what is enclosed is at most that of its radius away; functionals are off by little
     off = targets.interval(jacobian.radius).max(axis=1) + 8.0 * gamma(sum(middle.shape[1:])) * sizes

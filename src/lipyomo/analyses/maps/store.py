@@ -211,7 +211,7 @@ def _settled(row: Row) -> bool:
     return row["status"] in SETTLED
 
 
-def finished(store: Store, found: CellMap) -> CellMap:
+def finished_map(store: Store, found: CellMap) -> CellMap:
     """The map, which its file now holds, or which says why it does not."""
     try:
         store.finish(found)
@@ -220,7 +220,7 @@ def finished(store: Store, found: CellMap) -> CellMap:
     return found
 
 
-def check_new(path: str | PathLike[str]) -> None:
+def check_new_map(path: str | PathLike[str]) -> None:
     """Refuse a file that cannot be written at the end, or is there already.
 
     Raises

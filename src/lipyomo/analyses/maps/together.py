@@ -31,7 +31,7 @@ def joins(method: str, settings: Settings) -> bool:
     return method in ("auto", EXACT) and plain and not settings.rational and not settings.verbose
 
 
-def together(
+def answered_together(
     problems: Sequence[LipschitzProblem], settings: Settings, pool: Workers[Any, Any]
 ) -> dict[int, Result]:
     """Answers to those of many problems that batches settle, by their places.

@@ -15,7 +15,7 @@ import numpy as np
 from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing
 from lipyomo.analyses.maps.params import PARAMS, Params
-from lipyomo.analyses.maps.smooth import BoxSteps, narrowed
+from lipyomo.analyses.maps.smooth import BoxSteps, narrowed_cells
 from lipyomo.analyses.maps.stages import Job, Searched
 from lipyomo.analyses.questions.largest import largest_value
 from lipyomo.base.arrays import FloatArray, IntArray
@@ -30,10 +30,10 @@ from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings
 from lipyomo.search.objectives.ends import (
-    bounded_values,
+    bounded_rows,
+    boxes_at_a_time,
     boxes_over,
     ranges_of_values,
-    together,
     values_at,
 )
 from lipyomo.search.spaces.boxes.boxes import Boxes
@@ -92,10 +92,10 @@ class BoundingValues:
         slack, scale = max(self.gap, self.params.slack), self.scale if self.gap else 0.0
         narrowing = Narrowing(low, high, slack, scale=scale)
         context = self._context
-        bounded, sizes = partial(bounded_values, context), partial(_sizes, context)
-        steps = BoxSteps(bounded, sizes, together(context))
+        bounded, sizes = partial(bounded_rows, context), partial(_sizes, context)
+        steps = BoxSteps(bounded, sizes, boxes_at_a_time(context))
         start = _begun(context, narrowing, (low, high))
-        ends = narrowed(context, steps, narrowing, start, clock, self.params)
+        ends = narrowed_cells(context, steps, narrowing, start, clock, self.params)
         points = np.repeat(reduced.values[None], len(low), axis=0)
         points[:, reduced.moving] = ends.points
         return Ends.at(ends.lower, ends.upper, points)
@@ -131,7 +131,7 @@ def _begun(
 ) -> tuple[Boxes, IntArray]:
     """The boxes of cells (n, d) that one look leaves open, and their cells."""
     low, high = ends
-    m, size = context.question.problem.network.output_dim, together(context)
+    m, size = context.question.problem.network.output_dim, boxes_at_a_time(context)
     kept: list[Boxes] = []
     owners: list[IntArray] = []
     for at in range(0, len(low), size):

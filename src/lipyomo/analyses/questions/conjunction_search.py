@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lipyomo.analyses.questions.conjunction import Conjunction
-from lipyomo.analyses.questions.pairs import excluded
+from lipyomo.analyses.questions.pairs import excluded_by_slopes
 from lipyomo.analyses.questions.values import least_value
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
@@ -118,7 +118,7 @@ class ConjunctionSearch:
         if self.done or not conjunction.mixed:
             return -np.inf, 0
         domain = self._domain
-        if excluded(conjunction, domain, clock):
+        if excluded_by_slopes(conjunction, domain, clock):
             return np.inf, 0
         return self._searched(domain, settings, clock)
 

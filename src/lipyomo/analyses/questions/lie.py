@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.analyses.api import question_settings
-from lipyomo.analyses.questions.values import ends_of
+from lipyomo.analyses.questions.values import both_ends
 from lipyomo.base.arguments import instance, real_numbers
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
@@ -116,7 +116,7 @@ def lie_derivative(
             "shell": array_digest([] if ends is None else ends),
         }
 
-    found = ends_of(pipeline, settings, clock, owner)
+    found = both_ends(pipeline, settings, clock, owner)
     if ends is not None and not np.isfinite([found.high[1], found.low[0]]).any():
         raise ProblemError(
             f"no point of the domain was found at which V is between {ends[0]:g} and {ends[1]:g}.  "

@@ -27,7 +27,7 @@ LEAST = 1e-3
 """Seconds that a slope gets at least."""
 
 
-def excluded(conjunction: Conjunction, domain: Domain, clock: Clock) -> bool:
+def excluded_by_slopes(conjunction: Conjunction, domain: Domain, clock: Clock) -> bool:
     """Whether slopes prove that no point satisfies some row of a conjunction.
 
     Parameters

@@ -21,7 +21,7 @@ from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.quantised import QuantisedNetwork
-from lipyomo.primal.regions.ball_arithmetic import PRECISION, outside, units_along
+from lipyomo.primal.regions.ball_arithmetic import PRECISION, around_ball, units_along
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.beside import beside
 from lipyomo.problems.problem import LipschitzProblem
@@ -35,7 +35,7 @@ TRIES = 8
 """Of these, how many of the best are looked at in ball arithmetic."""
 
 
-def with_errors(quantised: QuantisedNetwork, domain: Domain) -> Domain:
+def domain_with_errors(quantised: QuantisedNetwork, domain: Domain) -> Domain:
     """The domain of a quantised network's inputs and errors, in steps.
 
     Raises
@@ -81,7 +81,7 @@ def quantised_range(
         If the parts do not fit together, or the domain is unbounded.
     """
     chosen = question_settings(settings, changes)
-    return _range(quantised, with_errors(quantised, domain), functional, chosen)
+    return _range(quantised, domain_with_errors(quantised, domain), functional, chosen)
 
 
 @takes(SettingsKeywords)
@@ -98,7 +98,7 @@ def quantised_largest(
     quantised : QuantisedNetwork
         f.
     problems : sequence of LipschitzProblem
-        Of the network of its inputs and errors, on domains as of `with_errors`.
+        Of the network of its inputs and errors, on domains as of `domain_with_errors`.
     settings, **changes
         As of `lipyomo.value_range`.
 
@@ -179,7 +179,7 @@ def value_of(
         if not all(_rounds_to(*one) for one in zip(*columns, strict=True)):
             return None
         terms = zip(row.tolist(), units[:m], strict=True)
-        return outside(sum((arb(c) * unit.at for c, unit in terms), arb(0)))
+        return around_ball(sum((arb(c) * unit.at for c, unit in terms), arb(0)))
 
 
 def _rounds_to(signal: arb, to: float, step: float, low: float, high: float) -> bool:

@@ -88,7 +88,7 @@ def value_range(
     if ready.constant:
         value, center = value_at(network, row, domain.center), Point(domain.center)
         return Range(value, value, (center, center), Status.EXACT, clock.seconds)
-    found = ends_of(ready.pipeline, settings, clock, ready.owner)
+    found = both_ends(ready.pipeline, settings, clock, ready.owner)
     low, high = found.witnesses
     return replace(found, witnesses=(ready.lifted(low), ready.lifted(high)))
 
@@ -206,7 +206,7 @@ class _Ready:
         return None if at is None else Point.at(self.reduced.lift_point(at.point))
 
 
-def ends_of(
+def both_ends(
     pipeline: Callable[[float], Searching[Any, Any]],
     settings: Settings,
     clock: Clock,

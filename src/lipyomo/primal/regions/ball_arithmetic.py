@@ -52,7 +52,7 @@ def matrix_of(layer: Layer) -> arb_mat:
     return arb_mat(layer.units, layer.inputs, layer.dense_weight.reshape(-1).tolist())
 
 
-def outside(value: arb) -> tuple[float, float]:
+def around_ball(value: arb) -> tuple[float, float]:
     """Float64 numbers around a ball."""
     low, high = float(value.lower()), float(value.upper())
     while np.isfinite(low) and not value >= arb(low):

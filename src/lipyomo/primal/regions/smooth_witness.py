@@ -16,8 +16,8 @@ from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.primal.regions.ball_arithmetic import (
     PRECISION,
     UnitAt,
+    around_ball,
     matrix_of,
-    outside,
     units_along,
 )
 from lipyomo.problems.directions import along_columns
@@ -56,7 +56,7 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
         excess = problem.output_norm.excess
         if excess:
             value = value * (1 - arb(excess))
-        below, _ = outside(value)
+        below, _ = around_ball(value)
     least = max(below, 0.0) if np.isfinite(below) else 0.0
     return Witness(point, found.direction, found.functional, tuple(pattern), 0.0, least)
 

@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.exact import Exact, exact
 from lipyomo.networks.network import Network
-from lipyomo.primal.regions.ball_arithmetic import PRECISION, outside, units_along
+from lipyomo.primal.regions.ball_arithmetic import PRECISION, around_ball, units_along
 from lipyomo.primal.regions.replay import directed_gradients, strict_pattern
 from lipyomo.primal.regions.smooth_witness import smooth_derivatives
 from lipyomo.problems.affine.exact import ExactSignal, exact_weights
@@ -61,7 +61,7 @@ def around(value: fmpq) -> tuple[float, float]:
 def _in_balls(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
     with ctx.workprec(PRECISION):
         *_, outputs = units_along(network.layers, x)
-        return outside(
+        return around_ball(
             sum((arb(c) * y.at for c, y in zip(row.tolist(), outputs, strict=True)), arb(0))
         )
 
@@ -89,7 +89,7 @@ def derivatives_at(
     parts = np.atleast_2d(point)
     if problem.network.smooth:
         balls = smooth_derivatives(problem, parts, rows)
-        found = None if balls is None else [[outside(ball) for ball in row] for row in balls]
+        found = None if balls is None else [[around_ball(ball) for ball in row] for row in balls]
     else:
         if not np.isfinite(parts).all() or not problem.domain.holds_inside(parts):
             return None

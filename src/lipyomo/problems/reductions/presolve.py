@@ -118,11 +118,11 @@ def presolve(
     terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
     eye = np.eye(len(functionals))
     system = UnitSystem(small, eye, domain, sizes, gamma(2 * terms), directions)
-    way = Reduction.to(small, unstable_units(network, phases, widths))
+    way = Reduction.to(small, _unstable_units(network, phases, widths))
     return Presolved(**vars(way), system=system, functionals=eye, phases=system.root_phases())
 
 
-def unstable_units(network: Network, phases: Phases, widths: Sequence[int]) -> Counterparts:
+def _unstable_units(network: Network, phases: Phases, widths: Sequence[int]) -> Counterparts:
     """The unstable units of a network, which are the first ones of the layers that are left.
 
     Parameters
@@ -261,7 +261,7 @@ def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thi
         work = sum(dense_entries(layer.weight) for layer in found.network.layers)
         if entries <= min(THINNED * work, BATCH // 8):
             small = multiplied_through(network, rows, phases)
-            found = Reduction.to(small, unstable_units(network, phases, widths))
+            found = Reduction.to(small, _unstable_units(network, phases, widths))
             functional = None if functional is None else np.ones(1)
     return Thinned(**vars(found), functional=functional)
 

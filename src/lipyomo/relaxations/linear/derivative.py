@@ -109,7 +109,7 @@ class SwitchedBounds:
     linear: bool = False
 
 
-def chain_bounds(
+def bounds_along_chain(
     way: Way,
     ball: Ball,
     relaxation: DerivativeRelaxation,
@@ -202,7 +202,7 @@ def adjoint_bounds(
     """
     way = Way.backwards(network, bounds.phases)
     ball = functional_set(functionals, network.output_dim)
-    return _unbatched(chain_bounds(way, ball, relaxation), backwards=True)
+    return _unbatched(bounds_along_chain(way, ball, relaxation), backwards=True)
 
 
 @with_one_blas_thread
@@ -218,7 +218,7 @@ def tangent_bounds(
     ``|v|_alpha <= 1`` in the norm `input_norm`.
     """
     way = Way.forwards(network, bounds.phases)
-    return _unbatched(chain_bounds(way, InputBall(input_norm), relaxation), backwards=False)
+    return _unbatched(bounds_along_chain(way, InputBall(input_norm), relaxation), backwards=False)
 
 
 def gradient_sizes(

@@ -28,7 +28,7 @@ from lipyomo.relaxations.linear.derivative import (
     DerivativeRelaxation,
     SwitchedBounds,
     Way,
-    chain_bounds,
+    bounds_along_chain,
     refined,
 )
 from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
@@ -150,7 +150,7 @@ def _ends(
     With `norm_only`, entries that keep their sign may have wide ones: a sum of absolute values does
     not need them.
     """
-    found = chain_bounds(way, ball, relaxation, sparing=True, stop=stop)
+    found = bounds_along_chain(way, ball, relaxation, sparing=True, stop=stop)
     low, high = found.lower[-1], found.upper[-1]
     if not (found.linear and way.switches):
         return found, low, high

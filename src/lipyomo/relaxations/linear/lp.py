@@ -143,7 +143,9 @@ class TriangleProgram:
             yield sp.csr_array(sign[:, None] * body), limit + slack
 
 
-def tighten(network: Network, domain: Domain, bounds: LayerBounds, clock: Clock) -> LayerBounds:
+def tighten_by_programs(
+    network: Network, domain: Domain, bounds: LayerBounds, clock: Clock
+) -> LayerBounds:
     """Tighten pre-activation bounds by linear programs.
 
     Parameters

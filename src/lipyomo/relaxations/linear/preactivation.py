@@ -32,7 +32,7 @@ from lipyomo.relaxations.linear.layers import (
     parts_of,
     slope_ranges,
 )
-from lipyomo.relaxations.linear.lp import tighten
+from lipyomo.relaxations.linear.lp import tighten_by_programs
 from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.relax import Switches, activated, interval_range, layer_lines
 
@@ -97,7 +97,7 @@ def preactivation_bounds(
     if network.smooth or not programs or found.empty or not domain.is_bounded:
         return found
     limit = PARAMS.seconds if relaxation == "auto" and time_limit == math.inf else time_limit
-    return replace(tighten(network, domain, found, Clock(limit, stop)), relaxation="lp")
+    return replace(tighten_by_programs(network, domain, found, Clock(limit, stop)), relaxation="lp")
 
 
 def _of_one_slope(

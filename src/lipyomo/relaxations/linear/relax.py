@@ -161,13 +161,18 @@ class Switches(NamedTuple):
     def range(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Range of ``slope * t`` over ``lower <= t <= upper`` and both slopes."""
         left, right = self.left, self.right
-        ends = times(left, lower), times(left, upper), times(right, lower), times(right, upper)
+        ends = (
+            _slope_times(left, lower),
+            _slope_times(left, upper),
+            _slope_times(right, lower),
+            _slope_times(right, upper),
+        )
         low = np.minimum(np.minimum(*ends[:2]), np.minimum(*ends[2:]))
         high = np.maximum(np.maximum(*ends[:2]), np.maximum(*ends[2:]))
         return low - UNIT * np.abs(low), high + UNIT * np.abs(high)
 
 
-def times(slope: FloatArray, values: FloatArray) -> FloatArray:
+def _slope_times(slope: FloatArray, values: FloatArray) -> FloatArray:
     """``slope * values`` where zero times infinity is zero."""
     if np.isfinite(values).all():
         return np.asarray(slope * values)
@@ -180,15 +185,15 @@ def activated(
 ) -> tuple[FloatArray, FloatArray]:
     """Range of the units' outputs under `phases`, shapes (B, units)."""
     slopes = Switches.of(layer, phases)
-    ends = times(slopes.left, lower), times(slopes.right, upper)
+    ends = _slope_times(slopes.left, lower), _slope_times(slopes.right, upper)
     low, high = np.minimum(*ends), np.maximum(*ends)
     open_ = slopes.left != slopes.right
     low = np.where(open_, np.minimum(low, 0.0), low)
     high = np.where(open_, np.maximum(high, 0.0), high)
     rounding = parts_of(layer).rounding
     if rounding.any():
-        low = low - times(rounding, np.abs(low))
-        high = high + times(rounding, np.abs(high))
+        low = low - _slope_times(rounding, np.abs(low))
+        high = high + _slope_times(rounding, np.abs(high))
     for curve in layer.curves:
         ends = lower[..., curve.units], upper[..., curve.units]
         low[..., curve.units], high[..., curve.units] = curve.activation.enclose(*ends)

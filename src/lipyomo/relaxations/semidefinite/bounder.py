@@ -20,7 +20,7 @@ from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion
 from lipyomo.relaxations.semidefinite.prove import Exclusion, Prover
 from lipyomo.relaxations.semidefinite.shared import SharedKernel
-from lipyomo.relaxations.semidefinite.signs import joined, joined_multipliers
+from lipyomo.relaxations.semidefinite.signs import in_free_inputs, joined_multipliers
 from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 
@@ -126,7 +126,7 @@ class Bounder:
         signs = self.prover.joining(target, signs)
         if signs is not None:
             inputs = 1 + int(np.count_nonzero(signs == 0))
-            rows, objectives = joined(rows, signs), joined(objectives, signs)
+            rows, objectives = in_free_inputs(rows, signs), in_free_inputs(objectives, signs)
         if self.targets.whole_ball and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
         pairs = self.prover.pairs.among(form.units)

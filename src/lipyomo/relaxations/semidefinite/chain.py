@@ -209,7 +209,7 @@ class Chain:
         head = head if before is None else head @ before
         inputs = steps[0].open_rows.shape[1]
         if euclidean:
-            steps[0], inputs = rotated(steps[0])
+            steps[0], inputs = _rotated(steps[0])
         return cls(tuple(steps), head, inputs, euclidean)
 
     @cached_property
@@ -337,7 +337,7 @@ class Chain:
         return gradient, hessian
 
 
-def rotated(step: Step) -> tuple[Step, int]:
+def _rotated(step: Step) -> tuple[Step, int]:
     """The first layer with its inputs rotated into the span of its rows, and how many they are."""
     seen = np.vstack([step.open_rows, step.passed_rows])
     rank = min(seen.shape)

@@ -75,7 +75,7 @@ class Layered:
     euclidean: bool
 
 
-def proved_bound(network: Layered, lam: FloatArray, shape: FloatArray | None) -> float:
+def proved_chain_bound(network: Layered, lam: FloatArray, shape: FloatArray | None) -> float:
     """Proved upper bound of ``|M J v|`` over the ball; infinite if the multipliers prove nothing.
 
     Parameters

@@ -26,7 +26,7 @@ from lipyomo.problems.norms import OutputNorm
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.semidefinite.chain import Chain
 from lipyomo.relaxations.semidefinite.chain_descent import SECOND_ORDER, ChainDescent
-from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_bound
+from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_chain_bound
 from lipyomo.relaxations.semidefinite.choice import root_cost
 
 _CHEAPER = 2.0
@@ -224,7 +224,7 @@ class ChainBounds:
         if descent.best is None or not descent.value < self.value:
             return now
         shape = descent.best.shape(descent.chain)
-        found = proved_bound(self.layered, descent.best.lam, shape)
+        found = proved_chain_bound(self.layered, descent.best.lam, shape)
         return now._with(np.full(self.upper.size, found), report)
 
     def _together(self, clock: Clock, report: Callable[[float], object]) -> ChainBounds:
@@ -275,7 +275,7 @@ class ChainBounds:
             if descent.value < proved:
                 began = time.perf_counter()
                 shape = descent.best.shape(descent.chain)
-                found = proved_bound(layered, descent.best.lam, shape)
+                found = proved_chain_bound(layered, descent.best.lam, shape)
                 took, proved = time.perf_counter() - began, min(proved, found)
                 own = np.full(now.upper.size, np.inf)
                 own[target] = found

@@ -33,7 +33,7 @@ def proportions(chain: Chain) -> FloatArray:
     return np.asarray(sizes / sizes.sum())
 
 
-def forwards(chain: Chain, shares: tuple[float, ...] = SHARES) -> FloatArray | None:
+def _forwards(chain: Chain, shares: tuple[float, ...] = SHARES) -> FloatArray | None:
     """Multipliers (N,) from the inputs to the outputs; None where numbers overflow.
 
     Of a few shares of the largest ones that keep the matrix definite, each layer takes the one that
@@ -143,7 +143,7 @@ def start(chain: Chain) -> ChainPoint | None:
             return None
         return chain.at(lam, None, shape)
 
-    given = [forwards(chain), forwards(chain, (0.5,)), backwards(chain)]
+    given = [_forwards(chain), _forwards(chain, (0.5,)), backwards(chain)]
     points = [point for point in map(at, given) if point is not None]
     points += [p for p in (at(backwards(chain, chain.sizes(q))) for q in points) if p is not None]
     return min(points, key=lambda p: p.value, default=None)

@@ -67,7 +67,7 @@ def seen_inputs(inputs: int, units: int, functionals: int, euclidean: bool) -> i
     return min(inputs, units + functionals) if euclidean else inputs
 
 
-def predicted_seconds(
+def _predicted_seconds(
     inputs: int,
     units: int,
     functionals: int = 1,
@@ -230,8 +230,8 @@ def _cost(
     d = 1 if single else inputs
     closed = seconds_of(closed_form_cost(inputs, layers))
     proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
-    full = predicted_seconds(d, units, functionals, euclidean, ball)
-    step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
+    full = _predicted_seconds(d, units, functionals, euclidean, ball)
+    step = _predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
     size = 48.0 * (d + units + functionals) ** 2  # six matrices at a time
     return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
 

@@ -34,7 +34,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
-from lipyomo.relaxations.semidefinite.interior import minimise
+from lipyomo.relaxations.semidefinite.interior import minimise_gamma
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
 from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 from lipyomo.relaxations.semidefinite.verify import powers
@@ -219,7 +219,7 @@ class CurvedModel:
             return self.program(zeta)
 
         start = self.program(zeta)
-        return minimise(start, TOLERANCE, left, renew=renew, enough=aim).bound
+        return minimise_gamma(start, TOLERANCE, left, renew=renew, enough=aim).bound
 
     # -- forms and products ------------------------------------------------------------------------
 

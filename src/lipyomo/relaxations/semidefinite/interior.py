@@ -224,7 +224,7 @@ def predicted_seconds(variables: int, constraints: int) -> float:
     return seconds_of(k**3 / 3.0 + 8.0 * k**2 + 20.0 * n**3)
 
 
-def minimise(
+def minimise_gamma(
     program: QuadraticProgram,
     tolerance: float = 1e-6,
     left: Callable[[], float] | None = None,

@@ -86,7 +86,7 @@ def _signs(low: FloatArray, high: FloatArray, room: float) -> FloatArray:
     return np.where(low > room, 1.0, np.where(high < -room, -1.0, 0.0))
 
 
-def joined(matrix: FloatArray, signs: FloatArray) -> FloatArray:
+def in_free_inputs(matrix: FloatArray, signs: FloatArray) -> FloatArray:
     """Rows in ``(v, s)`` as rows in ``(v_0, free inputs, s)``."""
     d, fixed = signs.size, signs != 0
     together = matrix[:, :d][:, fixed] @ signs[fixed]
@@ -110,10 +110,10 @@ def joined_form(form: SizedForm, signs: FloatArray) -> SizedForm:
     """A form with the inputs of fixed sign as one, the sums' rounding included."""
     size = np.abs(signs)
     return SizedForm(
-        joined(form.rows, signs),
-        joined(form.objective, signs),
-        joined(form.row_size, size),
-        joined(form.objective_size, size),
+        in_free_inputs(form.rows, signs),
+        in_free_inputs(form.objective, signs),
+        in_free_inputs(form.row_size, size),
+        in_free_inputs(form.objective_size, size),
         1 + int(np.count_nonzero(signs == 0)),
         form.rounding + (signs.size + 8) * 2.0**-52,
     )

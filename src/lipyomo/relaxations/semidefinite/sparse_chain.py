@@ -39,11 +39,11 @@ from lipyomo.relaxations.semidefinite.sparse_majorants import (
     ENTRIES,
     LARGEST,
     SMALL,
-    entries,
     gram,
     longest,
     multiple,
-    proved,
+    product_entries,
+    proved_multiple,
     squares,
 )
 
@@ -266,7 +266,7 @@ def _split(
     reached: Matrix = weights[0]
     for j, weight in enumerate(weights):
         if j:
-            if entries(weight, reached) > ENTRIES:
+            if product_entries(weight, reached) > ENTRIES:
                 return None
             reached = weight @ scaled_rows(reached, steps[j - 1].middle)
             reached = sp.csr_array(reached) if sp.issparse(reached) else np.asarray(reached)
@@ -284,7 +284,7 @@ def _split(
     if not euclidean:
         rows = np.asarray(abs(form) @ shape)
         shape = np.maximum(rows / rows.max(), _FLOOR)
-    return np.asarray(proved(form, shape, clock) * shape * (1.0 + 4.0 * UNIT))
+    return np.asarray(proved_multiple(form, shape, clock) * shape * (1.0 + 4.0 * UNIT))
 
 
 def _kappa(

@@ -39,13 +39,15 @@ def multiple(
     if n <= p and inner.min() > 0.0:
         across = weight.T if isinstance(weight, np.ndarray) else sp.csr_array(weight.T)
         form = gram([(across, (1.0 + UNIT) / shape, [across])])
-        mu = proved(form, (1.0 - 2.0 * UNIT) / inner, clock, top)
+        mu = proved_multiple(form, (1.0 - 2.0 * UNIT) / inner, clock, top)
         if np.isfinite(mu):
             return mu
-    return proved(gram([(weight, inner, [weight])]), shape, clock, top)
+    return proved_multiple(gram([(weight, inner, [weight])]), shape, clock, top)
 
 
-def proved(form: Matrix | None, shape: FloatArray, clock: Clock, top: float | None = None) -> float:
+def proved_multiple(
+    form: Matrix | None, shape: FloatArray, clock: Clock, top: float | None = None
+) -> float:
     """A number mu with ``mu diag(shape) >= form``, proved; infinite where there is none."""
     band = None if form is None else Band.of(form)
     if band is None or band.bytes > _BYTES or not clock.fits(seconds_of(2.0 * band.operations)):
@@ -68,7 +70,7 @@ def gram(
         What the last factor of the last part may be off by; its sizes are in that factor.
     """
     p = parts[0][0].shape[1]
-    if p > _FULL and sum(entries(w.T, w) for w, _, _ in parts) > ENTRIES:
+    if p > _FULL and sum(product_entries(w.T, w) for w, _, _ in parts) > ENTRIES:
         return None
     form: Matrix | None = None
     loose = np.zeros(p)
@@ -125,7 +127,7 @@ def longest(matrix: Matrix) -> int:
     return int(max(rows, columns))
 
 
-def entries(left: Matrix, right: Matrix) -> float:
+def product_entries(left: Matrix, right: Matrix) -> float:
     """About the entries of a product, by some of its columns."""
     n, p = int(left.shape[0]), int(right.shape[1])
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray) or n * p < ENTRIES:

@@ -18,7 +18,7 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import between, collapsed
+from lipyomo.search.spaces.boxes.collapse import between_planes, collapsed
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.relax import relaxed
 
@@ -33,7 +33,7 @@ def boxes_over(context: Context, low: FloatArray, high: FloatArray) -> Boxes:
     )
 
 
-def together(context: Context) -> int:
+def boxes_at_a_time(context: Context) -> int:
     """Boxes that are bounded at a time: their signals fit into the cache."""
     widest = max(stage.bias.size for stage in context.stages)
     return max(1, CACHED // (8 * widest * (1 + context.inputs)))
@@ -54,7 +54,7 @@ class Functions(NamedTuple):
         return cls(context.head[number] * signs[:, None], bias[number] * signs)
 
 
-def bounded_values(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
+def bounded_rows(context: Context, boxes: Boxes, cutoffs: FloatArray) -> Bounded:
     """Boxes with bounds of their functions, and what these owe to each input and phase."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
     weights, shift = Functions.of(context, boxes.rows)
@@ -66,7 +66,7 @@ def ranges_of_values(context: Context, boxes: Boxes) -> tuple[FloatArray, FloatA
     """Numbers that the boxes' functions are not below and not above, shape (N,), of one look."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards=True)
     weights, shift = Functions.of(context, boxes.rows)
-    above, x = between(known, weights), known.inputs.x
+    above, x = between_planes(known, weights), known.inputs.x
     constant = above.constant + shift
     middle = constant + (above.x * x.middle).sum(axis=1)
     reach = (np.abs(above.x) * x.radius).sum(axis=1)

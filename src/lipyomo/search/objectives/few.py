@@ -36,10 +36,10 @@ from lipyomo.search.engine.protocol import (
 from lipyomo.search.objectives import pipeline as phases
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.examine import SPLITS
-from lipyomo.search.objectives.few_boxes import ValueBoxes, as_nodes, bounded_values
+from lipyomo.search.objectives.few_boxes import ValueBoxes, as_value_nodes, bounded_values
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.points import best_start, challenged
-from lipyomo.search.spaces.bundle import bundles, decoded, encoded, halves, joined, thin
+from lipyomo.search.spaces.bundle import bundles, decoded, encoded, halves, joined, thin_boxes
 from lipyomo.search.spaces.joint.context import PARAMS, Params
 from lipyomo.search.spaces.joint.parts import gone_on, parted, together_of
 from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, learnt
@@ -236,7 +236,7 @@ class FewPipeline(phases.Pipeline):
         """Which boxes (N,) are too thin for halving to lead anywhere."""
         at = np.arange(len(boxes)), boxes.axis
         splits = (boxes.middle[at] > boxes.low[at]) & (boxes.middle[at] < boxes.high[at])
-        return thin(boxes, self._context.domain, self._params.least_width) | ~splits
+        return thin_boxes(boxes, self._context.domain, self._params.least_width) | ~splits
 
     def _parts(self, boxes: ValueBoxes, best: Incumbent) -> tuple[ValueBoxes, Incumbent]:
         """Halves of boxes with their bounds, and the better point if they show one."""
@@ -263,7 +263,7 @@ class FewPipeline(phases.Pipeline):
     def _handed_over(self, boxes: ValueBoxes, best: Incumbent, clock: Clock) -> Outcome[Node]:
         """Boxes as nodes of phases, after their programs."""
         context = self._at(best.value)
-        return self._bounded(context, as_nodes(context, boxes), best, clock)
+        return self._bounded(context, as_value_nodes(context, boxes), best, clock)
 
 
 def _top(outcome: Outcome[Any]) -> float:

@@ -55,7 +55,7 @@ def bounded_values(context: Context, boxes: ValueBoxes) -> tuple[ValueBoxes, Sta
     return replace(boxes, bounds=bounds, axis=axis, unstable=unstable), stack
 
 
-def as_nodes(context: Context, boxes: ValueBoxes) -> list[Node]:
+def as_value_nodes(context: Context, boxes: ValueBoxes) -> list[Node]:
     """Nodes of phases for the boxes that are above the cutoff.
 
     They come with a start for dual ascent, an empty one, as in the search of constants

@@ -57,7 +57,7 @@ def steps_of(
     return Steps((low - point) / w, (high - point) / w, a * w, c + a @ point, error)
 
 
-def nearest(steps: Steps, norm: str) -> tuple[FloatArray, FloatArray]:
+def shortest_steps(steps: Steps, norm: str) -> tuple[FloatArray, FloatArray]:
     """Lower bounds (N,) of the norms of such steps, and steps (N, d) that are about the shortest.
 
     Parameters

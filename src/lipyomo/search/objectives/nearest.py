@@ -173,7 +173,7 @@ class NearestPipeline(Pipeline):
 
     def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """The better one of an incumbent and a point that counts, near a given one."""
-        found = confirmed(self._nearest, point)
+        found = confirmed_point(self._nearest, point)
         return found if found is not None and found.value > best.value else best
 
 
@@ -182,7 +182,7 @@ def met(value: float, question: NearestQuestion) -> float:
     return max(value * (1.0 - CLOSED), -question.most)
 
 
-def confirmed(question: NearestQuestion, point: FloatArray) -> Incumbent | None:
+def confirmed_point(question: NearestQuestion, point: FloatArray) -> Incumbent | None:
     """A point that counts in exact arithmetic: the given one, or one a little farther that way."""
     centre, around = question.around.centre, question.around
     points = around.inside(centre + (1.0 + BEYOND[:, None]) * (point - centre))

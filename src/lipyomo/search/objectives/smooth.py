@@ -47,7 +47,7 @@ class Value(Objective):
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `Objective`."""
-        return bounded(self.context, boxes, cutoff)
+        return bounded_by_value(self.context, boxes, cutoff)
 
     def values(self, points: FloatArray) -> FloatArray:
         """See `Objective`."""
@@ -73,7 +73,9 @@ class Value(Objective):
         return max(best, found, key=lambda one: one.value)
 
 
-def bounded(context: Context, boxes: Boxes, cutoff: float, forwards: bool = False) -> Bounded:
+def bounded_by_value(
+    context: Context, boxes: Boxes, cutoff: float, forwards: bool = False
+) -> Bounded:
     """Boxes with bounds of the value, and what these owe to each input and phase."""
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards)
     head, count = context.question.problem.network.head, len(boxes)

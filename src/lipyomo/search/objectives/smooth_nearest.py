@@ -17,9 +17,9 @@ from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.problems.domains import Box
 from lipyomo.search.engine.protocol import Incumbent, OnRootProgress
 from lipyomo.search.objectives.context import ValueQuestion
-from lipyomo.search.objectives.halfspace import nearest, steps_of
-from lipyomo.search.objectives.nearest import NearestQuestion, confirmed, met
-from lipyomo.search.objectives.smooth import Value, bounded
+from lipyomo.search.objectives.halfspace import shortest_steps, steps_of
+from lipyomo.search.objectives.nearest import NearestQuestion, confirmed_point, met
+from lipyomo.search.objectives.smooth import Value, bounded_by_value
 from lipyomo.search.spaces.boxes.bound import Bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 
@@ -73,7 +73,7 @@ class Distance(Value):
         near = np.asarray((low <= high).all(axis=1))
         low, high = np.where(near[:, None], (low, high), (boxes.low, boxes.high))
         some = replace(boxes, low=low, high=high, bounds=np.full(len(boxes), np.inf))
-        found = bounded(self.context, some, 0.0)
+        found = bounded_by_value(self.context, some, 0.0)
         bounds = np.minimum(-self._closest(found)[0], boxes.bounds)
         bounds = np.minimum(bounds, -self.question.least)
         bounds = np.where(near & (found.top >= 0.0), bounds, cutoff)  # or else farther than that
@@ -101,7 +101,7 @@ class Distance(Value):
             constant = found.top - np.maximum(*sides).sum(axis=1) + error
         centre = self.question.around.centre
         steps = steps_of((boxes.low, boxes.high), (found.x, constant), centre, reach.weights)
-        distances, u = nearest(steps, reach.norm or "linf")
+        distances, u = shortest_steps(steps, reach.norm or "linf")
         points = centre + u * reach.sizes
         return distances, np.clip(points, boxes.low, boxes.high)
 
@@ -113,7 +113,7 @@ class Distance(Value):
             if share is None:
                 break
             point = around.inside((around.centre + share * step)[None])[0]
-            found = confirmed(self.question, point)
+            found = confirmed_point(self.question, point)
             if found is not None and found.value > last:
                 best = found
             if not best.value > last * (1.0 - EQUAL):
@@ -127,7 +127,7 @@ class Distance(Value):
         reach, value = around.reach(self.question.most), self.values(point[None])
         box, affine = (reach.low[None], reach.high[None]), (slope, value - slope @ point)
         steps = steps_of(box, affine, around.centre, reach.weights)
-        return np.asarray(nearest(steps, reach.norm or "linf")[1][0] * reach.sizes)
+        return np.asarray(shortest_steps(steps, reach.norm or "linf")[1][0] * reach.sizes)
 
     def _crossed(self, step: FloatArray) -> float | None:
         """A share of a step from the centre at which the value is zero, or hardly more."""

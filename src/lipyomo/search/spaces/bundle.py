@@ -106,7 +106,7 @@ def halves(boxes: B, axis: IntArray) -> tuple[B, BoolArray]:
     return joined([type(some).decode(below), type(some).decode(above)]), can
 
 
-def thin(boxes: Bundle, domain: Domain, least: float) -> BoolArray:
+def thin_boxes(boxes: Bundle, domain: Domain, least: float) -> BoolArray:
     """Which boxes (N,) have no edge of this share of the domain's: halving hardly helps them."""
     shares = (boxes.high - boxes.low) / (domain.upper - domain.lower)
     return np.asarray(shares.max(axis=1) < least)

@@ -12,7 +12,7 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.networks.activations import HALVES, Power, activation
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.problems.reductions.confine import confined
-from lipyomo.search.objectives.smooth import bounded as value_bounded
+from lipyomo.search.objectives.smooth import bounded_by_value as value_bounded
 from lipyomo.search.spaces.boxes.bound import bounded, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed

@@ -14,10 +14,10 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.relax import Switches
-from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.corners import Corners
-from lipyomo.search.spaces.joint.euclid import stretched, turned
+from lipyomo.search.spaces.joint.euclid import reflected_rows, stretched
 from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.substitute import unit_of
 from lipyomo.search.spaces.joint.tangents import Tangents
@@ -128,7 +128,7 @@ def test_pairs_of_points_are_below_the_bounds(name: str, norms: tuple[str, str])
     points = inside(boxes, rng)
     values = np.array([[problem.value_at(x).value for x in some[:10]] for some in points])
     for cutoff in (0.0, float(np.median(values))):
-        found = bounded(context, boxes, cutoff).boxes
+        found = bounded_pairs(context, boxes, cutoff).boxes
         assert (found.bounds >= values.max(axis=1) * (1 - 1e-12)).all()
         for k, some in enumerate(points):
             jacobians = context.targets.functionals @ gradients(network, some)[1]
@@ -152,7 +152,7 @@ def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[
         sizes = np.linalg.norm(every @ context.directions.T, axis=-2)[..., None, :]
     sizes = sizes.max(axis=1)
     for cutoff in (0.0, float(np.median(sizes))):
-        found = bounded(context, boxes, cutoff).boxes
+        found = bounded_pairs(context, boxes, cutoff).boxes
         assert found.pairs.shape == boxes.pairs.shape
         assert (found.pairs >= sizes * (1 - 1e-12)).all()
     points = Boxes(boxes.middle - 1e-9, boxes.middle + 1e-9, boxes.pairs, boxes.scores, boxes.fall)
@@ -160,22 +160,22 @@ def test_euclidean_norms_of_points_are_below_the_bounds(name: str, norms: tuple[
     problem = context.problem
     for k in decided:
         value = problem.value_at(points.middle[k]).value
-        near = bounded(context, points.take(slice(k, k + 1)), value).boxes
+        near = bounded_pairs(context, points.take(slice(k, k + 1)), value).boxes
         assert near.bound == pytest.approx(value, rel=1e-3)
-        bound = bounded(context, near, value * (1.0 - 1e-12)).boxes.bound
+        bound = bounded_pairs(context, near, value * (1.0 - 1e-12)).boxes.bound
         assert bound == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
 def most_open(context: Context, boxes: Boxes) -> FloatArray:
     """How many units each box leaves open."""
-    return np.asarray((bounded(context, boxes, np.inf).stack.phases == OPEN).sum(axis=1))
+    return np.asarray((bounded_pairs(context, boxes, np.inf).stack.phases == OPEN).sum(axis=1))
 
 
 def test_frames_are_nearly_orthonormal_and_bound_their_inverses() -> None:
     rng = np.random.default_rng(4)
     vectors = rng.standard_normal((20, 4)) * 10.0 ** rng.integers(-8, 8, (20, 1))
     vectors[0], vectors[1] = 0.0, [-2.0, 0.0, 0.0, 0.0]
-    frames = turned(vectors)
+    frames = reflected_rows(vectors)
     np.testing.assert_allclose(frames @ np.swapaxes(frames, 1, 2), [np.eye(4)] * 20, atol=1e-14)
     along = frames[1:] @ vectors[1:, :, None]
     lengths = np.linalg.norm(vectors[1:], axis=1)
@@ -198,7 +198,7 @@ def test_directions_and_functionals_are_bounded_as_well() -> None:
     assert context is not None
     assert context.directions.shape == (2, 2)
     boxes = some_boxes(context, rng)
-    bounds = bounded(context, boxes, 0.0).boxes.bounds
+    bounds = bounded_pairs(context, boxes, 0.0).boxes.bounds
     for bound, some in zip(bounds, inside(boxes, rng, 40), strict=True):
         assert bound >= max(problem.value_at(x).value for x in some) * (1 - 1e-12)
 
@@ -212,9 +212,9 @@ def test_small_boxes_are_bounded_by_their_gradient() -> None:
     whole = context.whole()
     boxes = Boxes(x - 1e-9, x + 1e-9, whole.pairs, whole.scores, whole.fall)
     value = problem.value_at(x[0]).value
-    near = bounded(context, boxes, value).boxes
+    near = bounded_pairs(context, boxes, value).boxes
     assert near.bound == pytest.approx(value, rel=1e-3)
-    bound = bounded(context, near, value * (1.0 - 1e-12)).boxes.bound
+    bound = bounded_pairs(context, near, value * (1.0 - 1e-12)).boxes.bound
     assert bound == pytest.approx(value, rel=1e-9)
 
 
@@ -224,7 +224,7 @@ def test_units_with_ranges_near_nothing_do_not_overflow() -> None:
     faint = scaled(network, 2.0**-1030, *[1.0] * (len(network.layers) - 1))
     context = Context.of(LipschitzProblem(faint, Box(-1, 1, 2)))
     assert context is not None
-    found = bounded(context, some_boxes(context, np.random.default_rng(1)), 0.0).boxes
+    found = bounded_pairs(context, some_boxes(context, np.random.default_rng(1)), 0.0).boxes
     assert np.isfinite(found.scores).all()
 
 

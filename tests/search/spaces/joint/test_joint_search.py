@@ -21,7 +21,7 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.joint import context as contexts
-from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import PARAMS, Boxes, Context, Params
 from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
@@ -234,7 +234,7 @@ def test_boxes_stay_as_they_are_once_time_is_up() -> None:
     context = Context.of(problem, HALVED)
     assert context is not None
     space = pipeline_for(problem, Settings(), None, None).context
-    found, every = bounded(context, context.whole(), 0.0), np.ones(1, dtype=bool)
+    found, every = bounded_pairs(context, context.whole(), 0.0), np.ones(1, dtype=bool)
     late = closing(context, space, found, 0.0, every, Clock(0.0))
     assert not late.tried.any()
     assert np.array_equal(late.found.boxes.pairs, found.boxes.pairs)

@@ -16,7 +16,7 @@ from lipyomo.primal.regions.margin import UNKNOWN
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.primal.regions.replay import exact_gradients
 from lipyomo.search.spaces.phases.context import Context, Question
-from lipyomo.search.spaces.phases.empty import finished, with_interior
+from lipyomo.search.spaces.phases.empty import finished_part, with_interior
 from lipyomo.search.spaces.phases.node import Node, Part
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
@@ -101,7 +101,7 @@ def test_a_full_pattern_that_points_have_is_worth_its_gradient(seed: int, cancel
             workspace.context, [part], [True], workspace.statistics, points, region
         )
         assert same.is_open
-        after, _ = finished(workspace.context, part, workspace.statistics, points)
+        after, _ = finished_part(workspace.context, part, workspace.statistics, points)
         assert not after.is_open
         assert Fraction(after.closed) >= value
         assert points.best.value >= float(value) * (1 - 1e-12)
@@ -116,7 +116,9 @@ def test_a_full_pattern_without_interior_is_worth_nothing(seed: int) -> None:
         phases[rng.integers(phases.size)] ^= LEFT ^ RIGHT
         part = workspace.part(phases)
         if examine(problem.network, problem.domain, workspace.context.pattern(phases)).empty:
-            after, _ = finished(workspace.context, part, workspace.statistics, workspace.points)
+            after, _ = finished_part(
+                workspace.context, part, workspace.statistics, workspace.points
+            )
             assert after.closed <= 0.0
             assert not after.is_open
             found += 1

@@ -12,7 +12,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import Above, collapsed
-from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined
+from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined_bounds
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
@@ -128,7 +128,7 @@ def _by_planes(
     rest = across(context, frame, jacobian)
     if context.euclidean:
         cutoffs = rest.cutoffs(cutoffs)
-    top = confined(known, above, cutoffs)
+    top = confined_bounds(known, above, cutoffs)
     scores = gaps_of(known, above)
     v = above.v
     if context.multiplies:
@@ -137,7 +137,7 @@ def _by_planes(
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, scores=scores)
     if decide and jacobian is not None:
-        boxes = decided(boxes, *jacobian.ends)
+        boxes = with_decided_signs(boxes, *jacobian.ends)
     return Bounded.of(boxes, top, rest.norm(_least(top, above)), v, cutoffs)
 
 
@@ -149,7 +149,7 @@ def _of_tail(
     rows = rows_over_roots(context, tail, known)
     plane, parts = rows.above(frame.rows, frame.errors)
     above = Above(*plane, [])
-    top, scores = confined(known, above, cutoffs), np.zeros_like(boxes.scores)
+    top, scores = confined_bounds(known, above, cutoffs), np.zeros_like(boxes.scores)
     scores[:, : parts.shape[1]] = parts
     scores[:, context.inputs :] *= context.sign_weight
 
@@ -185,7 +185,7 @@ def closer(
     if not some.size:
         return v, top
     above = second(some)
-    found = confined(known.on(some), above, cutoffs[some])
+    found = confined_bounds(known.on(some), above, cutoffs[some])
     less = np.flatnonzero(found.top < top.top[some])
     v = v.copy()
     v[some[less]] = above.v[less]
@@ -200,7 +200,7 @@ def _second(known: Relaxation, frame: Frame, some: IntArray) -> Above:
 
 def under(known: Relaxation, above: Above, cutoffs: FloatArray) -> Bounded:
     """Boxes with the bounds and scores of an objective that lies below an affine function."""
-    top = confined(known, above, cutoffs)
+    top = confined_bounds(known, above, cutoffs)
     boxes = replace(known.boxes, scores=gaps_of(known, above))
     return Bounded.of(boxes, top, _least(top, above), above.v, cutoffs)
 
@@ -239,7 +239,7 @@ def framed_jacobian(known: Relaxation, frame: Frame) -> Enclosed:
     return enclosed(known, frame.rows[:, None], errors)
 
 
-def decided(boxes: Boxes, low: FloatArray, high: FloatArray) -> Boxes:
+def with_decided_signs(boxes: Boxes, low: FloatArray, high: FloatArray) -> Boxes:
     """The boxes with the signs of v that are those of the gradient, in [low, high], all over."""
     open_ = boxes.v_low < boxes.v_high
     v_low, v_high = (

@@ -24,7 +24,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.layers import with_slopes
-from lipyomo.search.spaces.boxes.bound import bounded, decided, framed_jacobian
+from lipyomo.search.spaces.boxes.bound import bounded, framed_jacobian, with_decided_signs
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
@@ -52,7 +52,7 @@ def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = ma
     if context.multiplies:
         for k, part in enumerate(parts):
             low[k], high[k] = _refined(context, part, low[k], high[k], clock)
-        boxes = decided(boxes, low, high)
+        boxes = with_decided_signs(boxes, low, high)
         parts = [boxes.take(slice(k, k + 1)) for k in range(len(boxes))]
     pairs = zip(parts, low, high, strict=True)
     tops = np.array([_above_norm(context, part, *ends).top for part, *ends in pairs])

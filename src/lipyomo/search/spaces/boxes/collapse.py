@@ -126,7 +126,7 @@ def collapsed(
     return found.least(_collapsed(known, rows, errors, weights, True), known)
 
 
-def between(known: Relaxation, weights: FloatArray) -> Above:
+def between_planes(known: Relaxation, weights: FloatArray) -> Above:
     """Values ``weights . h`` of the last layer between parallel planes; directions are zero.
 
     They are at most the affine function, and at least that less `Above.total` and twice the fuzz.

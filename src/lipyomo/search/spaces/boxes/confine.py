@@ -89,7 +89,7 @@ class ConfinedMaxima:
         return ConfinedMaxima(**found)
 
 
-def confined(known: Relaxation, above: Above, cutoffs: FloatArray) -> ConfinedMaxima:
+def confined_bounds(known: Relaxation, above: Above, cutoffs: FloatArray) -> ConfinedMaxima:
     """Bounds of the objective on boxes, and over their directions.
 
     Only bounds above the `cutoffs` (N,) are worth any multipliers.

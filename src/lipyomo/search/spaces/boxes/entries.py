@@ -27,7 +27,7 @@ from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.relax import relaxed
-from lipyomo.search.spaces.boxes.values import Slopes, along, growth, jacobians
+from lipyomo.search.spaces.boxes.values import Slopes, derivatives_along, growth, jacobians
 
 TOGETHER = 4 * CACHED
 """Bytes of boxes that are bounded at a time: more than for norms pay, batches have all entries."""
@@ -140,7 +140,7 @@ class Entries(Objective):
             values[best] = -np.inf
 
     def _slopes_at(self, points: FloatArray, boxes: Boxes) -> Slopes:
-        return along(self.context, points, self.context.rows[boxes.rows], boxes.v_low)
+        return derivatives_along(self.context, points, self.context.rows[boxes.rows], boxes.v_low)
 
     def _excess(self, values: FloatArray, boxes: Boxes) -> FloatArray:
         attained, tolerance = self._known_of(boxes)

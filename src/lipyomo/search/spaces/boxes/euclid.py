@@ -23,7 +23,7 @@ from lipyomo.base.numerics.rounding import EQUAL, gamma
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.gradient import Enclosed
-from lipyomo.search.spaces.boxes.values import jacobians, steepest
+from lipyomo.search.spaces.boxes.values import jacobians, steepest_pairs
 
 HALVINGS = int(np.ceil(-np.log2(EQUAL)))
 """Steps of the bisection for what M may be; it ends within EQUAL on the sound side."""
@@ -96,11 +96,11 @@ def framed(context: Context, boxes: Boxes) -> Frame:
     phases = boxes.floor, boxes.ceiling
     if not round_out:
         rows = context.rows[boxes.rows]
-        y, v = steepest(jacobians(context, middle, rows[:, None, :], phases), "l2")
+        y, v = steepest_pairs(jacobians(context, middle, rows[:, None, :], phases), "l2")
         v = np.where(y < 0, -v, v)  # along the gradient, and not against it
         return Frame(rows, context.row_errors[boxes.rows], v, v)
     jacobian = jacobians(context, middle, context.head, phases)
-    y, v = steepest(jacobian, context.targets.norm)
+    y, v = steepest_pairs(jacobian, context.targets.norm)
     v_low, v_high = v, v
     if context.targets.norm != "l2":
         v_low, v_high = boxes.v_low, boxes.v_high

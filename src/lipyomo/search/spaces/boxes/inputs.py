@@ -142,7 +142,7 @@ def times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray(np.matmul(rows, vectors[:, :, None])[:, :, 0])
 
 
-def turned(parts: Sequence[tuple[FloatArray, FloatArray]], weight: FloatArray) -> FloatArray:
+def scaled_sums(parts: Sequence[tuple[FloatArray, FloatArray]], weight: FloatArray) -> FloatArray:
     """Sums of ``rows diag(scale) weight``, for rows (N, n, k), or (1, n, k), and scales (N, k)."""
     if weight.shape[1] < parts[0][0].shape[1]:  # weights are less to scale than rows
         return np.asarray(sum(rows @ (scale[:, :, None] * weight) for rows, scale in parts))

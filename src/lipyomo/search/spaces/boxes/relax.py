@@ -40,9 +40,9 @@ from lipyomo.search.spaces.boxes.inputs import (
     Signal,
     centred,
     inputs_of,
+    scaled_sums,
     spans,
     times,
-    turned,
     unmoved,
 )
 from lipyomo.search.spaces.boxes.means import means
@@ -342,8 +342,8 @@ def _substituted(
             radius = radius + times(np.abs(Y), spread)
             Y = own.spread(Y)
             parts.append((Y, tilt))
-            Y = turned([(Y, rate)], own.branch_along)
-        X = turned(parts, own.branch_weight)
+            Y = scaled_sums([(Y, rate)], own.branch_along)
+        X = scaled_sums(parts, own.branch_weight)
     assert X is not None
     size = unit * (times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
     if Y is not None:

@@ -45,7 +45,7 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
     jacobian = _backwards(context, units, rows, len(points))
     everything = np.arange(len(points))
     if euclidean:
-        y, directions = steepest(jacobian, targets.norm)
+        y, directions = steepest_pairs(jacobian, targets.norm)
         gradients = np.matmul(y[:, None, :], jacobian)[:, 0]
         functionals = y @ context.head
     else:
@@ -56,7 +56,7 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
     return Slopes(values, functionals, directions, units)
 
 
-def along(
+def derivatives_along(
     context: Context, points: FloatArray, functionals: FloatArray, directions: FloatArray
 ) -> Slopes:
     """``y . J(x) v`` at points (N, d), each with its own functional (N, n_L) and direction."""
@@ -120,7 +120,7 @@ def growth(context: Context, at: Slopes) -> FloatArray:
     return np.asarray(a)
 
 
-def steepest(jacobian: FloatArray, input_norm: InputNorm) -> tuple[FloatArray, FloatArray]:
+def steepest_pairs(jacobian: FloatArray, input_norm: InputNorm) -> tuple[FloatArray, FloatArray]:
     """Functional and direction (N, m), (N, d) of Jacobians (N, m, d) for a Euclidean output.
 
     The best for the l1 and l2 norm of the inputs; good ones for the linf norm.

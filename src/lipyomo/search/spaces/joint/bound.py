@@ -52,7 +52,7 @@ class BoundedBoxes:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite says nothing
-def bounded(context: Context, boxes: Boxes, cutoff: float) -> BoundedBoxes:
+def bounded_pairs(context: Context, boxes: Boxes, cutoff: float) -> BoundedBoxes:
     """Boxes with bounds; those of pairs at or below the cutoff stay what they are.
 
     Parameters

@@ -23,7 +23,7 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.layer import Layer
 from lipyomo.relaxations.linear.layers import Stack
-from lipyomo.search.spaces.joint.substitute import Rough, through, times
+from lipyomo.search.spaces.joint.substitute import Rough, sums_of_values, through
 
 INPUTS = 6
 """Most inputs for which corners pay: with more there are more of them than units in most layers."""
@@ -103,7 +103,7 @@ class Corners(NamedTuple):
         kinks = convex @ np.maximum(below, above)
         slope, offset = self.slopes[0], self.offsets[0]
         change, shift = self.slopes[1] - slope, self.offsets[1] - offset
-        lines, constant = concave * slope[:, None], times(concave, offset)
+        lines, constant = concave * slope[:, None], sums_of_values(concave, offset)
         box, side = np.arange(len(rows))[:, None], self.usual[:, None]
         found = np.full(rows.shape[:2], np.inf, dtype=rows.dtype)
         for _ in range(2):
@@ -112,9 +112,9 @@ class Corners(NamedTuple):
             at_corners = total @ signs + kinks
             corner = at_corners.argmax(axis=2)
             most = np.take_along_axis(at_corners, corner[:, :, None], axis=2)[:, :, 0]
-            found = np.fmin(found, most + constant + times(crossed, shift))
+            found = np.fmin(found, most + constant + sums_of_values(crossed, shift))
             side = is_above[box, corner]
-        return np.asarray(found + times(np.abs(rows), self.error))
+        return np.asarray(found + sums_of_values(np.abs(rows), self.error))
 
 
 @cache

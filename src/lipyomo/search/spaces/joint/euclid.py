@@ -50,7 +50,7 @@ def norms_on(
         most = np.arange(len(left))
     else:
         gradient = np.where(np.isfinite(outputs), outputs, 0.0)
-        right = turned(np.asarray(functional @ gradient))
+        right = reflected_rows(np.asarray(functional @ gradient))
         left, most = functional[None, None], np.zeros(len(right), dtype=np.intp)
     known = Tangents.of(network, switches, right)
     count, d = right.shape[:2]
@@ -75,7 +75,7 @@ def lengths_along(known: Tangents, heads: FloatArray, box: IntArray, along: IntA
     """
     direction = known.along(box, along)
     outputs = np.matmul(heads[box], direction[:, :, None])[:, :, 0]
-    frames = turned(np.where(np.isfinite(outputs), outputs, 0.0))
+    frames = reflected_rows(np.where(np.isfinite(outputs), outputs, 0.0))
     sizes = lengths(known.bounds(frames, box, along))
     return np.asarray(sizes * stretched(frames) * (1.0 + gamma(frames.shape[1] + 8)))
 
@@ -88,7 +88,7 @@ def central(network: Network, switches: Sequence[Switches]) -> FloatArray:
     return rows
 
 
-def turned(vectors: FloatArray) -> FloatArray:
+def reflected_rows(vectors: FloatArray) -> FloatArray:
     """Orthonormal rows (N, n, n), the first of which is along a vector (N, n): a reflection."""
     n = vectors.shape[1]
     size = lengths(vectors)

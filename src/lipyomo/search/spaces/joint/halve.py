@@ -11,8 +11,8 @@ import numpy as np
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import NODES
-from lipyomo.search.spaces.bundle import joined, thin
-from lipyomo.search.spaces.joint.bound import bounded
+from lipyomo.search.spaces.bundle import joined, thin_boxes
+from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.handover import as_nodes
@@ -43,7 +43,7 @@ class Halved:
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
-def halved(
+def closed_or_halved(
     context: Context,
     space: phases.Context,
     points: Points,
@@ -78,7 +78,7 @@ def halved(
         return replace(near, boxes=waiting)
     points.enter(context.problem.domain.drawn_in(parts.middle))
     cutoff = space.cutoff(points.best.value)
-    found = bounded(context, parts, cutoff).boxes.fallen(parts, times)
+    found = bounded_pairs(context, parts, cutoff).boxes.fallen(parts, times)
     done = found.bounds <= cutoff
     closed = max(near.closed, float(found.bounds[done].max(initial=-math.inf)))
     left = joined([found.take(~done), waiting])
@@ -111,7 +111,7 @@ def _parted(
 ) -> tuple[Boxes, Boxes, Halved]:
     """Boxes that are to be halved, those that wait, and what became of the others."""
     cutoff = space.cutoff(points.best.value)
-    flat = thin(boxes, context.problem.domain, context.params.least_width)
+    flat = thin_boxes(boxes, context.problem.domain, context.params.least_width)
     none_of = np.zeros(len(boxes), dtype=bool)
     short, hands = none_of, none_of
     if reach is not None and cutoff > 0.0:
@@ -130,7 +130,7 @@ def _parted(
     far[waits] = False
     if not some.any():
         return boxes.take(far), waiting, Halved(none, counters=counters)
-    found = bounded(context, boxes.take(some), cutoff)
+    found = bounded_pairs(context, boxes.take(some), cutoff)
     known = closing(context, space, found, points.best.value, short[some], clock)
     bounds = known.found.boxes.bounds
     done = bounds <= cutoff

@@ -31,7 +31,7 @@ from lipyomo.search.engine.protocol import (
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
 from lipyomo.search.spaces.joint.context import Boxes, Context
-from lipyomo.search.spaces.joint.halve import Halved, halved
+from lipyomo.search.spaces.joint.halve import Halved, closed_or_halved
 from lipyomo.search.spaces.joint.parts import (
     Part,
     counted,
@@ -245,7 +245,7 @@ class Pipeline(Searching[Part, Task]):
                 rest = boxes.take(slice(at, len(boxes)))
                 break
             some = boxes.take(slice(at, at + size))
-            parts.append(halved(context, space, points, some, reach, max(most, 0), clock))
+            parts.append(closed_or_halved(context, space, points, some, reach, max(most, 0), clock))
             most -= len(parts[-1].nodes)
             reach = reach.after(parts[-1].counters)
             pulse()

@@ -107,9 +107,9 @@ def substituted(
         some = slice(at, at + count)
         own = weight if weight.ndim == 2 else weight[some]
         rows, bounds = taken_back(own, weights, [each.part(some) for each in lines])
-        found[some] = bounds + times(np.abs(rows), reach[some])
+        found[some] = bounds + sums_of_values(np.abs(rows), reach[some])
         if middle is not None:
-            found[some] += times(rows, middle[some])
+            found[some] += sums_of_values(rows, middle[some])
     return found
 
 
@@ -125,16 +125,16 @@ def taken_back(
         rows = np.concatenate([every, -every], axis=1)
         return rows, np.zeros(rows.shape[:2], dtype=rows.dtype)
     last, size = lines[-1], np.abs(every)
-    aside = times(size, last.error)
-    along = 0.0 if last.shift is None else times(every, last.shift)
+    aside = sums_of_values(size, last.error)
+    along = 0.0 if last.shift is None else sums_of_values(every, last.shift)
     constant = np.concatenate([aside + along, aside - along], axis=1)
     along, aside = every * last.middle[:, None], size * last.half[:, None]
     rows = through(np.concatenate([aside + along, aside - along], axis=1), weights[-1])
     for matrix, own in zip(weights[-2::-1], lines[-2::-1], strict=True):
         size = np.abs(rows)
-        constant += times(size, own.error)
+        constant += sums_of_values(size, own.error)
         if own.shift is not None:
-            constant += times(rows, own.shift)
+            constant += sums_of_values(rows, own.shift)
         size *= own.half[:, None]
         rows *= own.middle[:, None]
         rows += size
@@ -142,7 +142,7 @@ def taken_back(
     return rows, constant
 
 
-def times(rows: Rough, values: Rough) -> Rough:
+def sums_of_values(rows: Rough, values: Rough) -> Rough:
     """Rows (n, r, k), or (1, r, k), times values (n, k)."""
     if len(rows) == 1:
         return np.asarray(values @ rows[0].T)

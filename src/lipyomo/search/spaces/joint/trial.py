@@ -23,7 +23,7 @@ from lipyomo.base.clock import Clock
 from lipyomo.search.engine.protocol import Incumbent, Outcome
 from lipyomo.search.spaces.bundle import bundles, joined
 from lipyomo.search.spaces.joint.context import Boxes, Context
-from lipyomo.search.spaces.joint.halve import halved
+from lipyomo.search.spaces.joint.halve import closed_or_halved
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
@@ -129,7 +129,7 @@ def _after_round(
 ) -> Trial:
     """The same once so many boxes with the largest bounds are halved."""
     order = np.argsort(-now.boxes.bounds, kind="stable")
-    found = halved(context, space, points, now.boxes.take(order[:count]))
+    found = closed_or_halved(context, space, points, now.boxes.take(order[:count]))
     boxes = joined([found.boxes, now.boxes.take(order[count:])])
     return Trial(boxes, (*now.nodes, *found.nodes), max(now.closed, found.closed), points.best)
 

@@ -50,7 +50,7 @@ class BoundedNode:
     steps: int = 0
 
 
-def bounded(
+def bounded_targets(
     context: Context,
     parts: Sequence[Part],
     statistics: Statistics,

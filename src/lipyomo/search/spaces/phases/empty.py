@@ -64,7 +64,7 @@ def with_interior(
     return claims, statistics.counting(programs=solved, empty_by_program=empty, empty=empty)
 
 
-def finished(
+def finished_part(
     context: Context, part: Part, statistics: Statistics, points: Points
 ) -> tuple[Part, Statistics]:
     """Fathom a part without unstable units: its value is known, if its region has interior."""

@@ -16,9 +16,9 @@ import numpy as np
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.relaxations.linear.preactivation import follow
 from lipyomo.relaxations.semidefinite.root import RootBounds
-from lipyomo.search.spaces.phases.bound import bounded, fixed
+from lipyomo.search.spaces.phases.bound import bounded_targets, fixed
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.empty import asks_program, finished, with_interior
+from lipyomo.search.spaces.phases.empty import asks_program, finished_part, with_interior
 from lipyomo.search.spaces.phases.node import Part, Watch
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo.search.spaces.phases.propagate import gradient_bounds, located, propagated, taken
@@ -45,7 +45,7 @@ class Workspace:
     watch: Watch
 
 
-def examine(
+def examine_parts(
     workspace: Workspace,
     parts: Sequence[Part],
     statistics: Statistics,
@@ -131,7 +131,7 @@ def _finished(
     for k in np.flatnonzero(full).tolist():
         if claims[k].is_open:
             workspace.watch.check()
-            claims[k], statistics = finished(context, claims[k], statistics, points)
+            claims[k], statistics = finished_part(context, claims[k], statistics, points)
     return claims, statistics
 
 
@@ -153,7 +153,9 @@ def _judged(
     for bounding in (first, not first):
         value = points.best.value
         if bounding:
-            claims, statistics = bounded(context, claims, statistics, value, workspace.watch, root)
+            claims, statistics = bounded_targets(
+                context, claims, statistics, value, workspace.watch, root
+            )
         else:
             claims, statistics = with_interior(context, claims, asked, statistics, points, region)
     return claims, statistics

@@ -19,7 +19,7 @@ from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.relaxations.semidefinite.root import RootBounds, tighten_root
 from lipyomo.search.spaces.phases.bound import bound_switched, with_root
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.examine import Workspace, examine
+from lipyomo.search.spaces.phases.examine import Workspace, examine_parts
 from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -90,7 +90,9 @@ def begin(
     began = clock.seconds
     is_known = cascade is not None and not context.system.roughness
     try:
-        (part,), statistics = examine(workspace, [Part(node, node)], statistics, is_known, root)
+        (part,), statistics = examine_parts(
+            workspace, [Part(node, node)], statistics, is_known, root
+        )
     except OutOfTimeError:
         return Beginning(Part(node, node), context, statistics, node.still, 0.0)
     still = part.node.still if part.form is None else part.form.units.size

@@ -10,7 +10,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.spaces.phases.context import Context
-from lipyomo.search.spaces.phases.examine import Workspace, examine
+from lipyomo.search.spaces.phases.examine import Workspace, examine_parts
 from lipyomo.search.spaces.phases.node import Node, Part, Split
 from lipyomo.search.spaces.phases.propagate import substitute_back
 from lipyomo.search.spaces.phases.score import score
@@ -44,7 +44,7 @@ def split(
     context, weights = workspace.context, statistics.weights()
     splits = [(node, *_split(context, node, statistics, weights)) for node in nodes]
     parts = [Part(node, child) for node, _, children in splits for child in children]
-    examined, statistics = examine(workspace, parts, statistics)
+    examined, statistics = examine_parts(workspace, parts, statistics)
     cutoff = context.cutoff(workspace.points.best.value)
     found, stop = [], 0
     for node, unit, children in splits:
@@ -66,7 +66,7 @@ def wants_box(context: Context, node: Node) -> bool:
     return boxes and node.still > params.box_units
 
 
-def halves(context: Context, node: Node) -> list[Node]:
+def box_halves(context: Context, node: Node) -> list[Node]:
     """The halves of the input box in the direction that decides most units; none if too few."""
     domain, d = context.domain, node.low.size
     low: FloatArray = np.tile(node.low, (2 * d, 1))
@@ -101,7 +101,7 @@ def _split(
     """
     if not node.examined:
         return None, [node.but()]
-    boxes = halves(context, node) if wants_box(context, node) else []
+    boxes = box_halves(context, node) if wants_box(context, node) else []
     if boxes:
         return None, boxes
     trust = context.params.unit_trust
