@@ -1,6 +1,8 @@
 """Proof files: writing them, and checking witnesses again in exact arithmetic.
 
-The checker of proof files is a package of its own, `lipyomo_check`, and imports nothing of this.
+`writing.py` writes the statement, and `recorder.py` makes the tree of cases; proofs in boxes are
+made by `boxes.py` and `pairs.py`, those of ranges by `values.py`.  The checker of proof files is a
+package of its own, `lipyomo_check`, and imports nothing of this.
 """
 
 from lipyomo.networks.digest import network_digest

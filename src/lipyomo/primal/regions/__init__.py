@@ -1,4 +1,9 @@
-"""Activation regions: whether a pattern has interior in the domain, and points that show it."""
+"""Activation regions: whether a pattern has interior in the domain, and points that show it.
+
+The question is answered for nodes by `partial.py`, for full patterns by `full.py`.  Points become
+witnesses in `witness.py` and `smooth_witness.py`, whose numbers are exact (`replay.py`) or enclosed
+(`ball_arithmetic.py`, `value.py`).
+"""
 
 from __future__ import annotations
 
