@@ -32,7 +32,7 @@ from lipyomo.formats.onnx import to_onnx
 from lipyomo.solvers import available_solvers, solve_model
 from networks import random_network
 
-NETWORK = random_network(3, (3, 5, 4, 2))
+NETWORK = random_network(3, (3, 4, 3, 2))
 SCALING = Scaling([0.1, 0.2, 0.3], [2.0, 1.0, 0.5], 1.0, [3.0, 1.0])
 
 

@@ -413,7 +413,7 @@ def test_memory_that_runs_out_leaves_the_interval(cli: Cli, net: Path) -> None:
 
 def test_memory_that_runs_out_in_a_search_leaves_its_interval(tmp_path: Path) -> None:
     problem = lipyomo.LipschitzProblem(
-        random_network(1, (12, 16, 16, 2)), lipyomo.Box(0, 1, 12), "linf", "cross"
+        random_network(1, (10, 14, 14, 2)), lipyomo.Box(0, 1, 10), "linf", "cross"
     )
     told: list[lipyomo.Progress] = []
 

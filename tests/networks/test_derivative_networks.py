@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -26,18 +27,19 @@ def made(sizes: tuple[int, ...], kind: str, seed: int = 0) -> Network:
 def along(network: Network, kind: str, x: np.ndarray, v: np.ndarray, order: int) -> list[float]:
     """Derivatives of all outputs at x along v, from differences in 60 digits."""
 
-    def value(t: mpf, k: int) -> mpf:
+    @cache  # differences of all outputs are taken at the same points
+    def values(t: mpf) -> list[mpf]:
         h = [mpf(float(a)) + t * mpf(float(b)) for a, b in zip(x, v, strict=True)]
         for place, layer in enumerate(network.layers):
             rows = zip(layer.dense_weight.tolist(), layer.bias.tolist(), strict=True)
             h = [mp.fdot(row, h) + bias for row, bias in rows]
             if place < len(network.layers) - 1:
                 h = [SMOOTH[kind](z) for z in h]
-        return h[k]
+        return h
 
     with mp.workdps(60):
         return [
-            float(mp.diff(lambda t, k=k: value(t, k), 0, order)) for k in range(network.output_dim)
+            float(mp.diff(lambda t, k=k: values(t)[k], 0, order)) for k in range(network.output_dim)
         ]
 
 

@@ -65,7 +65,7 @@ def test_conjunctions_as_on_a_grid(tmp_path: Path, seed: int, smooth: bool) -> N
 
 
 def test_equivalence_up_to_a_number(tmp_path: Path) -> None:
-    f = random_network(0, (2, 5, 4, 2))
+    f = random_network(0, (2, 4, 3, 2))
     g = moved(f, 0.01)
     farthest = lipyomo.largest_value(
         lipyomo.LipschitzProblem(lipyomo.networks.difference(f, g), lipyomo.Box(-1, 1, 2)),

@@ -18,7 +18,7 @@ from lipyomo.problems.domains import AllSpace, Box, Domain, Polytope
 from lipyomo.problems.problem import LipschitzProblem
 from networks import domains, integer_network, mixed_network, random_network
 
-SHAPE = (3, 4, 3, 2)
+SHAPE = (3, 3, 3, 2)
 
 DOMAINS: dict[str, Domain] = {
     "cube": Box(0, 1, 3),

@@ -44,7 +44,7 @@ DOMAINS: dict[str, Domain] = {
     ],
 )
 def test_both_ends_are_those_of_many_local_searches(kind: str, place: str) -> None:
-    network, domain = smooth_network(1, (2, 6, 4, 1), kind), DOMAINS[place]
+    network, domain = smooth_network(1, (2, 4, 3, 1), kind), DOMAINS[place]
     found = value_range(network, domain, time_limit=60)
     assert found.status is Status.EXACT
     points = domain.sample(np.random.default_rng(0), 2000)
