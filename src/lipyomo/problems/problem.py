@@ -350,18 +350,23 @@ class LipschitzProblem:
     @cached_property
     def _reduced(self) -> tuple[ReducedProblem, float]:
         """That problem, and what rounding of its directions may take from norms."""
-        domain, directions, lost = self.domain, self.directions, 0.0
-        found = exactly(self.network, domain, self.at_fixed)
-        if not found.moving.all():
-            domain = domain.restrict(found.moving)
-        if directions is not None:
-            directions = directions[np.flatnonzero(found.moving)]
-            lost = product_rounding(found.network, directions, self.output_norm)
+        found, lost = exactly(self.network, self.domain, self.at_fixed), 0.0
+        problem = self.of_moving(found.network, found.moving)
+        if problem.directions is not None:
+            lost = product_rounding(found.network, problem.directions, self.output_norm)
             points = [self.domain.center, *self.domain.sample(np.random.default_rng(0), LOOKS)]
             if all(lost > EQUAL * self.value_at(x).value for x in points):
                 found, lost = found.then(separated(found.network)), 0.0
-        problem = _Derived(self, found.network, domain, directions=directions)
+                problem = problem.with_network(found.network)
         return ReducedProblem(**vars(found), problem=problem), lost
+
+    def of_moving(self, network: Network, moving: BoolArray) -> LipschitzProblem:
+        """The problem of a network whose inputs are some of this one's (d,): those that move."""
+        directions = self.directions
+        if directions is not None:
+            directions = directions[np.flatnonzero(moving)]
+        domain = self.domain if moving.all() else self.domain.restrict(moving)
+        return _Derived(self, network, domain, directions=directions)
 
     def thinned(self, phases: Phases) -> LipschitzProblem:
         """What primal heuristics look at: the same but for rounding, without decided kinks.

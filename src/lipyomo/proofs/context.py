@@ -71,17 +71,8 @@ class Recording:
         domain = problem.domain
         # its biases round, and it only suggests certificates: the checker's own do not
         found = freeze(problem.network, domain.frozen, domain.upper, rounding=True)
-        own = np.flatnonzero(found.moving)
-        if own.size < domain.dimension:
-            domain = domain.restrict(found.moving)
-        along = problem.directions
-        small = LipschitzProblem(
-            found.network,
-            domain,
-            problem.norm,
-            problem.output_norm,
-            directions=None if along is None else along[own],
-        )
+        own, small = np.flatnonzero(found.moving), problem.of_moving(found.network, found.moving)
+        domain = small.domain
         search = Context.of(Question(small))
         points = Points(small, search.presolved, np.random.default_rng(0), search.params)
         points.enter(domain.sample(np.random.default_rng(0), params.points))
