@@ -25,7 +25,7 @@ pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_labels_keep_their_order_and_do_not_collide(scale: str) -> None:
     rng = np.random.default_rng(0)
-    for _ in range(3):
+    for _ in range(2):
         values = np.concatenate([rng.uniform(1, 100, 4), 50 + rng.uniform(0, 0.1, 4)])
         figure = new_figure(6, 4)
         axes = figure.subplots()

@@ -16,7 +16,7 @@ from lipyomo.blocks import GradientBlock, LipschitzBlock, NormBlock, ReluNetwork
 from lipyomo.solvers import solve_model
 from networks import mixed_network, random_network
 
-NETWORK = random_network(3, (3, 5, 4, 2))
+NETWORK = random_network(3, (3, 4, 3, 2))
 
 
 def full_model(network=NETWORK):

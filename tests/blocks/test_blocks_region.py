@@ -27,7 +27,7 @@ from lipyomo.solvers import solve_model
 from networks import random_network
 
 SHIFTED = Network.from_arrays([[[1.0]], [[1.0]]], [[-2.0], [0.0]])  # relu(x - 2)
-NETWORK = random_network(3, (2, 5, 4, 2))
+NETWORK = random_network(3, (2, 4, 3, 2))
 
 
 @pytest.mark.parametrize(

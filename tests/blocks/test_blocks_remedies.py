@@ -19,7 +19,7 @@ from lipyomo.blocks import (
 )
 from networks import random_network
 
-NETWORK = random_network(3, (2, 5, 4, 2))
+NETWORK = random_network(3, (2, 4, 3, 2))
 
 
 def bound_variables(m):

@@ -76,7 +76,7 @@ def test_summary_of_a_real_run(cli: Cli, net: Path) -> None:
 def test_solvers_agree(cli: Cli, net: Path) -> None:
     values = []
     for solver in available_solvers():
-        ran = cli(net, "--box", "0,8", "--functional", "1,-1,0", "--solver", solver, "--json")
+        ran = cli(net, "--box", "4,6", "--functional", "1,-1,0", "--solver", solver, "--json")
         assert ran.code == 0, ran.err
         assert ran.json["solver"] == solver
         values.append(ran.json["lower"])
@@ -88,7 +88,7 @@ def test_cross_check(cli: Cli, net: Path) -> None:
     others = [name for name in available_solvers() if name != "highs"]
     if not others:
         pytest.skip("only one solver is installed")
-    options = ("--box", "0,8", "--functional", "1,-1,0", "--solver", "highs", "--json")
+    options = ("--box", "4,6", "--functional", "1,-1,0", "--solver", "highs", "--json")
     ran = cli(net, *options, "--cross-check", others[-1])
     assert ran.code == 0, ran.err
     assert ran.json["details"]["cross_check"]["solver"] == others[-1]

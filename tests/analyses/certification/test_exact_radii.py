@@ -78,7 +78,7 @@ def true_distance(network: Network, x: np.ndarray, label: int, norm: str, box: B
     ("norm", "seed"), [("linf", 0), ("linf", 1), ("l1", 1), ("l1", 2), ("l2", 2), ("l2", 0)]
 )
 def test_it_is_the_least_distance_over_all_regions(norm: str, seed: int) -> None:
-    network = random_network(seed, (2, 5, 3, 3))
+    network = random_network(seed, (2, 4, 3, 3))
     x = np.random.default_rng(seed).uniform(-1, 1, 2)
     report = lipyomo.certify_robustness(
         network, [x], radius=0.2, norm=norm, clip=(-1, 1), workers=1, exact=True

@@ -64,7 +64,7 @@ def test_a_table_is_that_of_all_regions(seed: int) -> None:
 
 def test_progress_is_an_interval_of_the_largest_size() -> None:
     """From the first report on, before anything is searched."""
-    network = random_network(0, (3, 6, 4, 2))
+    network = random_network(0, (3, 4, 3, 2))
     problem = LipschitzProblem(network, ball(np.zeros(3), 1.0, "l2"))
     largest = np.abs(slopes(problem, np.eye(2), np.eye(3))).max()
     heard: list[lipyomo.Progress] = []
