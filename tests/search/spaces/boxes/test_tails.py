@@ -148,7 +148,7 @@ def test_rows_and_bounds_hold_at_points(
 def test_boxes_too_wide_for_quotients_have_bounds_by_planes() -> None:
     problem = LipschitzProblem(network(*CASES[0]), Box(-1.0, 1.0, INPUTS)).reduced.problem
     context = Context.of(Question(problem))
-    boxes = some_boxes(context, 1)
+    boxes = some_boxes(context, 4)
     known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high), lines=False)
     tail = context.tail
     assert tail is not None

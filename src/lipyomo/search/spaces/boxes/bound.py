@@ -25,9 +25,9 @@ from lipyomo.search.spaces.boxes.stacked import ENTRIES
 from lipyomo.search.spaces.boxes.tails import Tail
 from lipyomo.search.spaces.bundle import joined
 
-WIDE = 16.0
+WIDE = 64.0
 """By how much sums of squares may vary on boxes of a tail: where they vary more, quotients of
-quadratic functions are two to a thousand times as high as planes."""
+quadratic functions are up to a thousand times as high as planes, which take five times as long."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,7 +122,7 @@ def over_powers(
     corner = np.sign(p.linear - exponent * p.constant / middle * v.linear)
     found = []
     for sign, best in ((-1.0, -known[0]), (1.0, known[1])):
-        top, start = p.times(np.full((1, 1), sign)), sign * corner
+        top, start = (p if sign > 0.0 else p.negative()), sign * corner
         there = np.clip(v.at(start), *ends)
         attained = top.at(start) / there**exponent
         best_k, at = np.fmax(sign * k, attained), np.where(attained > sign * k, there, middle)
