@@ -23,7 +23,6 @@ from lipyomo.relaxations.linear.dual_ascent import DualAscent
 from lipyomo.relaxations.linear.dual_steps import SingleArray, WantedBounds
 from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import propagate
-from lipyomo.search.spaces.phases.propagate import substitute_back
 from lipyomo.search.spaces.phases.tighten import tighten
 from lipyomo_check import linear as checked
 from lipyomo_check.parts import rational
@@ -93,7 +92,7 @@ def _crown(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> l
     width = stack.upper - stack.lower
     still = stack.phases == OPEN
     with np.errstate(invalid="ignore"):
-        substitute_back(recording.search, stack)
+        recording.search.substitute_back(stack)
         matters = system.layer_of < system.depth - 1
         new = stack.upper - stack.lower
         least = (1.0 - recording.params.gain) * width

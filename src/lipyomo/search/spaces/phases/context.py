@@ -15,8 +15,9 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.reductions.presolve import Presolved, presolve
 from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
-from lipyomo.relaxations.linear.layers import by_layer
+from lipyomo.relaxations.linear.layers import Stack, by_layer
 from lipyomo.relaxations.linear.pairs import Pairs
+from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.switched_bounds import SwitchedBounder
 from lipyomo.search.spaces.phases.node import Node
@@ -164,6 +165,11 @@ class Context:
     def pattern(self, phases: FlatPhases) -> Pattern:
         """The pattern of phases without unstable units, of all units of the problem's network."""
         return self.presolved.units.lift_pattern(phases == RIGHT)
+
+    def substitute_back(self, stack: Stack, first: int = 0) -> None:
+        """Tighten a stack by CROWN from layer `first` on."""
+        layers, errors = self.system.network.hidden, self.system.weight_errors
+        propagate(layers, self.domain, stack, intervals=False, first=first, errors=errors)
 
     def whole(self, points: int = 0) -> Node:
         """The whole problem as a node of which nothing is known yet, but so many points."""

@@ -15,16 +15,9 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.derivative import gradient_sizes
 from lipyomo.relaxations.linear.layers import Stack
-from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.node import Part, WarmStart
 from lipyomo.search.spaces.phases.points import Points
-
-
-def substitute_back(context: Context, stack: Stack, first: int = 0) -> None:
-    """Tighten a stack by CROWN from layer `first` on."""
-    layers, errors = context.system.network.hidden, context.system.weight_errors
-    propagate(layers, context.domain, stack, intervals=False, first=first, errors=errors)
 
 
 def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack:
@@ -44,7 +37,7 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
     if is_known or (same and all(part.node.warm_start is not None for part in parts)):
         stack.settle(system.kinked)
     elif context.domain.is_bounded:
-        substitute_back(context, stack, first=int(same))
+        context.substitute_back(stack, first=int(same))
     return stack
 
 

@@ -12,7 +12,6 @@ from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.examine import Workspace, examine_parts
 from lipyomo.search.spaces.phases.node import Node, Part, Split
-from lipyomo.search.spaces.phases.propagate import substitute_back
 from lipyomo.search.spaces.phases.score import score
 from lipyomo.search.spaces.phases.statistics import Statistics
 
@@ -80,7 +79,7 @@ def box_halves(context: Context, node: Node) -> list[Node]:
         trail = (*node.trail, Split(j, None, (float(a[j]), float(b[j]))))
         nodes.append(node.but(low=a, high=b, trail=trail))
     stack = Stack.of(nodes)
-    substitute_back(context, stack)
+    context.substitute_back(stack)
     still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
     first, second = still[:d], still[d:]
     relative = (node.high - node.low) / (domain.upper - domain.lower)
