@@ -19,6 +19,19 @@ from lipyomo.problems.domains import Domain
 _CLOSE = 1e-9
 """Nearer to a face or kink than this share of its width, or reach, a point counts as so near."""
 
+_TINY = 1e-300
+"""Stands in for the reach of rows of zeros, by which nothing may be divided."""
+
+_ENDLESS = 1e-12
+"""Curvature of the barrier where the domain has no end, so that nothing is divided by zero: too
+little to matter beside any face, of which the farthest that counts has about one."""
+
+
+def leverage_work(network: Network, domain: Domain) -> float:
+    """Multiplications that the leverages of a region take: its pieces, and products of rows."""
+    rows = sum(layer.units for layer in network.hidden) + domain.rows.count
+    return 2.0 * rows * network.input_dim * min(rows, network.input_dim)
+
 
 @np.errstate(over="ignore", invalid="ignore")
 def leverages(network: Network, domain: Domain, x: FloatArray) -> FloatArray:
@@ -35,10 +48,10 @@ def leverages(network: Network, domain: Domain, x: FloatArray) -> FloatArray:
     gains.append(edges.A.toarray() * scale)
     gaps.append(edges.b - edges.A @ x)
     rows, gap = np.vstack(gains), np.abs(np.concatenate(gaps))
-    rows /= np.maximum(gap, _CLOSE * np.abs(rows).sum(axis=1) + 1e-300)[:, None]
+    rows /= np.maximum(gap, _CLOSE * np.abs(rows).sum(axis=1) + _TINY)[:, None]
     ends = np.stack([x - domain.lower, domain.upper - x]) / scale
     faces = (1.0 / np.square(np.maximum(ends, _CLOSE))).sum(axis=0)
-    rows /= np.sqrt(faces + 1e-12)  # where the domain has no end
+    rows /= np.sqrt(faces + _ENDLESS)
     count = len(rows) - len(gaps[-1])
     try:
         if len(rows) <= x.size:

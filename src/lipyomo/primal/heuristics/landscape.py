@@ -168,6 +168,11 @@ class Landscape:
         return np.asarray(self.problem.domain.upper - self.problem.domain.lower)
 
     @cached_property
+    def region_points(self) -> int:
+        """Evaluations that finding a point of one of many regions counts as."""
+        return self.params.region_points * (1 if self.few_inputs else 10)
+
+    @cached_property
     def program_points(self) -> int:
         """Evaluations that a linear program counts as."""
         return 6 * self.params.region_points * (1 if self.few_inputs else 4)

@@ -30,11 +30,26 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import GROWTH, pattern_norms, point_norms
-from lipyomo.primal.heuristics.facets import leverages
+from lipyomo.primal.heuristics.facets import leverage_work, leverages
 from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.domains import Domain
+
+_TINY = 1e-300
+"""Stands in for the reach of rows of zeros, by which nothing may be divided."""
+
+_BEYOND = 2.0
+"""Side of rows that limit nothing, in widths of the box: larger margins are of no interest."""
+
+_LIKELY = 1.2
+"""How many flips are looked for where about one is likely to exist."""
+
+_FEWEST = 2
+"""Flips that are looked for at least: one alone says too little of how many exist."""
+
+_CROSSED = 1.5
+"""Evaluations that a point across kinks counts as: half of one for the way to it."""
 
 
 def solves_regions_of(domain: Domain) -> bool:
@@ -121,7 +136,7 @@ def _rows(
     size[flat] = 1.0
     A, b = A / size[:, :, None], b / size
     possible = ~(flat & (b < 0)).any(axis=1)
-    A[flat], b[flat] = 0.0, 2.0  # beyond every margin of interest
+    A[flat], b[flat] = 0.0, _BEYOND
     return A, b, possible
 
 
@@ -129,7 +144,7 @@ def _nearest(
     A: FloatArray, b: FloatArray, start: FloatArray, end: FloatArray, most: int
 ) -> tuple[FloatArray, FloatArray]:
     """The rows of each region that take the smallest shares of the box to meet from two points."""
-    size = np.maximum(np.abs(A).sum(axis=2), 1e-300)
+    size = np.maximum(np.abs(A).sum(axis=2), _TINY)
     left = b - np.maximum(*((A @ y[:, :, None])[:, :, 0] for y in (start, end)))
     rows = np.sort(np.argpartition(left / size, most, axis=1)[:, :most], axis=1)
     return np.take_along_axis(A, rows[:, :, None], axis=1), np.take_along_axis(b, rows, axis=1)
@@ -233,13 +248,14 @@ def walk(
         gains = norms.reshape(going.size, -1) - values[going, None]
         most = params.together if land.wide else params.flips
         if not (land.wide or land.few_inputs):  # so few that about one is likely to exist
-            most = int(np.clip(1.2 * tested / (found + 1.0), 2, params.flips))
+            most = int(np.clip(_LIKELY * tested / (found + 1.0), _FEWEST, params.flips))
         sets: list[list[BoolArray]] = []
         worth: list[FloatArray] = []
         for i, k in enumerate(going):
             hope, better = gains[i], np.flatnonzero(gains[i] > (GROWTH - 1.0) * values[k])
             if land.wide:
                 hope = hope * leverages(problem.network, problem.domain, points[k])[kinked]
+                budget.spend(leverage_work(problem.network, problem.domain) / land.work)
             order = i * hope.size + better[np.argsort(-hope[better], kind="stable")]
             some = list(islice(tried.first(flipped, order), most))
             sets.append([on[some] for on in flipped])
@@ -251,7 +267,7 @@ def walk(
         if not of.size:
             break
         chosen = [np.concatenate(parts) for parts in zip(*sets, strict=True)]
-        budget.spend(params.region_points * (1 if land.few_inputs else 10) * of.size)
+        budget.spend(land.region_points * of.size)
         near, exist = deep_points(problem.network, problem.domain, chosen, points[of])
         there = np.where(exist, np.concatenate(worth), -1.0)
         if land.wide:  # of several flips
@@ -285,7 +301,7 @@ def _stride(
     while not budget.over:
         points = land.across(x, rng)
         values, _ = point_norms(land.problem, points, land.best_functionals(known, budget))
-        budget.spend(1.5 * len(points))
+        budget.spend(_CROSSED * len(points))
         best = int(np.argmax(values)) if len(values) else -1
         if best < 0 or values[best] <= value * GROWTH:
             break

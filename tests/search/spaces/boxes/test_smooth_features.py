@@ -163,3 +163,15 @@ def test_something_is_attained_on_a_thin_polytope() -> None:
     assert found.lower > 0.999 * found.upper
     assert found.witness is not None
     assert thin.holds(found.witness.x)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_inputs_of_no_width_do_not_count(rank: int, seed: int) -> None:
+    """Where no more inputs move than there are features, boxes of these are no help."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((9, rank)) @ rng.standard_normal((rank, 8))
+    width = np.zeros(8)
+    width[rng.permutation(8)[:rank]] = rng.uniform(0.1, 2.0, rank)
+    assert features_of(rows, Box(-width, width), Params()) is None
+    assert features_of(rows, Box(-1, 1, 8), Params()) is not None

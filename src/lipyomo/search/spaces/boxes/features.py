@@ -97,7 +97,8 @@ def features_of(rows: FloatArray, domain: Domain, params: Params) -> Features | 
         r = int(np.count_nonzero(sizes > EQUAL * sizes[0]))
         basis, facets = right[:r], np.zeros((0, inputs.size))
         if domain.is_box and 1 < r < inputs.size:
-            few = comb(inputs.size, r - 1) <= params.facets
+            moving = int(np.count_nonzero(away[inputs]))
+            few = r < moving and comb(moving, r - 1) <= params.facets
             if few:
                 facets = _facets(basis, away[inputs])
                 basis = _along(facets, basis, away[inputs])
@@ -124,13 +125,19 @@ def _apart(rows: FloatArray) -> list[IntArray]:
     return [inputs for inputs in found if filled[:, inputs].any()]
 
 
+def _generators(basis: FloatArray, radius: FloatArray) -> FloatArray:
+    """Those of a zonotope (r, d), without those of inputs of no width."""
+    return np.asarray((basis * radius)[:, radius > 0.0])
+
+
 def _narrow(basis: FloatArray, radius: FloatArray) -> bool:
     """Whether boxes of features hold less besides than a halving of each input saves.
 
-    The volume of a zonotope is that of all cells that r of its generators span.
+    The volume of a zonotope is that of all cells that r of its generators span.  Inputs of no
+    width are not halved.
     """
-    r, d = basis.shape
-    generators = basis * radius
+    generators = _generators(basis, radius)
+    r, d = generators.shape
     cells = generators.T[np.array(list(combinations(range(d), r)))]
     whole = float(np.abs(generators).sum(axis=1).prod())
     return bool(whole < 2.0 ** (d - r) * (1.0 - EQUAL) * np.abs(np.linalg.det(cells)).sum())
@@ -145,9 +152,10 @@ def _among(some: FloatArray, inputs: IntArray, rows: FloatArray) -> FloatArray:
 
 def _facets(basis: FloatArray, radius: FloatArray) -> FloatArray:
     """Normals (K, d) of facets of a zonotope, of length one, in its span."""
-    r, d = basis.shape
+    generators = _generators(basis, radius)
+    r, d = generators.shape
     among = np.array(list(combinations(range(d), r - 1)))
-    sides = (basis * radius).T[among]  # (facets, r - 1, r)
+    sides = generators.T[among]  # (facets, r - 1, r)
     return np.asarray(np.linalg.svd(sides, full_matrices=True)[2][:, -1] @ basis)
 
 
