@@ -54,12 +54,14 @@ def cells(name: str, method: Method) -> tuple[str, ...]:
     """Return the row of a method: guarantee, norms, domains and units."""
     from lipyomo.methods.registry import EVERY
 
+    missing = [norm for norm in EVERY if norm not in method.output_norms]
+    outputs = f"all but {missing[0]}" if len(missing) == 1 else " ".join(method.output_norms)
     return (
         name,
         method.title,
         str(method.guarantee),
-        " ".join(method.input_norms),
-        "any" if set(method.output_norms) >= set(EVERY) else " ".join(method.output_norms),
+        "any" if {"linf", "l1", "l2"} <= set(method.input_norms) else " ".join(method.input_norms),
+        outputs if missing else "any",
         "any" if method.unbounded else "bounded",
         "ReLU" if method.relu_only else "any" if method.smooth else "two-slope",
     )
