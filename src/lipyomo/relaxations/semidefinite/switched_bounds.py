@@ -29,9 +29,6 @@ from lipyomo.relaxations.semidefinite.switches_proof import SwitchedErrors, prov
 STEPS = 20
 """Steps between two looks at what they gain."""
 
-LENGTH, SHORTER = 0.04, 0.25
-"""Of the weights' steps; shorter where the Lagrangian has not fallen, as with few inputs."""
-
 MOST, LAST = 10, 4
 """Most looks with weights that move, and with those that stay, after which vectors are so near the
 best ones that a proof loses little."""
@@ -216,16 +213,15 @@ def _lowered(
     clock: Clock,
 ) -> tuple[Standpoint, float]:
     """Steps with weights that move, then with those that stay, and what these prove."""
-    standing = _first(form) if start is None else start
-    last, bound, length = np.inf, np.inf, LENGTH
+    standing = _first(form) if start is None else start.after(form, STEPS // 4, moving=False)
+    last, bound = np.inf, np.inf
     for _ in range(MOST):
         value = standing.value
         if value <= aim * (1.0 - GAIN) or 0.0 <= last - value < GAIN * value or clock.expired:
             break
-        length *= SHORTER if value > last else 1.0
-        standing, last = standing.after(form, STEPS, length), value
+        standing, last = standing.lowered(form, STEPS), value
     for _ in range(LAST):
-        standing = standing.after(form, STEPS, 0.0)
+        standing = standing.after(form, STEPS, moving=False)
         found = proved_switched_bound(form, errors, standing)
         gained, bound = bound - found, min(bound, found)
         missing = bound - standing.value
@@ -236,7 +232,7 @@ def _lowered(
 
 def _first(form: SwitchedForm) -> Standpoint:
     """After the first steps, without weights and with them."""
-    return Standpoint.begun(form).after(form, STEPS // 2, 0.0).after(form, STEPS, LENGTH)
+    return Standpoint.begun(form).after(form, STEPS // 2, moving=False).lowered(form, STEPS)
 
 
 def _room(terms: FloatArray, known: PartBounds, rows: IntArray) -> FloatArray:
@@ -263,4 +259,5 @@ def _inherited(start: SwitchedMinimum, units: IntArray, form: SwitchedForm) -> S
     known[: weights.known.size] = weights.known
     bases, sides = vectors.bases[places[:inner]], vectors.sides[places[inner:] - before]
     vectors = replace(vectors, bases=bases, sides=sides)
-    return Standpoint(vectors, Weights(weights.on[places], weights.off[places], known))
+    weights = Weights(weights.on[places], weights.off[places], known)
+    return replace(start.standing, vectors=vectors, weights=weights)

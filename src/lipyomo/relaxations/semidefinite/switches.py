@@ -36,6 +36,13 @@ Single = npt.NDArray[np.floating[Any]]
 RANK = 16
 """Components of the vectors: with 10, 24 and 32 bounds are the same to a few thousandths."""
 
+LENGTH, SHORTER, SHORTEST = 0.04, 0.25, 1e-3
+"""Of the weights' steps to begin with: 0.02 to 0.08 end alike on most networks.  Where these make
+the Lagrangian rise, as with few inputs, a quarter, and so on."""
+
+RISE = 2e-3
+"""Share by which it may rise, as vectors are not the best ones yet."""
+
 _TINY = 1e-12
 """Vectors shorter than that have no direction."""
 
@@ -243,27 +250,31 @@ class Standpoint:
     weights : Weights
     value : float
         Of the Lagrangian.
+    length : float
+        Of the weights' steps: one would make up for a unit's whole moment.
     """
 
     vectors: Vectors
     weights: Weights
     value: float = np.inf
+    length: float = LENGTH
 
     @classmethod
     def begun(cls, form: SwitchedForm) -> Standpoint:
         """The beginning."""
         return cls(Vectors.random(form), Weights.none(form))
 
-    def after(self, form: SwitchedForm, steps: int, length: float) -> Standpoint:
-        """After so many steps.
+    def lowered(self, form: SwitchedForm, steps: int) -> Standpoint:
+        """After so many steps with weights that move: shorter ones where the Lagrangian rises."""
+        standing = self
+        while True:
+            found = standing.after(form, steps, moving=True)
+            if not found.value > self.value * (1.0 + RISE) or standing.length < SHORTEST:
+                return found
+            standing = replace(standing, length=SHORTER * standing.length)
 
-        Parameters
-        ----------
-        form : SwitchedForm
-        steps : int
-        length : float
-            Of the weights' steps: one would make up for a unit's whole moment.
-        """
+    def after(self, form: SwitchedForm, steps: int, moving: bool) -> Standpoint:
+        """After so many steps, with weights that move or stay."""
         form, vectors, weights, value = form.single, self.vectors, self.weights, self.value
         flow = Flow.of(form, vectors)
         for _ in range(steps):
@@ -277,9 +288,9 @@ class Standpoint:
             vectors = Vectors(_normed(directions), _normed(inputs), found.bases, sides)
             flow = Flow.of(form, vectors)
             vectors = replace(vectors, sides=_sides(form, weights, flow))
-            if length:
-                weights = _moved(form, vectors, weights, flow, found, length)
-        return Standpoint(vectors, weights, value)
+            if moving:
+                weights = _moved(form, vectors, weights, flow, found, self.length)
+        return Standpoint(vectors, weights, value, self.length)
 
 
 def look_ahead(form: SwitchedForm, standing: Standpoint) -> tuple[FloatArray, FloatArray]:

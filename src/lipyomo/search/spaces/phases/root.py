@@ -78,13 +78,10 @@ def begin(
         cost = root_cost(
             context.targets, context.system.tangents.input_dim, cascade.bounds.unstable
         )
-        if cost.full >= context.params.switched:
-            context = context.with_switches()
-            workspace = replace(workspace, context=context)
-        node, root = _descended(workspace, cascade, report, search)
-        if root is not None:
-            context = context.with_bounder(root.bounder)
-            workspace = replace(workspace, context=context)
+        wide = context.with_switches() if cost.full >= context.params.switched else context
+        node, root = _descended(replace(workspace, context=wide), cascade, report, search)
+        context = wide if root is None else context.with_bounder(root.bounder)
+        workspace = replace(workspace, context=context)
         if clock.expired or (root is not None and root.stopped):
             return Beginning(Part(node, node), context, statistics, node.still)
     began = clock.seconds
