@@ -20,6 +20,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.search.spaces.boxes.inputs import times
+from lipyomo.search.spaces.boxes.stacked import LEAST
 
 SWEEPS = 8
 """How often each entry of a point is chosen: near interior maxima of forms that are far from
@@ -79,12 +80,16 @@ def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArra
     left = np.abs(Q - N)
     rises = Q[:, index, index] - N[:, index, index]
     above = left.sum(axis=(1, 2)) - np.abs(rises).sum(axis=1) + np.maximum(rises, 0.0).sum(axis=1)
-    point, bend = np.zeros_like(linear), N[:, index, index]
+    bend, beside = N[:, index, index], 2.0 * N
+    beside[:, index, index] = 0.0
+    steep = 0.5 / np.maximum(-bend.T, LEAST)  # where N does not bend, an end is best
+    rows, start = np.ascontiguousarray(beside.transpose(1, 2, 0)), linear.T  # entries of e first
+    p = np.zeros(start.shape)
     for _ in range(SWEEPS):
         for k in index.tolist():
-            rise = linear[:, k] + 2.0 * ((N[:, k] * point).sum(axis=1) - bend[:, k] * point[:, k])
-            away = np.divide(rise, -2.0 * bend[:, k], out=np.sign(rise), where=bend[:, k] < 0.0)
-            point[:, k] = np.clip(away, -1.0, 1.0)
+            rise = start[k] + (rows[k] * p).sum(axis=0)
+            np.clip(rise * steep[k], -1.0, 1.0, out=p[k])
+    point = np.ascontiguousarray(p.T)
     slope = 2.0 * times(N, point)
     constant = above - 0.5 * (point * slope).sum(axis=1)
     size = np.abs(Q).sum(axis=(1, 2)) + np.abs(N).sum(axis=(1, 2)) + terms
