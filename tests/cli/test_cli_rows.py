@@ -48,8 +48,15 @@ def test_certify_counts_add_up(folder: Path, capsys: pytest.CaptureFixture[str])
             assert len(row["example"]) == 3
 
 
-@pytest.mark.parametrize("words", [CERTIFY, SWEEP, MONOTONE])
-@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (CERTIFY, "rows.csv"),
+        (CERTIFY, "rows.jsonl"),
+        (SWEEP, "rows.jsonl"),
+        (MONOTONE, "rows.csv"),
+    ],
+)
 def test_a_second_run_goes_on(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], name: str
 ) -> None:

@@ -204,10 +204,9 @@ def test_euclidean_norms(mix: list[str], norms: tuple[str, str], tmp_path: Path)
     path = tmp_path / "a.proof"
     proved(path, problem, gap=0.3)
     first, payload = _parts(path)
-    for upper in (first["lower"] * (1 - 1e-6), first["lower"] * 0.9):
-        _write(path, first | {"upper": upper, "lower": 0.0}, payload)
-        with pytest.raises(ProofError):
-            check_proof(path)
+    _write(path, first | {"upper": first["lower"] * (1 - 1e-6), "lower": 0.0}, payload)
+    with pytest.raises(ProofError):
+        check_proof(path)
 
 
 @pytest.mark.parametrize(("norm", "output"), EUCLIDEAN[:3])
