@@ -16,13 +16,16 @@ from lipyomo.base.clock import Clock, seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.affine.system import NodeForm, UnitSystem
 from lipyomo.problems.targets import Targets
-from lipyomo.relaxations.semidefinite.prove import Prover
+from lipyomo.relaxations.semidefinite.bounder import Bounder
+from lipyomo.relaxations.semidefinite.signs import joined_form
 from lipyomo.relaxations.semidefinite.switches import (
     RANK,
+    Single,
     Standpoint,
     SwitchedForm,
     Weights,
     look_ahead,
+    normed,
 )
 from lipyomo.relaxations.semidefinite.switches_proof import SwitchedErrors, proved_switched_bound
 
@@ -71,6 +74,8 @@ class SwitchedMinimum:
         Proved.
     units : ndarray of int, shape (F,)
     standing : Standpoint
+    signs : ndarray, shape (d,), optional
+        By which directions are joined.
     off, on : ndarray, shape (F,)
         Relative drop of the bound if a unit is decided and all else stays; empty without a bound.
     """
@@ -78,6 +83,7 @@ class SwitchedMinimum:
     bound: float
     units: IntArray
     standing: Standpoint
+    signs: FloatArray | None = None
     off: FloatArray = field(default_factory=lambda: np.zeros(0))
     on: FloatArray = field(default_factory=lambda: np.zeros(0))
 
@@ -96,11 +102,12 @@ class SwitchedBounder:
     ----------
     system : UnitSystem
     targets : Targets
-    prover : Prover
+    bounder : Bounder
+        Knows which directions move together.
     """
 
-    def __init__(self, system: UnitSystem, targets: Targets, prover: Prover) -> None:
-        self._system, self._targets, self._prover = system, targets, prover
+    def __init__(self, system: UnitSystem, targets: Targets, bounder: Bounder) -> None:
+        self._system, self._targets, self._bounder = system, targets, bounder
 
     @staticmethod
     def serves(system: UnitSystem, targets: Targets) -> bool:
@@ -117,13 +124,14 @@ class SwitchedBounder:
 
     def begun(self, form: NodeForm, known: PartBounds, target: int) -> SwitchedMinimum:
         """A target's first steps, whose value tells how high its bound will be; nothing proved."""
-        switched, _ = self._form(form, known, int(self._targets.rows[target]))
+        signs = self._bounder.signs(form, target)
+        switched, _ = self._form(form, known, target, signs)
         try:
             with _wide():
                 standing = _first(switched)
         except np.linalg.LinAlgError:
             standing = Standpoint.begun(switched)
-        return SwitchedMinimum(np.inf, form.units, standing)
+        return SwitchedMinimum(np.inf, form.units, standing, signs)
 
     def lowered(
         self,
@@ -149,8 +157,9 @@ class SwitchedBounder:
         start : SwitchedMinimum, optional
             Of a part that this one belongs to.
         """
-        switched, errors = self._form(form, known, int(self._targets.rows[target]))
-        standing = None if start is None else _inherited(start, form.units, switched)
+        signs = self._bounder.signs(form, target, None if start is None else start.signs)
+        switched, errors = self._form(form, known, target, signs)
+        standing = None if start is None else _inherited(start, form.units, switched, signs)
         try:
             with _wide():
                 standing, bound = _lowered(switched, errors, standing, aim, clock)
@@ -161,42 +170,46 @@ class SwitchedBounder:
                 np.inf,
                 [np.zeros(form.units.size)] * 2,
             )
-        return SwitchedMinimum(bound, form.units, standing, *drops)
+        return SwitchedMinimum(bound, form.units, standing, signs, *drops)
 
     def _form(
-        self, form: NodeForm, known: PartBounds, row: int
+        self, form: NodeForm, known: PartBounds, target: int, signs: FloatArray | None
     ) -> tuple[SwitchedForm, SwitchedErrors]:
-        """The program of a functional, and what it may be off by."""
+        """The program of a target whose directions are joined, and what it may be off by."""
         d, units, system = form.variables, form.units, self._system
-        sized, rows = self._prover.sized(form), np.concatenate([units, known.decided])
+        row, rows = int(self._targets.rows[target]), np.concatenate([units, known.decided])
+        sized = self._bounder.prover.sized(form)
+        sized = sized if signs is None else joined_form(sized, signs)
+        inputs = sized.inputs
         middle = 0.5 * known.low + 0.5 * known.high
         radius = np.nextafter(np.maximum(known.high - middle, middle - known.low), np.inf)
-        maps, signs = form.maps[rows], np.ones(len(rows))
-        signs[units.size :] = np.where(known.on, 1.0, -1.0)
+        maps, sides = form.maps[rows], np.ones(len(rows))
+        sides[units.size :] = np.where(known.on, 1.0, -1.0)
         offsets = maps[:, :d] @ middle + maps[:, -1]
         layers, h = _layers(system.layer_of[units]), np.maximum(known.upper[units], 0.0)
         switched = SwitchedForm(
-            form.rows[:, :d],
-            signs[:, None] * maps[:, :d] * radius,
-            signs[:, None] * maps[:, d:-1],
-            signs * offsets,
-            form.objective[row, :d],
-            form.objective[row, d:],
+            sized.rows[:, :inputs],
+            sides[:, None] * maps[:, :d] * radius,
+            sides[:, None] * maps[:, d:-1],
+            sides * offsets,
+            sized.objective[row, :inputs],
+            sized.objective[row, inputs:],
             _room(np.hstack([maps[:, :d] * radius, maps[:, d:-1] * h]), known, rows),
             layers,
         )
         s, off = np.zeros(units.size), np.zeros(units.size)
         for layer in layers:
             sizes = sized.row_size[layer]
-            off[layer] = sized.rounding * (sizes[:, :d].sum(axis=1) + sizes[:, d:] @ s)
-            amount = np.abs(form.rows[layer, :d]).sum(axis=1) + np.abs(form.rows[layer, d:]) @ s
-            s[layer] = (1.0 + gamma(form.rows.shape[1])) * (amount + off[layer])
+            off[layer] = sized.rounding * (sizes[:, :inputs].sum(axis=1) + sizes[:, inputs:] @ s)
+            entries = np.abs(sized.rows[layer])
+            amount = entries[:, :inputs].sum(axis=1) + entries[:, inputs:] @ s
+            s[layer] = (1.0 + gamma(entries.shape[1])) * (amount + off[layer])
         most = np.maximum(np.abs(known.low), np.abs(known.high))
         entries = system.map_errors[rows]
         values = entries[:, :d] @ most + entries[:, d + units] @ h + entries[:, -1]
         values += gamma(d) * (np.abs(maps[:, :d]) @ (most + radius) + np.abs(maps[:, -1]))
         sizes = sized.objective_size[row]
-        objective = sized.rounding * float(sizes[:d].sum() + sizes[d:] @ s)
+        objective = sized.rounding * float(sizes[:inputs].sum() + sizes[inputs:] @ s)
         return switched, SwitchedErrors(s, h, 2.0 * off, 2.0 * values, 2.0 * objective)
 
 
@@ -249,7 +262,9 @@ def _layers(layer_of: IntArray) -> tuple[slice, ...]:
     return tuple(slice(a, b) for a, b in pairwise(edges))
 
 
-def _inherited(start: SwitchedMinimum, units: IntArray, form: SwitchedForm) -> Standpoint | None:
+def _inherited(
+    start: SwitchedMinimum, units: IntArray, form: SwitchedForm, signs: FloatArray | None
+) -> Standpoint | None:
     """Vectors and weights of those units that are still open; None where layers are others now."""
     vectors, weights, inner = start.standing.vectors, start.standing.weights, form.inner
     places, before = np.searchsorted(start.units, units), len(vectors.bases)
@@ -258,6 +273,20 @@ def _inherited(start: SwitchedMinimum, units: IntArray, form: SwitchedForm) -> S
     known = np.zeros(len(form.values) - form.count)
     known[: weights.known.size] = weights.known
     bases, sides = vectors.bases[places[:inner]], vectors.sides[places[inner:] - before]
-    vectors = replace(vectors, bases=bases, sides=sides)
+    directions = _joined(vectors.directions, start.signs, signs)
+    vectors = replace(vectors, directions=directions, bases=bases, sides=sides)
     weights = Weights(weights.on[places], weights.off[places], known)
     return replace(start.standing, vectors=vectors, weights=weights)
+
+
+def _joined(directions: Single, known: FloatArray | None, signs: FloatArray | None) -> Single:
+    """Vectors of directions that are joined by more signs than are known."""
+    if signs is None:
+        return directions
+    each = directions
+    if known is not None:
+        each = np.empty((signs.size, directions.shape[1]), directions.dtype)
+        each[known != 0], each[known == 0] = directions[0], directions[1:]
+        each[known != 0] *= known[known != 0, None]
+    together = signs[signs != 0].astype(each.dtype) @ each[signs != 0]
+    return normed(np.vstack([together, each[signs == 0]]))

@@ -55,7 +55,7 @@ class SwitchedForm:
     ----------
     tangents : ndarray, shape (F, d)
         Of v.
-    values : ndarray, shape (F + H, d)
+    values : ndarray, shape (F + H, e)
         Of xi, in [-1, 1]: pre-activations, and H more that are known not to be negative, those of
         units decided by splits.
     before : ndarray, shape (F + H, F)
@@ -116,8 +116,10 @@ class Vectors:
 
     Attributes
     ----------
-    directions, inputs : ndarray, shape (d, RANK)
-        v and xi.
+    directions : ndarray, shape (d, RANK)
+        v.
+    inputs : ndarray, shape (e, RANK)
+        xi.
     bases : ndarray, shape (I, 4, RANK)
         Of the projections of inner units: orthonormal rows, or zeros.
     sides : ndarray, shape (F - I, RANK)
@@ -135,12 +137,13 @@ class Vectors:
         rng, inner = np.random.default_rng(seed), form.inner
 
         def drawn(count: int) -> Single:
-            return _normed(rng.standard_normal((count, RANK), dtype=np.float32))
+            return normed(rng.standard_normal((count, RANK), dtype=np.float32))
 
         d, bases = form.tangents.shape[1], np.zeros((inner, 4, RANK), np.float32)
         bases[:, 0], other = drawn(inner), drawn(inner)
-        bases[:, 1] = _normed(other - _along(bases[:, 0], other)[:, None] * bases[:, 0])
-        return cls(drawn(d), drawn(d), bases, drawn(form.count - inner))
+        bases[:, 1] = normed(other - _along(bases[:, 0], other)[:, None] * bases[:, 0])
+        variables = form.values.shape[1]
+        return cls(drawn(d), drawn(variables), bases, drawn(form.count - inner))
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +288,7 @@ class Standpoint:
             value = float(_lengths(directions).sum() + _lengths(inputs).sum())
             value += float(found.z[:, 0] @ form.offsets)
             sides = vectors.sides
-            vectors = Vectors(_normed(directions), _normed(inputs), found.bases, sides)
+            vectors = Vectors(normed(directions), normed(inputs), found.bases, sides)
             flow = Flow.of(form, vectors)
             vectors = replace(vectors, sides=_sides(form, weights, flow))
             if moving:
@@ -316,7 +319,7 @@ def _pulls(form: SwitchedForm, weights: Weights, flow: Flow) -> Single:
 
 
 def _sides(form: SwitchedForm, weights: Weights, flow: Flow) -> Single:
-    return _normed(_pulls(form, weights, flow))
+    return normed(_pulls(form, weights, flow))
 
 
 def _moved(
@@ -377,5 +380,6 @@ def _lengths(rows: Single) -> Single:
     return np.sqrt(_along(rows, rows))
 
 
-def _normed(rows: Single) -> Single:
+def normed(rows: Single) -> Single:
+    """Rows of length one."""
     return np.asarray(rows / np.maximum(_lengths(rows), _TINY)[:, None], np.float32)

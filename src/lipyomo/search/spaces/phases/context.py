@@ -117,7 +117,7 @@ class Context:
         """Bounds by switches that depend on the inputs, where they are wanted."""
         if not self.question.switched:
             return None
-        return SwitchedBounder(self.system, self.targets, self.bounder.prover)
+        return SwitchedBounder(self.system, self.targets, self.bounder)
 
     @property
     def system(self) -> UnitSystem:
