@@ -249,10 +249,15 @@ def _first(form: SwitchedForm) -> Standpoint:
 
 
 def _room(terms: FloatArray, known: PartBounds, rows: IntArray) -> FloatArray:
-    """Squares of pre-activations over how many of their terms (R, k) count."""
+    """Squares of pre-activations over how many of their terms (R, k) count.
+
+    What splits have narrowed, of the first layer, still goes as far as inputs do.
+    """
     reach = np.maximum(-known.lower, known.upper)[rows]
     sums, squares = np.abs(terms).sum(axis=1), np.square(terms).sum(axis=1)
-    return np.asarray(np.square(reach / np.maximum(sums, 1e-150)) * squares + 1e-300)
+    shares = reach / np.maximum(sums, 1e-150)
+    shares = np.maximum(shares, ~terms[:, known.low.size :].any(axis=1))
+    return np.asarray(np.square(shares) * squares + 1e-300)
 
 
 def _layers(layer_of: IntArray) -> tuple[slice, ...]:

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import FloatArray, IntArray, Matrix
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.relaxations.semidefinite.switches import (
     Adjoints,
@@ -41,6 +41,9 @@ from lipyomo.relaxations.semidefinite.verify import proved_shift
 
 _LEAST = 1e-4
 """Least delta, as a share of the mean: where vectors vanish, it has to be positive all the same."""
+
+_SMALL = 40_000
+"""Entries up to which a matrix of few nonzeros is faster as an array."""
 
 _FAINT = 1e-100
 """More than nothing."""
@@ -118,16 +121,16 @@ class _Terms(NamedTuple):
 
     Attributes
     ----------
-    u : sparse array, shape (F, n)
+    u : matrix, shape (F, n)
         What each tangent is multiplied by.
-    z : sparse array, shape (F + H, n)
+    z : matrix, shape (F + H, n)
         The same of pre-activations.
     squares : ndarray, shape (n, n)
         The rest.
     """
 
-    u: sp.csr_array
-    z: sp.csr_array
+    u: Matrix
+    z: Matrix
     squares: FloatArray
 
     @classmethod
@@ -139,8 +142,12 @@ class _Terms(NamedTuple):
         size, both = 1 + inner + count, weights.on + weights.off
         first, last, known = np.arange(inner), np.arange(inner, count), np.arange(count, more)
 
-        def placed(*entries: tuple[IntArray, IntArray, FloatArray]) -> sp.csr_array:
+        def placed(*entries: tuple[IntArray, IntArray, FloatArray]) -> Matrix:
             rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+            if more * size <= _SMALL:
+                found = np.zeros((more, size))
+                found[rows, columns] = values
+                return found
             return sp.csr_array((values, (rows, columns)), shape=(more, size))
 
         none = np.zeros(more, dtype=np.int64)
