@@ -12,6 +12,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.networks.phases import LEFT, RIGHT
 from lipyomo.relaxations.linear.preactivation import preactivation_bounds
+from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.switched_bounds import PartBounds, SwitchedMinimum
 from lipyomo.search.engine import Engine
 from lipyomo.search.spaces.phases.context import Context, Question
@@ -85,6 +86,31 @@ def test_never_below_points(sizes: tuple[int, ...], scale: float) -> None:
             below = attained(problem, sides)
             for found, least in zip(lowered(problem, context, sides), below, strict=True):
                 assert least <= found.bound * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(12, 9, 1), (10, 5, 4, 1)])
+def test_joined_directions(sizes: tuple[int, ...]) -> None:
+    """A unit that is always on gives five partial derivatives their sign."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        weights = [rng.standard_normal((n, m)) for m, n in pairwise(sizes)]
+        biases = [0.3 * rng.standard_normal(n) for n in sizes[1:]]
+        weights[0][0], weights[0][0, :5] = 0.0, [40.0, 40.0, 40.0, -40.0, -40.0]
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            bias[0] = 1000.0
+            weight[1:, 0] = 0.0
+        weights[0][1:, 0] = 0.1
+        weights[1][0, 0] = weights[-1][0, 0] = 1.0
+        network = Network.from_arrays(weights, biases)
+        problem = LipschitzProblem(network, Box(-1.0, 1.0, sizes[0]), output_norm="linf")
+        context = Context.of(Question(problem))
+        given = context.system, context.targets, context.system.root_phases()
+        joined = context.with_bounder(Bounder(*given, join=True))
+        for sides in ({}, {1: True, 3: False}):
+            (found,) = lowered(problem, joined, sides)
+            assert found.signs is not None
+            assert np.count_nonzero(found.signs) >= 5
+            assert attained(problem, sides).item() <= found.bound * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(6, 14, 2), (5, 8, 7, 2), (4, 6, 6, 5, 1)])
