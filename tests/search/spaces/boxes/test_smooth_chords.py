@@ -47,7 +47,7 @@ def network(seed: int, inputs: int) -> Network:
     return Network.from_arrays(weights, biases, activation=kind)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("radius", [1e-9, 0.05, 1.0])
 def test_bounds_hold(seed: int, radius: float) -> None:
     net = network(seed, 6)
@@ -113,7 +113,7 @@ def product_network(seed: int, inputs: int) -> Network:
     return Network([first, second, Layer(signs, np.zeros(2))])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("radius", [0.01, 0.2])
 def test_signs_and_bounds_of_wide_networks_with_products(seed: int, radius: float) -> None:
     net = product_network(seed, 12)
