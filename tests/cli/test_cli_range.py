@@ -91,3 +91,19 @@ def test_the_memory_limit_binds(cli: Cli, net: Path, command: str) -> None:
     ran = cli(command, net, "--box", "-1,1", "--memory-limit", "1")
     assert ran.code == 1
     assert "memory" in ran.err
+
+
+def test_a_dask_cluster_answers_the_same(cli: Cli, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    to_onnx(random_network(1, (10, 16, 16, 2)), tmp_path / "n.onnx")
+    words = ("range", tmp_path / "n.onnx", "--box", "-1,1", "--entries", "1", "--json", "--quiet")
+    here = cli(*words, "--workers", "1").json["ranges"][0]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        there = cli(*words, "--dask", cluster.scheduler_address).json["ranges"][0]
+    for end in ("low", "high"):
+        assert there[end] == pytest.approx(here[end], rel=1e-6)
+    refused = cli(*words, "--dask", "tcp://127.0.0.1:1", "--time-limit", "3")
+    assert refused.code == 1
+    assert "no dask scheduler answers" in refused.err

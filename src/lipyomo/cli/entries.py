@@ -53,7 +53,12 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
     )
     add_options(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
     add_domain(parser, everywhere)
-    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_limits(parser)
+
+
+def add_limits(parser: Parser) -> None:
+    """Add limits of a search, and who does it; see `search_settings`."""
+    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--dask", "--seed")
 
 
 def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
@@ -103,7 +108,7 @@ def search_settings(
     Parameters
     ----------
     arguments : Namespace
-        With `workers` and `seed`, and maybe a checkpoint.
+        With `workers`, `dask` and `seed`, and maybe a checkpoint.
     should_stop, progress : callable
     time_limit : float
     started : float, optional
@@ -112,6 +117,7 @@ def search_settings(
     return Settings(
         time_limit=time_limit,
         workers=arguments.workers,
+        dask=arguments.dask,
         seed=arguments.seed,
         should_stop=should_stop,
         progress=progress,

@@ -10,7 +10,7 @@ import numpy as np
 
 from lipyomo.analyses.questions.lie import lie_derivative
 from lipyomo.base.decimals import interval, seconds
-from lipyomo.cli.entries import code_of, read_case, search_settings
+from lipyomo.cli.entries import add_limits, code_of, read_case, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add_domain, add_options
@@ -52,7 +52,7 @@ def run(words: Sequence[str]) -> int:
     text = "values of V between which points count, such as 0.1,1"
     parser.add_argument("--shell", metavar="LOW,HIGH", type=_shell, help=text)
     add_domain(parser, everywhere=False)
-    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_limits(parser)
     add_options(parser, "--checkpoint", "--resume", "--overwrite")
     add_options(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)

@@ -186,7 +186,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
     "--workers": value("N", "processes (one a core)", count(1)),
-    "--dask": value("ADDRESS", "branch and bound on the workers of this dask scheduler"),
+    "--dask": value("ADDRESS", "search on the workers of this dask scheduler"),
     "--trust-solver": flag(
         "take a MIP solver's optimum at its word, without a check by branch and bound",
         "store_false",

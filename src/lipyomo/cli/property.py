@@ -21,7 +21,7 @@ from lipyomo.base.system.memory import limit_memory
 from lipyomo.base.system.outputs import same_file
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.entries import code_of, search_settings
+from lipyomo.cli.entries import add_limits, code_of, search_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.options import add_options, flag, value
 from lipyomo.cli.parser import Parser
@@ -64,7 +64,7 @@ def run(words: Sequence[str]) -> int:
     add_options(parser, CONFIG)
     given = value("[NAME=]FILE", text, kind, action="append", default=[], dest="networks")
     add_options(parser, "--network", **given)
-    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_limits(parser)
     add_options(parser, "--checkpoint", "--resume", "--overwrite")
     add_options(
         parser, "--vnncomp", **flag("answer as VNN-COMP asks: unsat, sat, unknown, timeout")

@@ -13,7 +13,7 @@ from lipyomo.analyses.questions.values import value_range
 from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import read_case, search_settings
+from lipyomo.cli.entries import add_limits, read_case, search_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add_domain, add_options
@@ -63,7 +63,7 @@ def run(words: Sequence[str]) -> int:
     text = "a Python file with a function residual(u, x)"
     parser.add_argument("--pde", metavar="FILE", type=file_path, required=True, help=text)
     add_domain(parser, everywhere=False)
-    add_options(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_limits(parser)
     add_options(parser, "--proof", "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     arguments.everywhere = None
