@@ -133,6 +133,12 @@ class Context:
         """Whether any stage has products."""
         return any(stage.products is not None for stage in self.stages)
 
+    @cached_property
+    def carries(self) -> bool:
+        """Whether z and u are carried along as forms: of products, none of which are summed."""
+        summed = any(stage.summed.size for stage in self.stages)
+        return self.multiplies and not summed and self.local_roots is None
+
     @property
     def sign_weight(self) -> float:
         """How often the gap of an entry of v counts against that of an input."""

@@ -9,7 +9,8 @@ and t = sigma'(z) u, on a box
 The first is a pair of parallel lines around sigma; the second follows from
 ``t = (sigma' - rate)(u - u0) + rate u + u0 sigma' - u0 rate`` with u in u0 +- ur, sigma' in
 rate +- rr, and lines around sigma'.  Rows of later layers are taken back through these to affine
-functions of x and v, whose ranges are ranges of those layers' z and u (back-substitution).
+functions of x and v, whose ranges are ranges of those layers' z and u (back-substitution); or, in
+networks with products, these functions are carried along (`forms.py`).
 
 Rounding.  A row X of a later layer becomes ``fl(fl(X slope) W)``; on points of the box that differs
 from what it stands for by at most ``unit |X| |slope| reach``, where reach >= |W| |h| + |b| is the
@@ -33,6 +34,7 @@ from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.curves import Curves, curves_of
+from lipyomo.search.spaces.boxes.forms import ErrorForms, affine, first_forms, next_forms
 from lipyomo.search.spaces.boxes.forwards import carried
 from lipyomo.search.spaces.boxes.inputs import (
     Affine,
@@ -97,9 +99,12 @@ def relaxed(
     rooted: Normalised | None = None
     curves: Curves | None = None
     local: RootsOnBoxes | None = None
+    forms: ErrorForms | None = None
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        before = Before(found, left, curves, local)
+        if forms is not None:
+            forms = next_forms(stage, (context.stages[number - 1], found[-1]), forms, inputs, unit)
+        before = Before(found, left, curves, local, forms)
         layer = _layer(context, before, boxes, inputs, signals, (still, forwards))
         whole: tuple[Ends, Ends] | None = None
         if stage.quotients is not None and stage.products is not None and rooted is not None:
@@ -120,6 +125,8 @@ def relaxed(
         if lines or not last:
             layer = _with_lines(context, stage, layer, inputs, last, whole)
         found.append(layer)
+        if number == 0 and context.carries and not forwards:
+            forms = first_forms(stage, layer, inputs, still)
         if number == 0 and not forwards:
             curves = curves_of(context, found[0], inputs)
             if context.local_roots is not None:
@@ -147,12 +154,15 @@ class Before(NamedTuple):
         The first one's units as parabolas.
     local : RootsOnBoxes, optional
         Norms of what it sees.
+    forms : ErrorForms, optional
+        z and u of this layer, where these are carried along.
     """
 
     layers: Sequence[Relaxed]
     left: Remainders | None
     curves: Curves | None
     local: RootsOnBoxes | None = None
+    forms: ErrorForms | None = None
 
 
 def _layer(
@@ -188,6 +198,8 @@ def _layer(
         if forwards:
             number = len(before) - 1
             pre = carried(stage, (context.stages[number], before[number]), inputs, unit)
+        elif known.forms is not None:
+            pre = affine(known.forms.z, inputs, unit)
         else:
             pre, whole, curved = _substituted(context, stage, known, inputs, False)
             if curved is not None:
@@ -200,7 +212,11 @@ def _layer(
         if still:
             pre_tangent = unmoved(stage.bias.size, inputs.x.middle.shape[1])
         else:
-            pre_tangent, whole, curved = _substituted(context, stage, known, inputs, True)
+            whole = curved = None
+            if known.forms is not None:
+                pre_tangent = affine(known.forms.u, inputs, unit)
+            else:
+                pre_tangent, whole, curved = _substituted(context, stage, known, inputs, True)
             alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
             within = inputs if alone else inputs._replace(row=None)
             other, other_radius = _range(pre_tangent, within, unit)

@@ -1,0 +1,231 @@
+"""Affine arithmetic: z and u as functions of x, v and of what each unit before them is off by.
+
+With lines around the units of a layer and their tangents,
+
+    h = slope z + middle +- away,        t = rate u + tilt z + drift +- spread,
+
+what outputs are off by is taken for variables e in [-1, 1], times `away`, and f, times `spread`: z
+and u of the next layer are sums of x, v, e and f, in which they cancel out where rows meet.  That
+is the function that substitution back to the inputs (`relax.py`) finds, and takes as many
+operations, but in few large arrays instead of many small ones; and rows that layers pass on are
+there once (Comba and Stolfi: Affine arithmetic and its applications to computer graphics,
+SIBGRAPI 1993).
+
+Rounding.  What a form's sums round is at most unit times the sizes of its terms.  This noise is
+added up in absolute values, and is part of e and f behind each unit that is not passed on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
+from lipyomo.search.spaces.boxes.relaxation import Relaxed
+from lipyomo.search.spaces.boxes.seen import passed_outputs
+from lipyomo.search.spaces.boxes.stage import Copies, Stage
+
+
+class ErrorForm(NamedTuple):
+    """A function ``scale (parts + constant) +- |scale| noise`` on N boxes.
+
+    Attributes
+    ----------
+    parts : tuple of ndarray, shapes (d + m, N)
+        Coefficients of x and of as many e as there are; of u those of v and f as well.  Boxes come
+        last: there are a few numbers each, but many boxes.
+    constant, noise : ndarray, shape (N,)
+    errors, size : ndarray, shape (N,)
+        Sums of the absolute values of terms: of e and f, and of all.
+    scale : float
+        A power of two.
+    """
+
+    parts: tuple[FloatArray, ...]
+    constant: FloatArray
+    noise: FloatArray
+    errors: FloatArray
+    size: FloatArray
+    scale: float = 1.0
+
+
+class ErrorForms(NamedTuple):
+    """Those of a layer's z, and of its u where directions are not zero.
+
+    Attributes
+    ----------
+    z, u : list of ErrorForm
+    variables : int
+        How many e, and f, there are.
+    """
+
+    z: list[ErrorForm]
+    u: list[ErrorForm]
+    variables: int
+
+
+def affine(forms: Sequence[ErrorForm], inputs: Inputs, unit: float) -> Affine:
+    """The same as functions of x and v alone."""
+    scale = np.array([form.scale for form in forms])
+    radius, constant, size = (
+        np.stack(parts, axis=1) * share
+        for parts, share in (
+            ([form.errors + form.noise for form in forms], np.abs(scale)),
+            ([form.constant for form in forms], scale),
+            ([form.size for form in forms], np.abs(scale)),
+        )
+    )
+    x, *v = (
+        np.stack([form.parts[k][: signal.size.shape[1]].T for form in forms], axis=1)
+        * scale[:, None]
+        for k, signal in zip(range(len(forms[0].parts)), (inputs.x, inputs.v), strict=False)
+    )
+    return Affine(x, v[0] if v else None, constant, radius + unit * (size + radius))
+
+
+def first_forms(stage: Stage, layer: Relaxed, inputs: Inputs, still: bool) -> ErrorForms:
+    """Those of the first layer; nothing of u where directions are zero, and all is `still`."""
+    x, v, _ = inputs
+    rows, bias = np.tile(stage.weight[:, :, None], len(x.middle)), stage.bias[:, None]
+    z = _forms((rows,), bias + 0.0 * x.middle[:, 0], layer.pre.radius.T, inputs)
+    if still:
+        return ErrorForms(z, [], 0)
+    along, off = np.tile(stage.along[:, :, None], len(v.middle)), layer.pre_tangent.radius.T
+    none = np.zeros((*rows.shape[:2], along.shape[2]))
+    return ErrorForms(z, _forms((none, along), np.zeros_like(off), off, inputs), 0)
+
+
+def _forms(
+    parts: Sequence[FloatArray], constant: FloatArray, noise: FloatArray, inputs: Inputs
+) -> list[ErrorForm]:
+    """ErrorForms of parts (n, d + m, N), constants and noise (n, N)."""
+    errors: FloatArray = np.zeros(1)
+    size = np.abs(constant)
+    for rows, signal in zip(parts, (inputs.x, inputs.v), strict=False):
+        d = signal.size.shape[1]
+        sizes = np.abs(rows)
+        more = sizes[:, d:].sum(axis=1)
+        errors = errors + more
+        size = size + more + (sizes[:, :d] * signal.size.T).sum(axis=1)
+    errors = np.broadcast_to(errors, size.shape)
+    return [
+        ErrorForm(tuple(rows[k] for rows in parts), constant[k], noise[k], errors[k], size[k])
+        for k in range(len(constant))
+    ]
+
+
+class _Sums:
+    """Outputs of a layer as they are added up: ``parts + constant +- off`` on N boxes.
+
+    Parameters
+    ----------
+    constants, off : ndarray, shape (k, N)
+        Of lines: what there is beside multiples of forms.
+    widths : sequence of int
+        Numbers of the columns of parts.
+    """
+
+    def __init__(self, constants: FloatArray, off: FloatArray, widths: Sequence[int]) -> None:
+        k, boxes = constants.shape
+        self.parts = [np.zeros((k, width, boxes)) for width in widths]
+        self.constant, self.off, self.size = constants.copy(), off.copy(), np.abs(constants)
+
+    def add(self, k: int, slope: FloatArray, form: ErrorForm, bias: float) -> None:
+        """Add multiples (N,) of a form less its bias to an output."""
+        slope = slope * form.scale
+        for into, rows in zip(self.parts, form.parts, strict=False):
+            into[k, : len(rows)] += slope * rows
+        steep = np.abs(slope)
+        self.constant[k] += slope * (form.constant - bias / form.scale)
+        self.off[k] += steep * form.noise
+        self.size[k] += steep * (form.size + abs(bias / form.scale))
+
+    def turned(
+        self, weight: FloatArray, passed: Sequence[bool], inputs: Inputs, unit: float
+    ) -> list[ErrorForm]:
+        """Rows of these outputs; what they are off by is an error each, or noise if passed on.
+
+        The last columns of the last part are those errors'.
+        """
+        bent, noise = 0, np.where(np.array(passed, dtype=bool)[:, None], self.off, 0.0)
+        column = self.parts[-1].shape[1] - sum(not one for one in passed)
+        for k, one in enumerate(passed):
+            if not one:
+                self.parts[-1][k, column + bent] = self.off[k]
+                bent += 1
+        parts = [
+            (weight @ rows.reshape(len(rows), math.prod(rows.shape[1:]))).reshape(
+                len(weight), *rows.shape[1:]
+            )
+            for rows in self.parts
+        ]
+        noise = np.abs(weight) @ (noise + unit * (self.size + self.off))
+        return _forms(parts, weight @ self.constant, noise, inputs)
+
+
+def next_forms(
+    stage: Stage, before: tuple[Stage, Relaxed], forms: ErrorForms, inputs: Inputs, unit: float
+) -> ErrorForms:
+    """Those of a layer, from those of the layer before and its lines."""
+    weight, bias, off = stage.weight, stage.bias, stage.off
+    if stage.copies is not None:
+        fresh = stage.copies.fresh
+        weight, bias, off = weight[fresh], bias[fresh], off[fresh]
+    own, layer = before
+    used = np.flatnonzero(weight.any(axis=0))
+    weight, passed = np.ascontiguousarray(weight[:, used]), passed_outputs(own)[used].tolist()
+    count = forms.variables + passed.count(False)
+    x, v, _ = inputs
+    wide = x.size.shape[1] + forms.variables, x.size.shape[1] + count, v.size.shape[1] + count
+    assert layer.value is not None
+    slope, middle, away = (part.T for part in layer.value)
+    values = _Sums(middle[used], away[used], wide[1:2])
+    branches = _branches(own, used.tolist())
+    for k, branch, row in branches:
+        values.add(k, slope[branch], forms.z[row], float(own.bias[row]))
+    z = values.turned(weight, passed, inputs, unit)
+    rounding = unit * (np.abs(bias) + off)
+    z = [
+        form._replace(constant=form.constant + b, noise=form.noise + r)
+        for form, b, r in zip(z, bias.tolist(), rounding.tolist(), strict=True)
+    ]
+    u: list[ErrorForm] = []
+    if forms.u:
+        assert layer.change is not None
+        rate, tilt, drift, spread = (part.T for part in layer.change)
+        tangents = _Sums(drift[used], spread[used], (wide[0], wide[2]))
+        for k, branch, row in branches:
+            tangents.add(k, rate[branch], forms.u[row], 0.0)
+            if not passed[k]:
+                tangents.add(k, tilt[branch], forms.z[row], float(own.bias[row]))
+        u = tangents.turned(weight, passed, inputs, unit)
+    if stage.copies is not None:
+        z, u = _copied(z, forms.z, stage.copies), _copied(u, forms.u, stage.copies)
+    return ErrorForms(z, u, count)
+
+
+def _branches(stage: Stage, used: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Of outputs the place among those used, each branch, and its row."""
+    products = stage.products
+    if products is None:
+        return [(k, output, output) for k, output in enumerate(used)]
+    found = []
+    for k, output in enumerate(used):
+        some = np.flatnonzero(products.output == output).tolist()
+        found += [(k, branch, int(products.own[branch])) for branch in some]
+    return found
+
+
+def _copied(own: list[ErrorForm], other: list[ErrorForm], copies: Copies) -> list[ErrorForm]:
+    """These forms, and those of the layer before, as multiples."""
+    both = own + other
+    if not both:
+        return []
+    return [
+        both[source]._replace(scale=both[source].scale * scale)
+        for source, scale in zip(copies.source.tolist(), copies.scale.tolist(), strict=True)
+    ]
