@@ -98,8 +98,8 @@ def test_large_sparse_layers_are_bounded_without_singular_values() -> None:
     [
         ("lp", "support.MOST_TERMS", 1),
         ("mip", "support.MOST_TERMS", 1),
-        ("eclipse", "sizes.LARGE", 1),
-        ("sdp", "sizes.LARGE", 1),
+        ("eclipse", "support.LARGE", 1),
+        ("sdp", "support.LARGE", 1),
     ],
 )
 def test_what_is_too_large_says_so_and_has_a_bound(
