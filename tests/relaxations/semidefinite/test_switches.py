@@ -113,6 +113,27 @@ def test_joined_directions(sizes: tuple[int, ...]) -> None:
             assert attained(problem, sides).item() <= found.bound * (1.0 + 1e-12)
 
 
+@pytest.mark.parametrize("sizes", [(3, 8, 7, 2), (3, 14, 4, 1), (4, 6, 6, 5, 1)])
+def test_sides_behind_all_open_units(sizes: tuple[int, ...]) -> None:
+    """Where a whole last layer is decided, its rows see switches that are none of the program's."""
+    for seed in range(8):
+        network = drawn(sizes, seed)
+        problem = LipschitzProblem(network, Box(-1.0, 1.0, sizes[0]), output_norm="linf")
+        context = Context.of(Question(problem))
+        known = preactivation_bounds(network, problem.domain)
+        ends = np.concatenate(known.lower), np.concatenate(known.upper)
+        unstable = np.flatnonzero((ends[0] < 0.0) & (ends[1] > 0.0))
+        layer_of = context.system.layer_of[unstable]
+        last, rng = unstable[layer_of == layer_of.max()].tolist(), np.random.default_rng(seed)
+        if len(last) == unstable.size:
+            continue
+        for _ in range(4):
+            sides = {unit: bool(rng.random() < 0.5) for unit in last}
+            below = attained(problem, sides)
+            for found, least in zip(lowered(problem, context, sides), below, strict=True):
+                assert least <= found.bound * (1.0 + 1e-12)
+
+
 @pytest.mark.parametrize("sizes", [(6, 14, 2), (5, 8, 7, 2), (4, 6, 6, 5, 1)])
 def test_searches_end_alike(sizes: tuple[int, ...]) -> None:
     problem = LipschitzProblem(drawn(sizes, 7), Box(-0.5, 0.5, sizes[0]), output_norm="linf")
@@ -123,3 +144,12 @@ def test_searches_end_alike(sizes: tuple[int, ...]) -> None:
     assert switched.complete
     assert switched.best.value == pytest.approx(plain.best.value, rel=1e-6)
     assert switched.upper <= plain.best.value * (1.0 + 2e-6)
+
+
+def test_checkpoints_know_of_switches() -> None:
+    problem = LipschitzProblem(drawn((5, 8, 7, 2), 7), Box(-0.5, 0.5, 5), output_norm="linf")
+    for by in (False, True):
+        first, second = Pipeline(Question(problem, switched=by)), Pipeline(Question(problem))
+        Engine(first, Clock()).run()
+        second.decode(first.encode([]))
+        assert bool(second.encode([])["switched"]) == by

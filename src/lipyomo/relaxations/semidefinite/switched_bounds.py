@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.clock import Clock, seconds_of
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.problems.affine.system import NodeForm, UnitSystem
@@ -61,7 +61,7 @@ class PartBounds:
     low: FloatArray
     high: FloatArray
     decided: IntArray
-    on: FloatArray
+    on: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,8 @@ class SwitchedMinimum:
     ----------
     bound : float
         Proved.
-    units : ndarray of int, shape (F,)
+    units, decided : ndarray of int, shapes (F,) and (H,)
+        Open ones, and those whose sides were used.
     standing : Standpoint
     signs : ndarray, shape (d,), optional
         By which directions are joined.
@@ -82,6 +83,7 @@ class SwitchedMinimum:
 
     bound: float
     units: IntArray
+    decided: IntArray
     standing: Standpoint
     signs: FloatArray | None = None
     off: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -124,14 +126,14 @@ class SwitchedBounder:
 
     def begun(self, form: NodeForm, known: PartBounds, target: int) -> SwitchedMinimum:
         """A target's first steps, whose value tells how high its bound will be; nothing proved."""
-        signs = self._bounder.signs(form, target)
+        known, signs = self._in_reach(form, known), self._bounder.signs(form, target)
         switched, _ = self._form(form, known, target, signs)
         try:
             with _wide():
                 standing = _first(switched)
         except np.linalg.LinAlgError:
             standing = Standpoint.begun(switched)
-        return SwitchedMinimum(np.inf, form.units, standing, signs)
+        return SwitchedMinimum(np.inf, form.units, known.decided, standing, signs)
 
     def lowered(
         self,
@@ -157,9 +159,12 @@ class SwitchedBounder:
         start : SwitchedMinimum, optional
             Of a part that this one belongs to.
         """
+        known = self._in_reach(form, known)
         signs = self._bounder.signs(form, target, None if start is None else start.signs)
         switched, errors = self._form(form, known, target, signs)
-        standing = None if start is None else _inherited(start, form.units, switched, signs)
+        standing = None
+        if start is not None:
+            standing = _inherited(start, form.units, known.decided, switched, signs)
         try:
             with _wide():
                 standing, bound = _lowered(switched, errors, standing, aim, clock)
@@ -170,7 +175,16 @@ class SwitchedBounder:
                 np.inf,
                 [np.zeros(form.units.size)] * 2,
             )
-        return SwitchedMinimum(bound, form.units, standing, signs, *drops)
+        return SwitchedMinimum(bound, form.units, known.decided, standing, signs, *drops)
+
+    def _in_reach(self, form: NodeForm, known: PartBounds) -> PartBounds:
+        """Without sides of units behind all open ones.
+
+        They see what the last switches let through, which is none of the program's variables.
+        """
+        layer_of = self._system.layer_of
+        kept = layer_of[known.decided] <= layer_of[form.units].max()
+        return replace(known, decided=known.decided[kept], on=known.on[kept])
 
     def _form(
         self, form: NodeForm, known: PartBounds, target: int, signs: FloatArray | None
@@ -268,15 +282,19 @@ def _layers(layer_of: IntArray) -> tuple[slice, ...]:
 
 
 def _inherited(
-    start: SwitchedMinimum, units: IntArray, form: SwitchedForm, signs: FloatArray | None
+    start: SwitchedMinimum,
+    units: IntArray,
+    decided: IntArray,
+    form: SwitchedForm,
+    signs: FloatArray | None,
 ) -> Standpoint | None:
     """Vectors and weights of those units that are still open; None where layers are others now."""
     vectors, weights, inner = start.standing.vectors, start.standing.weights, form.inner
     places, before = np.searchsorted(start.units, units), len(vectors.bases)
     if (places[:inner] >= before).any() or (places[inner:] < before).any():
         return None
-    known = np.zeros(len(form.values) - form.count)
-    known[: weights.known.size] = weights.known
+    of_unit = dict(zip(start.decided.tolist(), weights.known.tolist(), strict=True))
+    known = np.array([of_unit.get(unit, 0.0) for unit in decided.tolist()])
     bases, sides = vectors.bases[places[:inner]], vectors.sides[places[inner:] - before]
     directions = _joined(vectors.directions, start.signs, signs)
     vectors = replace(vectors, directions=directions, bases=bases, sides=sides)

@@ -252,7 +252,8 @@ class Quadratics:
             for k in range(count):
                 rise = turned(k)
                 rise += linear[k]
-                rise *= steep[k]
+                with np.errstate(over="ignore"):  # far beyond the ends
+                    rise *= steep[k]
                 np.clip(rise, -1.0, 1.0, out=point[k])
         slope = 2.0 * lowered * point
         for k in range(count):

@@ -238,6 +238,8 @@ def bound_switched(
         if bounds[index] > reached:
             worst, reached = found, float(bounds[index])
         report(float(bounds.max()))
+    above = [target for target, bound in zip(targets, bounds, strict=True) if bound > cutoff]
+    minima = {target: minima[target] for target in above if target in minima}
     node = node.but(target_bounds=bounds, proved=proved, minima=minima)
     ahead = None if worst is None else Ahead(worst.bound, worst.off, worst.on)
     return BoundedNode(node, ahead, solved)

@@ -315,13 +315,15 @@ class Pipeline(Searching[Node, Task]):
         question, best = self._context.question, self._points.best.point
         points, on = self._points.all
         known = self._unstable_units, self._statistics, question.known, question.pairs
-        return encode(Saved(tuple(nodes), points, on, best, *known))
+        return encode(Saved(tuple(nodes), points, on, best, *known, question.switched))
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         saved = decode(arrays)
         bounder = self._context.bounder.with_pairs(saved.pairs)
         self._context = self._context.with_bounder(bounder)
+        if saved.switched:
+            self._context = self._context.with_switches()
         self._points.append(saved.points, saved.on)
         if saved.best is not None:
             self._points.challenge(saved.best)

@@ -140,9 +140,9 @@ def _descended(
     if chain is None:
         search()
     cutoff = context.cutoff(points.best.value)
-    if context.switches is not None:
+    form = root.form
+    if context.switches is not None and form.units.size:
         node = replace(node, proved=root.upper, target_bounds=root.upper)
-        form = root.form
         found = bound_switched(context, context.switches, node, form, cutoff, clock, report)
         return found.node, None
     find = partial(_exclusive, workspace, node)

@@ -43,6 +43,8 @@ class Saved:
         Phases under which the context was made.
     pairs : Pairs
         Of units whose products have multipliers.
+    switched : bool
+        Whether nodes are bounded by switches that depend on the inputs.
     """
 
     nodes: tuple[Node, ...]
@@ -53,6 +55,7 @@ class Saved:
     statistics: Statistics
     known: FlatPhases | None
     pairs: Pairs
+    switched: bool = False
 
 
 def encode(saved: Saved) -> Arrays:
@@ -64,6 +67,7 @@ def encode(saved: Saved) -> Arrays:
         "best": np.zeros((0, saved.points.shape[1])) if saved.best is None else saved.best[None],
         "unstable_units": np.array(saved.unstable_units),
         "dropped": np.array([node.dropped for node in nodes]),
+        "switched": np.array(saved.switched),
     }
     first, second, exclusive = saved.pairs.first, saved.pairs.second, saved.pairs.exclusive
     data["pairs"] = np.array([first, second, exclusive], dtype=np.int64)
@@ -122,6 +126,7 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         Statistics(**statistics),
         data.get("known"),
         Pairs(first, second, exclusive > 0),
+        bool(data.get("switched", False)),  # files of 0.3.0 do not say
     )
 
 
