@@ -183,14 +183,19 @@ SHARED = {
 """Names of several public classes, which are the same part of different things."""
 
 
-def test_classes_have_names_of_their_own() -> None:
+def repeated(kind: type[ast.ClassDef | ast.FunctionDef]) -> set[str]:
+    """Names of several public classes, or functions, of the package."""
     names = [
         node.name
         for path in SOURCE.rglob("*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        if isinstance(node, kind) and not node.name.startswith("_")
     ]
-    assert {name for name in names if names.count(name) > 1} == set().union(*SHARED.values())
+    return {name for name in names if names.count(name) > 1}
+
+
+def test_classes_have_names_of_their_own() -> None:
+    assert repeated(ast.ClassDef) == set().union(*SHARED.values())
 
 
 SAME = {
@@ -204,10 +209,4 @@ SAME = {
 
 
 def test_functions_have_names_of_their_own() -> None:
-    names = [
-        node.name
-        for path in SOURCE.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
-    ]
-    assert {name for name in names if names.count(name) > 1} == set().union(*SAME.values())
+    assert repeated(ast.FunctionDef) == set().union(*SAME.values())

@@ -36,6 +36,12 @@ MOST, LAST = 10, 4
 """Most looks with weights that move, and with those that stay, after which vectors are so near the
 best ones that a proof loses little."""
 
+AGAIN = 5
+"""Steps from a parent's vectors, before weights move again."""
+
+WORTH = 0.2
+"""Share of what a proof is still above the Lagrangian that more steps have to gain."""
+
 GAIN = 0.002
 """Share of the bound that the steps between two looks have to gain; and what a proof may lose."""
 
@@ -240,7 +246,7 @@ def _lowered(
     clock: Clock,
 ) -> tuple[Standpoint, float]:
     """Steps with weights that move, then with those that stay, and what these prove."""
-    standing = _first(form) if start is None else start.after(form, STEPS // 4, moving=False)
+    standing = _first(form) if start is None else start.after(form, AGAIN, moving=False)
     last, bound = np.inf, np.inf
     for _ in range(MOST):
         value = standing.value
@@ -252,7 +258,7 @@ def _lowered(
         found = proved_switched_bound(form, errors, standing)
         gained, bound = bound - found, min(bound, found)
         missing = bound - standing.value
-        if bound <= aim or missing <= GAIN * bound or gained < 0.2 * missing or clock.expired:
+        if bound <= aim or missing <= GAIN * bound or gained < WORTH * missing or clock.expired:
             break
     return standing, bound
 

@@ -43,6 +43,9 @@ the Lagrangian rise, as with few inputs, a quarter, and so on."""
 RISE = 2e-3
 """Share by which it may rise, as vectors are not the best ones yet."""
 
+DEPENDENT = 1e-9
+"""What is added to diagonals of products of vectors of length one, which may be dependent."""
+
 _TINY = 1e-12
 """Vectors shorter than that have no direction."""
 
@@ -93,7 +96,7 @@ class SwitchedForm:
         """The same in single precision."""
         return self._with(lambda part: part.astype(np.float32))
 
-    @property
+    @cached_property
     def magnitudes(self) -> SwitchedForm:
         """Absolute values."""
         return self._with(np.abs)
@@ -285,10 +288,11 @@ class Standpoint:
             directions = form.tangents.T @ found.u
             directions[:, 0] += form.inputs
             inputs = form.values.T @ found.z
-            value = float(_lengths(directions).sum() + _lengths(inputs).sum())
+            along, apart = _lengths(directions), _lengths(inputs)
+            value = float(along.sum() + apart.sum())
             value += float(found.z[:, 0] @ form.offsets)
             sides = vectors.sides
-            vectors = Vectors(normed(directions), normed(inputs), found.bases, sides)
+            vectors = Vectors(normed(directions, along), normed(inputs, apart), found.bases, sides)
             flow = Flow.of(form, vectors)
             vectors = replace(vectors, sides=_sides(form, weights, flow))
             if moving:
@@ -356,7 +360,7 @@ def _best_bases(u: Single, z: Single, s: Single, h: Single) -> Single:
     sizes = np.maximum(np.linalg.norm(four, axis=2), _TINY)
     four /= sizes[:, :, None]
     gram = four @ four.transpose(0, 2, 1)
-    gram[:, range(4), range(4)] += 1e-9  # vectors may be dependent
+    gram[:, range(4), range(4)] += DEPENDENT
     lower = np.linalg.cholesky(gram)
     half = lower[:, :2] * (sizes[:, :2] * sizes[:, 2:])[:, :, None]
     matrix = half.transpose(0, 2, 1) @ lower[:, 2:]
@@ -380,6 +384,7 @@ def _lengths(rows: Single) -> Single:
     return np.sqrt(_along(rows, rows))
 
 
-def normed(rows: Single) -> Single:
-    """Rows of length one."""
-    return np.asarray(rows / np.maximum(_lengths(rows), _TINY)[:, None], np.float32)
+def normed(rows: Single, lengths: Single | None = None) -> Single:
+    """Rows of length one; from their lengths, where these are known."""
+    lengths = _lengths(rows) if lengths is None else lengths
+    return np.asarray(rows / np.maximum(lengths, _TINY)[:, None], np.float32)

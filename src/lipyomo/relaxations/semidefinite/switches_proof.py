@@ -31,6 +31,7 @@ from scipy.linalg import eigh
 from lipyomo.base.arrays import FloatArray, IntArray, Matrix
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.relaxations.semidefinite.switches import (
+    DEPENDENT,
     Adjoints,
     Flow,
     Standpoint,
@@ -86,7 +87,8 @@ def proved_switched_bound(
     numbers = np.ones(1 + inner + inner + last)
     numbers[1 : 1 + inner], numbers[1 + inner : 1 + 2 * inner] = errors.s[:inner], errors.h[:inner]
     terms = _Terms.of(form, standing.weights, _multipliers(flow, adjoints, inner))
-    *eliminated, matrix = terms.matrices(form)
+    directions, inputs, matrix = terms.matrices(form)
+    eliminated = directions, inputs
     if not all(np.isfinite(part).all() for part in (vectors, *eliminated, matrix)):
         return math.inf  # single precision was too narrow
     deltas = [_deltas(part.T @ vectors) for part in eliminated]
@@ -220,7 +222,7 @@ def _multipliers(flow: Flow, adjoints: Adjoints, inner: int) -> FloatArray:
     unit = np.eye(2)
     system = np.einsum("nac,bd->nabcd", one, unit) + np.einsum("nbd,ac->nabcd", other, unit)
     system = system.reshape(inner, 4, 4)
-    system[:, range(4), range(4)] += 1e-9
+    system[:, range(4), range(4)] += DEPENDENT
     found = np.linalg.solve(system, right.reshape(inner, 4, 1)).reshape(inner, 2, 2)
     return np.asarray(found / (size[:, :, None] * size[:, None, :]))
 

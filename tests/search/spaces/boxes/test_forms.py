@@ -79,6 +79,8 @@ def test_forms_are_as_low_as_rows_taken_back(seed: int) -> None:
             assert (np.abs(ours.constant - theirs.constant) <= 1e-9 * size).all()
             assert (np.abs(ours.radius - theirs.radius) <= 1e-9 * size).all()
             assert np.abs(ours.x - theirs.x).max() <= 1e-9 * (1.0 + np.abs(theirs.x).max())
+            if theirs.v is not None:
+                assert np.abs(ours.v - theirs.v).max() <= 1e-9 * (1.0 + np.abs(theirs.v).max())
             found = x @ np.swapaxes(ours.x, 1, 2) + ours.constant[:, None]
             if ours.v is not None:
                 found = found + v @ np.swapaxes(ours.v, 1, 2)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
-from lipyomo.search.spaces.boxes.stacked import Quadratics, pairs_of
+from lipyomo.search.spaces.boxes.stacked import Quadratics, places_of
 
 Third = tuple[FloatArray, FloatArray]
 """Linear and quadratic parts, whose products are terms of third order."""
@@ -46,7 +46,7 @@ class Cubic(NamedTuple):
             return None
         shape = np.broadcast_shapes(*(part.shape[1:] for third in thirds for part in third))
         count = len(thirds[0][0])
-        place = {pair: count + number for number, pair in enumerate(pairs_of(count))}
+        place = places_of(count)
         triples = list(combinations(range(count), 3))
         whole = cls(
             np.zeros((count, *shape)),
@@ -97,7 +97,7 @@ class Cubic(NamedTuple):
     def touching(self, p: FloatArray) -> Quadratics:
         """Quadratic functions above these that touch them at points (D, N, n)."""
         count = len(self.cubes)
-        place = {pair: count + number for number, pair in enumerate(pairs_of(count))}
+        place = places_of(count)
         shape = np.broadcast_shapes(self.cubes.shape[1:], p.shape[1:])
         linear, constant = np.zeros((count, *shape)), np.zeros(shape)
         bends = np.zeros((count + len(place), *shape))
@@ -129,6 +129,11 @@ def _others(a: int, count: int) -> list[int]:
     return [b for b in range(count) if b != a]
 
 
+def _sum(one: Cubic | None, other: Cubic | None) -> Cubic | None:
+    """The sum of what there is."""
+    return one.plus(other) if one and other else one or other
+
+
 class Polynomials(NamedTuple):
     """Quadratic functions, and terms of third order, if there are any."""
 
@@ -145,18 +150,13 @@ class Polynomials(NamedTuple):
 
     def plus(self, other: Polynomials) -> Polynomials:
         """Sums."""
-        cubic = self.cubic
-        if other.cubic is not None:
-            cubic = other.cubic if cubic is None else cubic.plus(other.cubic)
-        return Polynomials(self.quadratic.plus(other.quadratic), cubic)
+        return Polynomials(self.quadratic.plus(other.quadratic), _sum(self.cubic, other.cubic))
 
     def less(self, other: Polynomials, share: FloatArray, number: FloatArray) -> Polynomials:
         """These less multiples of others, and less numbers (N, n)."""
-        cubic = self.cubic
-        if other.cubic is not None:
-            taken = other.cubic.times(-share)
-            cubic = taken if cubic is None else cubic.plus(taken)
-        return Polynomials(self.quadratic.less(other.quadratic, share, number), cubic)
+        taken = other.cubic and other.cubic.times(-share)
+        quadratic = self.quadratic.less(other.quadratic, share, number)
+        return Polynomials(quadratic, _sum(self.cubic, taken))
 
     def folded(self, unit: float) -> Quadratics:
         """The functions with lines for what is of third order."""

@@ -34,6 +34,12 @@ def pairs_of(count: int) -> tuple[tuple[int, int], ...]:
     return tuple(combinations(range(count), 2))
 
 
+@cache
+def places_of(count: int) -> dict[tuple[int, int], int]:
+    """Where the coefficient of each of these pairs stands."""
+    return {pair: count + number for number, pair in enumerate(pairs_of(count))}
+
+
 def products_of(C: FloatArray, D: FloatArray) -> FloatArray:
     """Coefficients of the products of linear parts (D, N, n)."""
     count, pairs = len(C), pairs_of(len(C))
