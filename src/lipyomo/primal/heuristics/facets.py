@@ -19,7 +19,7 @@ from lipyomo.problems.domains import Domain
 _CLOSE = 1e-9
 """Nearer to a face or kink than this share of its width, or reach, a point counts as so near."""
 
-_TINY = 1e-300
+TINY = 1e-300
 """Stands in for the reach of rows of zeros, by which nothing may be divided."""
 
 _ENDLESS = 1e-12
@@ -48,7 +48,7 @@ def leverages(network: Network, domain: Domain, x: FloatArray) -> FloatArray:
     gains.append(edges.A.toarray() * scale)
     gaps.append(edges.b - edges.A @ x)
     rows, gap = np.vstack(gains), np.abs(np.concatenate(gaps))
-    rows /= np.maximum(gap, _CLOSE * np.abs(rows).sum(axis=1) + _TINY)[:, None]
+    rows /= np.maximum(gap, _CLOSE * np.abs(rows).sum(axis=1) + TINY)[:, None]
     ends = np.stack([x - domain.lower, domain.upper - x]) / scale
     faces = (1.0 / np.square(np.maximum(ends, _CLOSE))).sum(axis=0)
     rows /= np.sqrt(faces + _ENDLESS)

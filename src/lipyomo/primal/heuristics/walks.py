@@ -30,14 +30,11 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import GROWTH, pattern_norms, point_norms
-from lipyomo.primal.heuristics.facets import leverage_work, leverages
+from lipyomo.primal.heuristics.facets import TINY, leverage_work, leverages
 from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.domains import Domain
-
-_TINY = 1e-300
-"""Stands in for the reach of rows of zeros, by which nothing may be divided."""
 
 _BEYOND = 2.0
 """Side of rows that limit nothing, in widths of the box: larger margins are of no interest."""
@@ -144,7 +141,7 @@ def _nearest(
     A: FloatArray, b: FloatArray, start: FloatArray, end: FloatArray, most: int
 ) -> tuple[FloatArray, FloatArray]:
     """The rows of each region that take the smallest shares of the box to meet from two points."""
-    size = np.maximum(np.abs(A).sum(axis=2), _TINY)
+    size = np.maximum(np.abs(A).sum(axis=2), TINY)
     left = b - np.maximum(*((A @ y[:, :, None])[:, :, 0] for y in (start, end)))
     rows = np.sort(np.argpartition(left / size, most, axis=1)[:, :most], axis=1)
     return np.take_along_axis(A, rows[:, :, None], axis=1), np.take_along_axis(b, rows, axis=1)
