@@ -50,6 +50,7 @@ def test_all_options_are_a_word_away(cli: Cli) -> None:
     ("words", "remedy"),
     [
         (("net.onnx", "--nrom", "l1"), "did you mean --norm?"),
+        (("net.onnx", "--time", "5"), "did you mean --time-limit?"),
         (("certify", "net.onnx", "rows.csv", "--raduis", "1", "--radius", "1"), "mean --radius?"),
         (("net.onnx", "--box"), "--box LO,HI: numbers"),
         (("net.onnx", "--norm"), "--norm linf|l1|l2"),

@@ -131,6 +131,8 @@ def nearest_name(
 ) -> str:
     """A remedy for a name that is not known: whether the nearest one was meant.
 
+    That is the shortest one that begins with the word, else the one most like it.
+
     Parameters
     ----------
     word : str
@@ -142,5 +144,7 @@ def nearest_name(
     likeness : float, optional
         How near a name must be, from 0 to 1.
     """
-    close = get_close_matches(word, [*known], n=1, cutoff=likeness)
+    names = [*known]
+    longer = sorted((name for name in names if word and name.startswith(word)), key=len)
+    close = longer or get_close_matches(word, names, n=1, cutoff=likeness)
     return f"did you mean {form.format(close[0])}?" if close else otherwise
