@@ -15,13 +15,13 @@ from lipyomo.base.errors import MethodError
 from lipyomo.base.numerics.exact import close_product
 from lipyomo.base.numerics.rounding import gamma, rounded_up
 from lipyomo.base.system.memory import LARGE
-from lipyomo.methods.naive import SINGULAR_ORDER
 from lipyomo.methods.options import choice
 from lipyomo.methods.registry import TAKES_ALL, method
 from lipyomo.methods.support import domain_bounds, few_vertices, switched
 from lipyomo.networks.network import Network
 from lipyomo.networks.phases import OPEN, RIGHT, Phases, open_phases
 from lipyomo.primal.heuristics.params import PARAMS as SAMPLING
+from lipyomo.problems.operator_norm import SINGULAR_ORDER
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run

@@ -13,13 +13,13 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock, dense_entries, fits, model_seconds, model_terms, seconds_of
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import LARGE
-from lipyomo.methods.naive import norm_seconds, product_of_norms
 from lipyomo.networks.network import check_two_slopes
 from lipyomo.networks.phases import Phases, count_open
 from lipyomo.primal.heuristics.local_search import quick_incumbent
 from lipyomo.primal.regions import make_witness
 from lipyomo.primal.regions.witness import unbeaten
 from lipyomo.problems.norms import ONE_BY_ONE
+from lipyomo.problems.operator_norm import norm_seconds, product_of_norms
 from lipyomo.problems.problem import LOOKS, LipschitzProblem
 from lipyomo.problems.reductions.presolve import presolve, presolved_sizes
 from lipyomo.problems.result import Guarantee, Witness
@@ -105,8 +105,8 @@ def product_bound(run: Run) -> None:
     """
     small = run.problem.reduced.problem
     deep = small.network.smooth or len(small.network.hidden) > 1
-    if deep and run.clock.fits(norm_seconds(small)):
-        run.drop_upper(product_of_norms(small))
+    if deep and run.clock.fits(norm_seconds(small.tangent_network, small.norm)):
+        run.drop_upper(product_of_norms(small.tangent_network, small.norm, small.output_norm))
 
 
 def run_cascade(run: Run, stages: Sequence[Stage] = STAGES) -> Cascade:

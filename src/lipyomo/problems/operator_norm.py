@@ -1,5 +1,8 @@
 """The operator norm of one Jacobian, with the direction and the functional that attain it.
 
+And the product of the operator norms of a network's layers, which bounds the norms of all of its
+Jacobians (Szegedy et al., 2013).
+
 Most pairs of norms have closed forms.  ``linf -> l2``, ``l2 -> l1`` and ``linf -> l1`` are
 NP-hard in general: they are enumerated over sign vectors while these are few, and given as an
 interval otherwise.
@@ -7,6 +10,7 @@ interval otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,19 +18,28 @@ import numpy as np
 from flint import fmpq
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.clock import dense_entries, seconds_of
 from lipyomo.base.numerics.exact import close_product
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.rounding import gamma, rounded_up
 from lipyomo.base.system.memory import BATCH, CACHED
 from lipyomo.base.system.threads import with_one_blas_thread
+from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.norms import (
     DUAL,
     InputNorm,
     L1Output,
+    L2Output,
+    LinfOutput,
     OutputNorm,
     maximiser,
     signs_fit,
     vector_norm,
 )
+
+SINGULAR_ORDER = 2000
+"""Rows or columns up to which singular values are computed, which cannot be interrupted."""
+
+_SAME: dict[str, OutputNorm] = {"l1": L1Output(), "l2": L2Output(), "linf": LinfOutput()}
 
 
 @dataclass(frozen=True)
@@ -253,3 +266,47 @@ def alternating(
         if not (values > growth * best).any():
             return np.maximum(values, best), y, v
         best = np.maximum(values, best)
+
+
+def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
+    """Largest operator norm of a layer, over all slopes of its units.
+
+    For l1, l2 and linf outputs a unit cannot stretch its coordinate by more than its steeper
+    slope, so the steepest slopes decide; other output norms are used on affine layers only.  The
+    spectral norm of a large convolution is at most the root of its l1 norm times its linf norm.
+    """
+    steepest = layer.steepest
+    if norm_out.kind == norm_in and not isinstance(layer.weight, np.ndarray):
+        sizes = layer.sizes  # large ones are never written out
+        column = float((sizes.T @ steepest).max())
+        row = float((steepest * sizes.sum(axis=1)).max())
+        if norm_in != "l2" or min(sizes.shape) > SINGULAR_ORDER:
+            size = {"l1": column, "linf": row, "l2": math.sqrt(column) * math.sqrt(row)}[norm_in]
+            return rounded_up(size, 8 * sum(sizes.shape))
+    found = operator_norm(steepest[:, None] * layer.dense_weight, norm_in, norm_out)
+    return rounded_up(found.upper, 8 * sum(layer.dense_weight.shape))
+
+
+def norm_seconds(network: Network, norm: InputNorm) -> float:
+    """About how long the norms of all layers take: singular values where these are asked for."""
+    found = 0.0
+    for layer in network.layers:
+        found += 8.0 * dense_entries(layer.weight)
+        dense_or_small = (
+            isinstance(layer.weight, np.ndarray) or min(layer.weight.shape) <= SINGULAR_ORDER
+        )
+        if norm == "l2" and dense_or_small:
+            found += 10.0 * float(layer.weight.size) * min(layer.weight.shape)
+    return seconds_of(found)
+
+
+def norms_of_layers(network: Network, norm: InputNorm, output_norm: OutputNorm) -> list[float]:
+    """Operator norms of all layers, hidden ones in `norm`."""
+    factors = [layer_norm(layer, norm, _SAME[norm]) for layer in network.hidden]
+    return [*factors, layer_norm(network.head, norm, output_norm)]
+
+
+def product_of_norms(network: Network, norm: InputNorm, output_norm: OutputNorm) -> float:
+    """A bound of the norms of all Jacobians, in the norm of the inputs."""
+    factors = norms_of_layers(network, norm, output_norm)
+    return rounded_up(float(np.prod(factors)), len(factors))

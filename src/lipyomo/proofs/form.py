@@ -10,13 +10,14 @@ from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.activations import Confined, Derivative, Unbounded
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
+from lipyomo.problems.operator_norm import product_of_norms
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
 from lipyomo.problems.targets import targets_of
 from lipyomo.proofs.records import has_products
 from lipyomo.search.engine.params import HALVED
 from lipyomo.search.spaces.joint.bound import bounded_pairs
-from lipyomo.search.spaces.joint.context import Context
+from lipyomo.search.spaces.joint.context import PARAMS, Context
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import (
     DIRECTED_FORMAT,
@@ -38,14 +39,20 @@ def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
     So it is where few inputs have a domain so wide that bounds of the whole say nothing: then the
     search halves boxes, too.
     """
+    small = problem.reduced.problem
+    if small.network.smooth or not may_end(small.domain):
+        return False
+    hopeless = PARAMS.hopeless * result.upper
+    if product_of_norms(small.tangent_network, small.norm, small.output_norm) <= hopeless:
+        return False
     try:
-        context = Context.of(problem.reduced.problem)
+        context = Context.of(small)
     except LipyomoError:  # the dual ball has too many vertices
         return False
     if context is None:
         return False
     whole = bounded_pairs(context, context.whole(), 0.0).boxes.bounds[0]
-    return bool(whole > context.params.hopeless * result.upper)
+    return bool(whole > hopeless)
 
 
 def is_shown(statement: dict[str, Any]) -> bool:

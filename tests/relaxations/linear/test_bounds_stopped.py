@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from lipyomo import Box, LipschitzProblem, Network, Settings
 from lipyomo.base.clock import fits, pace, seconds_of
 from lipyomo.base.system.memory import CACHED
-from lipyomo.methods.naive import SINGULAR_ORDER
 from lipyomo.methods.registry import run_method
 from lipyomo.networks.network import Layer
 from lipyomo.problems.norms import InputNorm
+from lipyomo.problems.operator_norm import SINGULAR_ORDER
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.balls import SingleFunctionals
 from lipyomo.relaxations.linear.derivative import DerivativeRelaxation

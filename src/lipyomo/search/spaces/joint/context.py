@@ -114,6 +114,8 @@ class Params:
     far : float
         Not where the bound is above this multiple of the cutoff: such a box is halved anyway.  A
         whole domain at or below it is for the search of phases.
+    hopeless : float
+        Above this multiple of the cutoff a bound of the whole says nothing.
     compared : bool
         Whether boxes have to be better than the search of phases in order to be halved.
     far_halves : float
@@ -154,6 +156,7 @@ class Params:
     rough: float = 1.02
     single: int = 2
     far: float = 16.0
+    hopeless: float = 256.0
     compared: bool = True
     far_halves: float = 3.0
     least_width: float = 2.0**-10
@@ -167,11 +170,6 @@ class Params:
     starts: int = 32
     few: int = 64
     samples: int = 1024
-
-    @property
-    def hopeless(self) -> float:
-        """Above this multiple of the cutoff a bound of the whole says nothing."""
-        return self.far**2
 
 
 PARAMS = Params()
