@@ -104,3 +104,12 @@ def test_a_dask_cluster_answers_the_same(cli: Cli, tmp_path: Path) -> None:
         there = cli(*words, "--dask", cluster.scheduler_address).json["ranges"][0]
     for end in ("low", "high"):
         assert there[end] == pytest.approx(here[end], rel=1e-6)
+
+
+def test_a_cluster_that_is_not_there_is_noticed_before_any_search(cli: Cli, net: Path) -> None:
+    where = "--box", "-1,1", "--dask", "tcp://127.0.0.1:1"
+    said = "no dask scheduler answers at 'tcp://127.0.0.1:1'"
+    for command in ("range", "jacobian", "compare"):
+        ran = cli(command, net, *where)
+        assert (ran.code, ran.out) == (1, "")
+        assert said in ran.err

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from lipyomo.base.arguments import instance, warn_caller
 from lipyomo.base.errors import MethodError, ProblemError
+from lipyomo.base.system.parallel import check_scheduler
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.methods.registry import run_method
 from lipyomo.networks.network import check_two_slopes
@@ -92,8 +93,10 @@ def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
 
 
 def chosen_settings(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
-    """The settings with some fields changed, and with a solver that exists."""
+    """The settings with some fields changed, with a solver and a scheduler that exist."""
     chosen = changed(Settings, settings, changes)
+    if chosen.dask is not None:
+        check_scheduler(chosen.dask, chosen.time_limit)
     if chosen.solver != "auto" or chosen.solvers_file is not None:
         from lipyomo.solvers.registry import resolve_settings
 

@@ -107,6 +107,7 @@ def _parser() -> Parser:
     add_options(methods, "--memory-limit", help="of each method")
     add_options(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
     add_options(methods, "--workers", help="processes or threads of each method (1)")
+    add_options(methods, "--dask", help="where methods that search share their work instead")
     add_options(methods, "--solver", "--solvers-file", "--seed")
     report = parser.add_argument_group("report")
     form = report.add_mutually_exclusive_group()

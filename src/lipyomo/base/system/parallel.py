@@ -11,6 +11,8 @@ import hashlib
 import math
 import os
 import pickle
+import re
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
@@ -157,6 +159,41 @@ PATIENCE = 10.0
 """Most seconds that a dask scheduler has to answer."""
 
 
+def check_scheduler(address: str, seconds: float = math.inf) -> None:
+    """Refuse the address of a dask scheduler where nothing answers, sooner than a client would.
+
+    Parameters
+    ----------
+    address : str
+        Those without a port are left to the client.
+    seconds : float, optional
+        That all may take.
+
+    Raises
+    ------
+    LipyomoError
+        If nothing is there.
+    """
+    place = re.fullmatch(r"(?:(?:tcp|tls|wss?)://)?\[?([^/]+?)\]?:(\d+)/?", address)
+    if place is None:
+        return
+    try:
+        socket.create_connection((place[1], int(place[2])), _patience(seconds)).close()
+    except (OSError, OverflowError) as error:
+        raise _silent(address, error) from None
+
+
+def _patience(seconds: float) -> float:
+    return min(PATIENCE, max(seconds, 1.0))
+
+
+def _silent(address: str, error: Exception) -> LipyomoError:
+    return LipyomoError(
+        f"no dask scheduler answers at '{address}' ({error}).  Remedy: start one with "
+        "'dask scheduler', and workers with 'dask worker ADDRESS'"
+    )
+
+
 class Workers(Generic[Job, Value]):
     """A context in which jobs run on workers.
 
@@ -206,7 +243,7 @@ class Workers(Generic[Job, Value]):
         if executor is not None and dask is not None:
             raise LipyomoError("give an executor or the address of a dask scheduler, not both")
         self._executor, self._address = executor, dask
-        self._patience = min(PATIENCE, max(time_limit, 1.0))
+        self._patience = _patience(time_limit)
         self._client: Any = None
         self.own = executor is None and dask is None
         asked = workers or usable_cores()
@@ -271,10 +308,7 @@ class Workers(Generic[Job, Value]):
         try:
             self._client = distributed.Client(address, timeout=f"{self._patience}s")
         except (OSError, ValueError, TimeoutError) as error:
-            raise LipyomoError(
-                f"no dask scheduler answers at '{address}' ({error}).  Remedy: start one with "
-                "'dask scheduler', and workers with 'dask worker ADDRESS'"
-            ) from None
+            raise _silent(address, error) from None
         self._executor = self._client.get_executor(pure=False)
         threads = sum(self._client.nthreads().values())
         self.count = self.count or max(1, threads)

@@ -97,9 +97,8 @@ class SwitchedMinimum:
 
     @property
     def nbytes(self) -> int:
-        """What the vectors take."""
-        vectors = self.standing.vectors
-        parts = vectors.directions, vectors.inputs, vectors.bases, vectors.sides
+        """What vectors and weights take."""
+        parts = *vars(self.standing.vectors).values(), *vars(self.standing.weights).values()
         return sum(part.nbytes for part in parts)
 
 
