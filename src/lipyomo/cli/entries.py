@@ -13,6 +13,7 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import array_digest
 from lipyomo.base.system.memory import limit_memory
+from lipyomo.base.system.parallel import check_scheduler
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Leaving
@@ -93,6 +94,8 @@ def read_given(
         given = network_given_by(arguments, max(left, LEAST), memory, rounds)
         domain = read_domain(arguments, given.input_dim)
         given.check(domain)
+        if arguments.dask is not None:
+            check_scheduler(arguments.dask, arguments.time_limit)
     return given, domain
 
 

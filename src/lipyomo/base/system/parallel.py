@@ -304,6 +304,7 @@ class Workers(Generic[Job, Value]):
             self._executor, self._calls = None, []
 
     def _connect(self, address: str) -> None:
+        check_scheduler(address, self._patience)
         distributed = require("distributed", "A sweep on a cluster")
         try:
             self._client = distributed.Client(address, timeout=f"{self._patience}s")
