@@ -79,14 +79,12 @@ def parse_directions(
 
 
 def free_directions(
-    inputs: int, wrt: Selection | None = None, weights: npt.ArrayLike | None = None
+    inputs: int, weights: npt.ArrayLike, wrt: Selection | None = None
 ) -> Matrix | None:
     """Unit vectors (d, f) of the inputs of infinite weight, read-only; None without any.
 
     Parameters are those of `parse_directions`.
     """
-    if weights is None:
-        return None
     chosen = np.arange(inputs) if wrt is None else selected(wrt, inputs)
     free = chosen[np.isinf(_weights(weights, inputs)[chosen])]
     return _columns(free, np.ones(free.size), inputs) if free.size else None

@@ -166,9 +166,13 @@ class LipschitzProblem:
         self.norm: InputNorm = check_input_norm(norm)
         m, d = network.output_dim, network.input_dim
         self.functional, self.output_norm = _chosen_output(m, output_norm, functional, margin)
-        named = by_name(wrt, network.input_names, network.input_parts, "wrt", ProblemError)
+        named = wrt
+        if wrt is not None:
+            named = by_name(wrt, network.input_names, network.input_parts, "wrt", ProblemError)
         self._asked = asked = _Asked.of(d, directions, named, weights)
-        self.directions: Matrix | None = parse_directions(d, *asked)
+        self.directions: Matrix | None = None
+        if any(one is not None for one in asked):
+            self.directions = parse_directions(d, *asked)
         check_magnitudes(network, domain, self._given_vertices, self.directions)
         if domain.frozen.all():
             raise ProblemError(
@@ -207,7 +211,9 @@ class LipschitzProblem:
 
     def _free_of_cost(self) -> LipschitzProblem | None:
         """See `free`."""
-        free = free_directions(self.network.input_dim, self._asked.wrt, self._asked.weights)
+        if self._asked.weights is None:
+            return None
+        free = free_directions(self.network.input_dim, self._asked.weights, self._asked.wrt)
         if free is None:
             return None
         moving = free[:, np.flatnonzero(~self.domain.frozen @ free)]

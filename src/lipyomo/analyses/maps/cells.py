@@ -150,8 +150,9 @@ def grid(
     many = (counts,) if np.ndim(counts) == 0 else tuple(np.asarray(counts).tolist())
     numbers = tuple(whole_number(n, "the number of cells", DomainError, least=1) for n in many)
     known = None if names is None else tuple(names)
-    asked = range(len(numbers)) if axes is None else axes
-    which = tuple(by_name(list(asked), known, what="axes", error=DomainError))
+    which = tuple(range(len(numbers)))
+    if axes is not None:
+        which = tuple(by_name(list(axes), known, what="axes", error=DomainError))
     size = max(len(numbers), dimension or 0, np.size(lower), np.size(upper), len(known or ()))
     low = read_vector(lower, size, "the lower end of the grid")
     high = read_vector(upper, size, "the upper end of the grid")

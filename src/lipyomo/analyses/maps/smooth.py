@@ -18,10 +18,15 @@ from lipyomo.analyses.maps.params import Params
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.search.spaces.boxes.bound import Bounded, bounded, framed_jacobian, with_decided_signs
+from lipyomo.search.spaces.boxes.bound import (
+    Bounded,
+    bounded,
+    framed,
+    framed_jacobian,
+    with_decided_signs,
+)
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.euclid import framed
 from lipyomo.search.spaces.boxes.gradient import enclosed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.split import cut, halved

@@ -10,9 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.formats.onnx import from_model
+from lipyomo.search.spaces.boxes.bound import framed
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.euclid import framed
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 BOXES, POINTS = 24, 60

@@ -13,11 +13,10 @@ from lipyomo.networks.activations import HALVES, Power, activation
 from lipyomo.networks.network import Curve, Layer
 from lipyomo.problems.reductions.confine import confined
 from lipyomo.search.objectives.smooth import bounded_by_value as value_bounded
-from lipyomo.search.spaces.boxes.bound import bounded, framed_jacobian
+from lipyomo.search.spaces.boxes.bound import bounded, framed, framed_jacobian
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.euclid import framed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import growth, jacobians, slopes_at
 

@@ -11,11 +11,10 @@ import pytest
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer
-from lipyomo.search.spaces.boxes.bound import bounded
+from lipyomo.search.spaces.boxes.bound import bounded, framed
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.euclid import framed
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
-from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
 from lipyomo.search.spaces.boxes.collapse import Above, collapsed
 from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined_bounds
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.euclid import Across, Frame, across, framed
+from lipyomo.search.spaces.boxes.euclid import Across, across, euclidean_frame
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
 from lipyomo.search.spaces.boxes.inputs import Affine
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -87,6 +87,11 @@ class Bounded:
         return Bounded(both, *arrays).take(place)
 
 
+def framed(context: Context, boxes: Boxes) -> Frame:
+    """What boxes are bounded along."""
+    return (euclidean_frame if context.euclidean else Frame.given)(context, boxes)
+
+
 def bounded(
     context: Context, boxes: Boxes, cutoff: float | FloatArray, decide: bool = False
 ) -> Bounded:
@@ -122,23 +127,26 @@ def _by_planes(
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
     above = collapsed(known, frame.rows, frame.errors, twice=False)  # boxes alike, 0.8 of the time
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
-    jacobian = None
-    if decide or context.euclidean:
-        jacobian = framed_jacobian(known, frame)
-    rest = across(context, frame, jacobian)
-    if context.euclidean:
+    jacobian = framed_jacobian(known, frame) if decide or context.euclidean else None
+    rest = None
+    if context.euclidean and jacobian is not None:
+        rest = across(context, frame, jacobian)
         cutoffs = rest.cutoffs(cutoffs)
     top = confined_bounds(known, above, cutoffs)
     scores = gaps_of(known, above)
     v = above.v
     if context.multiplies:
         v, top = closer(known, partial(_second, known, frame), v, top, cutoffs)
-    if context.euclidean:
+    bounds = _least(top, above)
+    if rest is None:
+        bounds = _nonnegative(bounds)
+    else:
+        bounds = rest.norm(bounds)
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, scores=scores)
     if decide and jacobian is not None:
         boxes = with_decided_signs(boxes, *jacobian.ends)
-    return Bounded.of(boxes, top, rest.norm(_least(top, above)), v, cutoffs)
+    return Bounded.of(boxes, top, bounds, v, cutoffs)
 
 
 def _of_tail(
@@ -158,9 +166,14 @@ def _of_tail(
         return Above(*rows.on(some).second(frame.rows[some], errors), [])
 
     v, top = closer(known, second, above.v, top, cutoffs)
-    bounds = across(context, frame, None).norm(top.top)
+    bounds = _nonnegative(top.top)
     wide = np.flatnonzero(~(rows.ends[1] <= WIDE * rows.ends[0]).all(axis=1))  # or overflow
     return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs), wide
+
+
+def _nonnegative(bounds: FloatArray) -> FloatArray:
+    """Bounds of norms from those of ``y . J v``; minus infinity where boxes are empty."""
+    return np.where(np.isfinite(bounds), np.maximum(bounds, 0.0), bounds)
 
 
 def _least(top: ConfinedMaxima, above: Above) -> FloatArray:

@@ -88,6 +88,33 @@ class Boxes(Bundle):
         return cls(infinite, *ends, rows, scores, np.zeros((count, context.inputs)), infinite)
 
 
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The directions of N boxes.
+
+    Attributes
+    ----------
+    rows, errors : ndarray, shape (N, n_L)
+        The functional times the last weights, and what that may be off by.
+    v_low, v_high : ndarray, shape (N, d)
+        Ends of the direction.
+    y : ndarray, shape (N, m), or None
+        The functional where the output's norm is Euclidean.
+    """
+
+    rows: FloatArray
+    errors: FloatArray | None
+    v_low: FloatArray
+    v_high: FloatArray
+    y: FloatArray | None = None
+
+    @classmethod
+    def given(cls, context: Context, boxes: Boxes) -> Frame:
+        """The functionals and directions that boxes have."""
+        errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
+        return cls(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
+
+
 def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
     """Phases (p,), (p,) of first units whose breaks touch the domain's box from outside.
 

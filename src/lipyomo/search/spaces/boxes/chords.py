@@ -24,11 +24,15 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.layers import with_slopes
-from lipyomo.search.spaces.boxes.bound import bounded, framed_jacobian, with_decided_signs
+from lipyomo.search.spaces.boxes.bound import (
+    bounded,
+    framed,
+    framed_jacobian,
+    with_decided_signs,
+)
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.euclid import framed
 from lipyomo.search.spaces.boxes.inputs import highest
 from lipyomo.search.spaces.boxes.relax import relaxed
 

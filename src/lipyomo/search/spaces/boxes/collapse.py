@@ -164,7 +164,8 @@ def _collapsed(
             a, b, some = a[:, :n], b[:, :n], layer.units(n)
         else:
             some = layer
-        curves = curves_of(context, layer, known.inputs) if layer is layers[0] else None
+        first = context.curved and layer is layers[0]
+        curves = curves_of(context, layer, known.inputs) if first else None
         if curves is not None:
             form = curves.above(a, b)
             size = np.abs(constant) + np.abs(form.constant) + fuzz

@@ -104,7 +104,8 @@ def confined_bounds(known: Relaxation, above: Above, cutoffs: FloatArray) -> Con
     summed = Summed(above.x, constant, unit * rounding)
     top, fuzz = _over_box(summed, x, unit)
     top[known.empty] = -np.inf
-    top[outside(context.domain, boxes.low, boxes.high, unit)] = -np.inf
+    if not context.domain.is_box:
+        top[outside(context.domain, boxes.low, boxes.high, unit)] = -np.inf
     ends = boxes.low.copy(), boxes.high.copy()
     found = ConfinedMaxima(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
     half_spaces = bool(context.breaks) or not context.domain.is_box

@@ -134,6 +134,12 @@ class Context:
         return any(stage.products is not None for stage in self.stages)
 
     @cached_property
+    def curved(self) -> bool:
+        """Whether the first layer's units are parabolas as well (`curves.py`)."""
+        fewest, most = self.params.curved
+        return fewest <= self.inputs <= most and not self.multiplies
+
+    @cached_property
     def carries(self) -> bool:
         """Whether z and u are carried along as forms: of products, none of which are summed."""
         summed = any(stage.summed.size for stage in self.stages)

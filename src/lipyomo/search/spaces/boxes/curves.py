@@ -161,11 +161,8 @@ class Curves:
 
 
 def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None:
-    """Of the first layer; None for directions with a range, and where it would not pay."""
+    """Of the first layer; None for directions with a range."""
     x, v, _ = inputs
-    fewest, most = context.params.curved
-    if context.multiplies or not fewest <= context.inputs <= most:
-        return None
     if len(x.middle) != len(v.middle) or v.radius.any():
         return None
     stage, unit = context.stages[0], context.unit

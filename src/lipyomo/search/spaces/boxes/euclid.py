@@ -20,34 +20,13 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, lengths
 from lipyomo.base.numerics.rounding import EQUAL, gamma
-from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.gradient import Enclosed
 from lipyomo.search.spaces.boxes.values import jacobians, steepest_pairs
 
 HALVINGS = int(np.ceil(-np.log2(EQUAL)))
 """Steps of the bisection for what M may be; it ends within EQUAL on the sound side."""
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """The directions of N boxes.
-
-    Attributes
-    ----------
-    rows, errors : ndarray, shape (N, n_L)
-        The functional times the last weights, and what that may be off by.
-    v_low, v_high : ndarray, shape (N, d)
-        Ends of the direction.
-    y : ndarray, shape (N, m), or None
-        The functional where the output's norm is Euclidean.
-    """
-
-    rows: FloatArray
-    errors: FloatArray | None
-    v_low: FloatArray
-    v_high: FloatArray
-    y: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +66,8 @@ class Across:
         return np.where(top, cutoff, np.where(reachable, start, low))
 
 
-def framed(context: Context, boxes: Boxes) -> Frame:
-    """The directions along which boxes are bounded."""
-    if not context.euclidean:
-        errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
-        return Frame(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
+def euclidean_frame(context: Context, boxes: Boxes) -> Frame:
+    """The directions along which boxes are bounded, where a norm is Euclidean."""
     round_out, middle = context.targets.whole_ball, boxes.middle
     phases = boxes.floor, boxes.ceiling
     if not round_out:
@@ -113,12 +89,9 @@ def framed(context: Context, boxes: Boxes) -> Frame:
     return Frame(y @ context.head, errors, v_low, v_high, y)
 
 
-def across(context: Context, frame: Frame, found: Enclosed | None) -> Across:
+def across(context: Context, frame: Frame, found: Enclosed) -> Across:
     """What is not along the directions of a frame, from the Jacobian of its rows on boxes."""
     zero = np.zeros(len(frame.rows))
-    if not context.euclidean:
-        return Across(zero, zero, zero, zero - np.inf, np.zeros_like(frame.v_low))
-    assert found is not None
     size = lengths(lengths(np.abs(found.middle) + found.radius))
     more = 4.0 * context.unit * size  # of all sums below, and of vectors that are not quite units
     y = np.ones((len(zero), 1)) if frame.y is None else frame.y

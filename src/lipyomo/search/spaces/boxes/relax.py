@@ -128,7 +128,7 @@ def relaxed(
         if number == 0 and context.carries and not forwards:
             forms = first_forms(stage, layer, inputs, still)
         if number == 0 and not forwards:
-            curves = curves_of(context, found[0], inputs)
+            curves = curves_of(context, found[0], inputs) if context.curved else None
             if context.local_roots is not None:
                 local = roots_on_boxes(context.local_roots, found[0], inputs, unit)
         if not last:

@@ -137,7 +137,8 @@ class Stage:
         numbers = np.arange(self.units_of(self.bias).size)
         found = [numbers[:0]]
         for activation, units in self.kinds:
-            if activation.true == Power(exponent):
+            power = activation.true
+            if isinstance(power, Power) and power.exponent == exponent:
                 found.append(numbers[units])
         return np.sort(np.concatenate(found))
 
