@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,6 @@ class Recording:
         Those of the search's targets whose functionals are the checker's with the other sign.
     points : Points
         Known points, of which there are ever more.
-    region : RegionProgram
     clock : Clock
     params : Params
     """
@@ -53,7 +53,6 @@ class Recording:
     numbers: tuple[int, ...]
     turned: frozenset[int]
     points: Points
-    region: RegionProgram
     clock: Clock
     params: Params
 
@@ -69,19 +68,25 @@ class Recording:
             If the statement is one about other targets.
         """
         domain = problem.domain
-        # its biases round, and it only suggests certificates: the checker's own do not
-        found = freeze(problem.network, domain.frozen, domain.upper, rounding=True)
-        own, small = np.flatnonzero(found.moving), problem.of_moving(found.network, found.moving)
+        network, moving = problem.network, ~domain.frozen
+        if not moving.all():
+            # its biases round, and it only suggests certificates: the checker's own do not
+            network = freeze(network, ~moving, domain.upper, rounding=True).network
+        small = problem.of_moving(network, moving)
         domain = small.domain
         search = Context.of(Question(small))
         points = Points(small, search.presolved, np.random.default_rng(0), search.params)
-        points.enter(domain.sample(np.random.default_rng(0), params.points))
+        points.adopt([domain.sample(np.random.default_rng(0), params.points)])
         pairs = tuple(targets_of(statement))
         columns = np.array(statement.columns)
         numbers, turned = _numbered(search.targets, columns, statement, pairs)
-        region = RegionProgram(search.system, domain)
-        linear = checked.Linear(statement)
-        return cls(search, linear, own, pairs, numbers, turned, points, region, clock, params)
+        linear, own = checked.Linear(statement), np.flatnonzero(moving)
+        return cls(search, linear, own, pairs, numbers, turned, points, clock, params)
+
+    @cached_property
+    def region(self) -> RegionProgram:
+        """The programs that tell whether cases have interior."""
+        return RegionProgram(self.search.system, self.search.domain)
 
     @property
     def upper(self) -> float:

@@ -28,6 +28,7 @@ from lipyomo.proofs.params import PARAMS
 from lipyomo.relaxations.semidefinite.bounder import inherited
 from lipyomo.relaxations.semidefinite.chain_proof import proved_chain_bound
 from lipyomo.relaxations.semidefinite.chain_root import (
+    LAYERS,
     ChainBounds,
     chain_bounds,
     exact_tangents,
@@ -44,6 +45,8 @@ def layer_steps(recording: Recording, case: Case) -> tuple[float, list[Step]] | 
     """
     search = recording.search
     system, problem, targets = search.system, search.problem, search.targets
+    if np.unique(system.layer_of[case.known_form.units]).size < LAYERS:
+        return None
     phases = tuple(np.split(case.ours.phases, system.starts[1:-1]))
     tangents = exact_tangents(system.network, problem.directions)
     known = np.full(targets.count, np.inf)

@@ -34,7 +34,7 @@ _CHEAPER = 2.0
 multipliers serve the tree."""
 _LONG = 1.0
 """Seconds that one matrix is predicted to take at least: below, nothing is worth a choice."""
-_LAYERS = 3
+LAYERS = 3
 """Layers with unstable units from which on a network is deep."""
 _BELOW = 0.9
 """Share of the next target's bound down to which the largest one is lowered at a time."""
@@ -357,7 +357,7 @@ def chain_bounds(
 ) -> ChainBounds | None:
     """`ChainBounds.of` where they are much cheaper than those by one matrix, else None."""
     layers = [count_open((phase,)) for phase in phases]
-    if network is None or sum(count > 0 for count in layers) < _LAYERS:
+    if network is None or sum(count > 0 for count in layers) < LAYERS:
         return None
     one = root_cost(targets, network.input_dim, sum(layers), layers)
     if one.fits and one.full < _LONG:
