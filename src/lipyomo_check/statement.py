@@ -21,9 +21,12 @@ from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 from lipyomo_check.errors import ProofError
 from lipyomo_check.formats import DIRECTED_FORMAT, FORMAT, Edition
 from lipyomo_check.parts import Domain, Layer, digest_of, dyadic, eye, rational
-from lipyomo_check.reading import entry, real
+from lipyomo_check.reading import MOST_NUMBERS, entry, real
 from lipyomo_check.records import read_directions, read_domain, read_network, read_output_norm
 from lipyomo_check.values import Shell, read_ends, read_shell, value_words
+
+Target = tuple[int | None, int | None]
+"""A vertex and a column, where these matter."""
 
 
 @dataclass
@@ -71,6 +74,19 @@ class Statement:
         outputs = eye(self.layers[-1].units), 0
         self.functionals = outputs if self.vertices is None else dyadic(self.vertices)
         self.digest = digest_of(self.layers)
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        """All targets: their maximum is the constant."""
+        vertices: list[int | None] = [None]
+        if self.vertices is not None:
+            vertices = list(range(len(self.vertices)))
+        columns: list[int | None] = [None]
+        if self.input_norm == "l1":
+            columns = list(self.columns)
+        if len(vertices) * len(columns) > MOST_NUMBERS:
+            raise ProofError("there are too many targets")
+        return [(v, c) for v in vertices for c in columns]
 
     @cached_property
     def first(self) -> tuple[list[list[fmpz]], int]:

@@ -30,7 +30,7 @@ from typing import Any
 from lipyomo_check.errors import ProofError
 from lipyomo_check.layers import Layers
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, SLOPE, Linear, Node, Weights
-from lipyomo_check.reading import MOST_NUMBERS, listed, real, sparse, whole, wholes
+from lipyomo_check.reading import listed, real, sparse, whole, wholes
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
 
@@ -51,21 +51,6 @@ STEPS = {
     "end": 0,
 }
 """Words of steps, with the number of entries that follow."""
-
-Target = tuple[int | None, int | None]
-
-
-def targets_of(statement: Statement) -> list[Target]:
-    """All targets: their maximum is the constant."""
-    vertices: list[int | None] = [None]
-    if statement.vertices is not None:
-        vertices = list(range(len(statement.vertices)))
-    columns: list[int | None] = [None]
-    if statement.input_norm == "l1":
-        columns = list(statement.columns)
-    if len(vertices) * len(columns) > MOST_NUMBERS:
-        raise ProofError("there are too many targets")
-    return [(v, c) for v in vertices for c in columns]
 
 
 def _side(value: Any) -> int:
@@ -97,7 +82,7 @@ class Tree:
     def __init__(self, statement: Statement, workers: int = 1, share: int = 0) -> None:
         self.statement, self.workers, self.share = statement, workers, share
         self.linear = Linear(statement)
-        self.targets = targets_of(statement)
+        self.targets = statement.targets
         self.nodes = 0
 
     @property

@@ -30,8 +30,7 @@ from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.norms import read_functional
 from lipyomo.problems.result import ProgressCallback
 from lipyomo.problems.settings import Settings
-from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.start import checkpoint_of
+from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 KEPT = ("checkpoint", "resume", "overwrite")
 """Options of a search that keeps its state."""

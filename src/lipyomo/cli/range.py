@@ -36,7 +36,6 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Progress, Status
 from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.start import keeping
 
 EPILOG = """\
 exit codes:
@@ -110,7 +109,7 @@ def _ranges(
             settings = search_settings(
                 arguments, interruption.requested, progress, max(share, 1e-3)
             )
-            own = keeping(settings, file.part(name))
+            own = settings.keeping(file.part(name))
             if given.quantised is None:
                 found[name] = value_range(given.network, domain, row, own)
             else:

@@ -34,7 +34,6 @@ from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
 from lipyomo.problems.result import Result, Status
 from lipyomo.problems.settings import Settings
-from lipyomo.search.start import keeping
 
 ABOUT = """\
 The Lipschitz constant of the gradient of each output over a domain: the largest
@@ -93,7 +92,7 @@ def run(words: Sequence[str]) -> int:
             def settings(left: int, question: str) -> Settings:
                 heard = interruption.requested, tracker.about(question)
                 own = search_settings(arguments, *heard, max(clock.left / left, 1e-3))
-                return keeping(own, file.part(question))
+                return own.keeping(file.part(question))
 
             own = settings(left, name)
             constants[name] = smoothness(network, domain, arguments.norm, row, own)

@@ -220,14 +220,22 @@ def search_smooth(
 
 def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Kept | None) -> Found[N]:
     """Have the engine search; the run hears of all that is found on the way and in the end."""
-    from lipyomo.search.start import searched
+    from lipyomo.search.engine.engine import Engine
 
     def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
             run.raise_lower(witness_near(run.problem, point))
         run.show(upper, nodes, message)
 
-    found = searched(pipeline, run.settings, run.clock, on_progress, checkpoint, run.drop_upper)
+    engine = Engine(
+        pipeline,
+        run.clock,
+        workers=run.settings.helpers(run.clock),
+        checkpoint=checkpoint,
+        on_progress=on_progress,
+        report=run.drop_upper,
+    )
+    found = engine.run()
     if found.best.point is not None:
         run.raise_lower(witness_near(run.problem, found.best.point))
     run.drop_upper(found.upper)

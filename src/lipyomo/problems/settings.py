@@ -28,6 +28,7 @@ from lipyomo.base.arguments import (
     real_number,
     whole_number,
 )
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError, UnknownKeyword, nearest_name
 from lipyomo.base.kept import Kept
 from lipyomo.base.system.parallel import Workers
@@ -81,6 +82,13 @@ class Work:
         """Where so many jobs run, if that is known."""
         asked = self.workers, self.executor, self.dask, jobs
         return Workers(*asked, time_limit=self.time_limit)
+
+    def helpers(self, clock: Clock) -> Workers[Any, Any] | None:
+        """Who helps in one search; None if nobody does."""
+        if self.executor is None and self.dask is None and (self.workers or 1) == 1:
+            return None
+        asked = self.workers, self.executor, self.dask
+        return Workers(*asked, helping=True, time_limit=clock.left)
 
 
 class SettingsKeywords(WorkKeywords, total=False):
@@ -213,6 +221,10 @@ class Settings(Work):
                 raise MethodError(f"{name} is {brief(getattr(self, name))}.  Remedy: a function")
         for name, kind in (("formulation", Formulation), ("bounds", Relaxation)):
             one_of(getattr(self, name), get_args(kind), name, MethodError)
+
+    def keeping(self, kept: Kept | None) -> Settings:
+        """The same for one search of several, which keeps its state there and goes on from it."""
+        return replace(self, checkpoint=kept, resume=False, overwrite=False)
 
 
 FORMER = frozenset({"threads"})

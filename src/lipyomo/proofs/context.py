@@ -19,7 +19,6 @@ from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.points import Points
 from lipyomo_check import linear as checked
 from lipyomo_check.statement import Statement
-from lipyomo_check.tree import targets_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +76,7 @@ class Recording:
         search = Context.of(Question(small))
         points = Points(small, search.presolved, np.random.default_rng(0), search.params)
         points.adopt([domain.sample(np.random.default_rng(0), params.points)])
-        pairs = tuple(targets_of(statement))
+        pairs = tuple(statement.targets)
         columns = np.array(statement.columns)
         numbers, turned = _numbered(search.targets, columns, statement, pairs)
         linear, own = checked.Linear(statement), np.flatnonzero(moving)

@@ -18,9 +18,9 @@ from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.semidefinite.root import RootBounds
+from lipyomo.search.engine.engine import Engine
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
-from lipyomo.search.start import searched
 
 
 def _network(seed: int, slopes: tuple[float, float] = (0.0, 1.0)) -> Network:
@@ -97,13 +97,13 @@ def test_semidefinite_bounds_are_those_of_the_whole(
 def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) -> None:
     problem = _problem(seed, 0.06, slopes)
     settings = Settings(time_limit=60.0)
-    plain = searched(pipeline_for(problem, settings), settings, Clock())
+    plain = Engine(pipeline_for(problem, settings), Clock()).run()
     cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
     cascade.run()
     known = np.concatenate(cascade.bounds.phases)
     system = Context.of(Question(problem, known=known)).system
     assert system.count < problem.network.kinked_units
-    found = searched(pipeline_for(problem, settings, cascade=cascade), settings, Clock())
+    found = Engine(pipeline_for(problem, settings, cascade=cascade), Clock()).run()
     assert found.complete
     assert plain.complete
     assert found.best.value == pytest.approx(plain.best.value, rel=1e-6)

@@ -38,8 +38,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, check_parts
 from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
-from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.start import checkpoint_of, keeping
+from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 SKEWED = 1e-3
 """Largest size of E: a metric whose factor is known no better than that is refused."""
@@ -141,7 +140,7 @@ def _in_metric(
             affine_after(form, np.hstack([np.eye(d), tilt * np.eye(d)])), box, "l2", "l2", wrt=along
         ),
         along,
-        keeping(settings, file.part("ends")),
+        settings.keeping(file.part("ends")),
         clock,
     )
     ends = np.array([*found.low, *found.high])

@@ -23,8 +23,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import Point, Result, Status
 from lipyomo.problems.settings import Settings
-from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.start import checkpoint_of
+from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 ALIKE = 1e-4
 """Largest distance of unit vectors u and v for ``u . H v`` to be as good as an eigenvalue."""

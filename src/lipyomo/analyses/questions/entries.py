@@ -45,6 +45,7 @@ from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.linear.gradient import gradient_ranges
 from lipyomo.relaxations.linear.layers import with_slopes
 from lipyomo.search.engine.checkpoint import SearchStates
+from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.kinds import kind_of
 from lipyomo.search.objectives.params import PARAMS
@@ -52,7 +53,6 @@ from lipyomo.search.spaces.boxes.context import box_bytes
 from lipyomo.search.spaces.boxes.entries import Entries, EntriesQuestion
 from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
-from lipyomo.search.start import searched
 
 KNOWN, SEARCH = "known", "search"
 """What is known of all entries, and the search that goes on, in a checkpoint."""
@@ -210,7 +210,9 @@ class EntrySearch:
         entries = Entries(question, self.attained, look)
         pipeline = BoxPipeline(entries, self._settings.seed)
         kept = self._kept({"tolerance": tolerance})
-        found = searched(pipeline, self._settings, self._clock, hear, kept)
+        helpers = self._settings.helpers(self._clock)
+        engine = Engine(pipeline, self._clock, workers=helpers, checkpoint=kept, on_progress=hear)
+        found = engine.run()
         self.nodes += found.counters.get(NODES, 0)
         self._take(found.upper, tolerance)
 

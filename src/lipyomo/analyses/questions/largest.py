@@ -19,7 +19,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.ranges import Range, tolerance_of
 from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
-from lipyomo.search.start import checkpoint_of
+from lipyomo.search.engine.checkpoint import checkpoint_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from lipyomo.problems.domains.query import Query, read_query
 from lipyomo.problems.ranges import why_open
 from lipyomo.problems.result import Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
-from lipyomo.search.start import checkpoint_of
+from lipyomo.search.engine.checkpoint import checkpoint_of
 
 GLANCES = 64
 """Conjunctions of which some points are looked at before any of them is searched."""

@@ -19,8 +19,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Progress, Result, Status
 from lipyomo.problems.run import PROVED
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
-from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.start import checkpoint_of, keeping
+from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
 
 LEAST = time.get_clock_info("monotonic").resolution
 """Seconds that a part gets when time is over: there is a bound even so."""
@@ -40,7 +39,7 @@ def shared(settings: Settings, clock: Clock, left: int, kept: Kept | None = None
     """
     share = max(clock.left / left, LEAST)
     own = replace(settings, time_limit=share, started=None, should_stop=lambda: clock.interrupted)
-    return keeping(own, kept)
+    return own.keeping(kept)
 
 
 @takes(SettingsKeywords)

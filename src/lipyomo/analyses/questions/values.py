@@ -28,13 +28,13 @@ from lipyomo.problems.reductions.merge import exactly
 from lipyomo.problems.reductions.reduction import Reduction
 from lipyomo.problems.result import Point, Progress, Status
 from lipyomo.problems.settings import Settings, SettingsKeywords, takes
-from lipyomo.search.engine.engine import Found
+from lipyomo.search.engine.checkpoint import checkpoint_of
+from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import NODES
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.kinds import kind_of, value_in_boxes
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.params import PARAMS
-from lipyomo.search.start import checkpoint_of, searched
 
 
 @takes(SettingsKeywords)
@@ -145,7 +145,8 @@ def least_value(
         if point is not None:
             tell(Point.at(ready.reduced.lift_point(point)))
 
-    found = searched(ready.pipeline(-1.0, -above, boxes), settings, clock, hear, kept)
+    pipeline, helpers = ready.pipeline(-1.0, -above, boxes), settings.helpers(clock)
+    found = Engine(pipeline, clock, workers=helpers, checkpoint=kept, on_progress=hear).run()
     if found.best.point is not None:
         tell(Point.at(ready.reduced.lift_point(found.best.point)))
     return -found.upper, found.counters.get(NODES, 0)
@@ -229,8 +230,14 @@ def both_ends(
     with checkpoint_of(settings, owner) as file:
         for name, sign in (("low", -1.0), ("high", 1.0)):
             part = clock.within((1.0 if ends else 0.5) * clock.left)
-            heard = _heard(settings, clock, sign)
-            ends.append(searched(pipeline(sign), settings, part, heard, file.part(name)))
+            engine = Engine(
+                pipeline(sign),
+                part,
+                workers=settings.helpers(part),
+                checkpoint=file.part(name),
+                on_progress=_heard(settings, clock, sign),
+            )
+            ends.append(engine.run())
             if part.interrupted:
                 clock.stop()
             if part.expired:

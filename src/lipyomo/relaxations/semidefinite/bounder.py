@@ -74,9 +74,9 @@ class Bounder:
         self._given = system, targets, phases, ball, join
         self.prover = Prover(*self._given, pairs)
 
-    def with_pairs(self, pairs: Pairs) -> Bounder:
+    def with_pairs(self, pairs: Pairs | None) -> Bounder:
         """The same with the products of such pairs."""
-        same = not pairs.count and not self.prover.pairs.count
+        same = pairs is None and self.prover.pairs is None
         return self if same else Bounder(*self._given, pairs)
 
     @property
@@ -109,8 +109,8 @@ class Bounder:
         """A target's multipliers of inputs joined by `known` as those of inputs joined by more."""
         if signs is None:
             return multipliers
-        known = self.prover.joining(target, known)
-        products = int(np.count_nonzero(self.prover.pairs.within(units)))
+        known, pairs = self.prover.joining(target, known), self.prover.pairs
+        products = 0 if pairs is None else int(np.count_nonzero(pairs.within(units)))
         head = multipliers.size - units.size - products
         zeta = joined_multipliers(multipliers[:head], signs, known)
         return np.concatenate([zeta, multipliers[head:]])
@@ -129,7 +129,7 @@ class Bounder:
             rows, objectives = in_free_inputs(rows, signs), in_free_inputs(objectives, signs)
         if self.targets.whole_ball and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
-        pairs = self.prover.pairs.among(form.units)
+        pairs = None if self.prover.pairs is None else self.prover.pairs.among(form.units)
         return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
 
     def shared(self, form: NodeForm, targets: IntArray) -> SharedKernel | None:
@@ -138,7 +138,7 @@ class Bounder:
         None where they are few, see different inputs, or are balls of functionals.
         """
         whole = not self.targets.by_column and not self.targets.whole_ball
-        if targets.size < 2 or not whole or self.prover.pairs.count:
+        if targets.size < 2 or not whole or self.prover.pairs is not None:
             return None
         rows, objectives, inputs = self._narrowed(form)
         objectives = objectives[self.targets.rows[targets]]
@@ -288,11 +288,12 @@ class Bounder:
         self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
     ) -> FloatArray:
         """The multipliers `old` of `units` for those that are open in `form`."""
-        if not self.prover.pairs.count:
+        pairs = self.prover.pairs
+        if pairs is None:
             return inherited(kernel, form, units, old)
-        before = self.prover.pairs.within(units)
+        before = pairs.within(units)
         split = old.size - int(np.count_nonzero(before))
-        kept = old[split:][self.prover.pairs[before].within(form.units)]
+        kept = old[split:][pairs[before].within(form.units)]
         return np.concatenate([inherited(kernel, form, units, old[:split]), kept])
 
     @staticmethod

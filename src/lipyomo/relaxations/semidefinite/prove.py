@@ -78,7 +78,7 @@ class Prover:
         pairs: Pairs | None = None,
     ) -> None:
         self._system, self._targets, self._ball = system, targets, ball
-        self.pairs = pairs or Pairs.none()
+        self.pairs = pairs
         self._phases = system.root_phases() if phases is None else phases
         network, d = system.network, system.tangents.input_dim
         self._place = np.cumsum(self._phases == OPEN) - 1
@@ -241,8 +241,9 @@ class Prover:
         sized = self.sized(form)
         if self._targets.by_column:
             sized = sized.seeing(self._targets.columns[[target]])
-        count, pairs, products = form.units.size, self.pairs.among(form.units), None
-        if pairs.count:
+        count, products = form.units.size, None
+        pairs = None if self.pairs is None else self.pairs.among(form.units)
+        if pairs is not None and pairs.count:
             split = multipliers.size - pairs.count
             products = pair_matrices(pairs, multipliers[split:], count)
             multipliers = multipliers[:split]

@@ -366,8 +366,9 @@ class RootBounds:
         outer = np.zeros(0)
         if targets.whole_ball:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
-        pairs = self.bounder.prover.pairs.among(self.form.units)
-        return np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
+        pairs = self.bounder.prover.pairs
+        count = 0 if pairs is None else pairs.among(self.form.units).count
+        return np.concatenate([outer, scale, found.lam, np.zeros(count)])
 
     def _late(self, descent: Descent, clock: Clock) -> bool:
         """Whether there is no time for a descent's next step and a proof; the clock is told."""

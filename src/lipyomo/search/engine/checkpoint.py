@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -232,6 +233,47 @@ class _Part:
 
     def save(self, state: Arrays) -> None:
         self.parts.save({self.name: state})
+
+
+class AskedFor(Protocol):
+    """Settings that may ask for a checkpoint."""
+
+    @property
+    def checkpoint(self) -> Path | Kept | None:
+        """A file, or the part of one where a search of several keeps its state."""
+
+    @property
+    def resume(self) -> bool:
+        """Whether to go on from the file."""
+
+    @property
+    def overwrite(self) -> bool:
+        """Whether to replace it."""
+
+
+@contextmanager
+def checkpoint_of(
+    settings: AskedFor, owner: Callable[[], Mapping[str, str]]
+) -> Iterator[SearchStates]:
+    """The checkpoint of several searches that settings ask for, or their part of one.
+
+    Parameters
+    ----------
+    settings : AskedFor
+    owner : callable
+        Digests of what is searched, as of `Checkpoint`.
+
+    Raises
+    ------
+    CheckpointError, OutputError
+        If the file cannot be used.
+    """
+    place = settings.checkpoint
+    if not isinstance(place, Path):
+        yield SearchStates(place)
+        return
+    with Checkpoint(place, owner(), settings.resume, settings.overwrite) as file:
+        yield SearchStates(file)
 
 
 def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:

@@ -139,7 +139,7 @@ def _bounded(
     for target in np.argsort(-of, kind="stable").tolist():
         if of[target] <= cutoff:
             break
-        start = None if bounder.prover.pairs.count else known.start(target)
+        start = None if bounder.prover.pairs is not None else known.start(target)
         least = bounder.minimise(form, target, start, aim, lambda: clock.expired)
         if least is None:
             break

@@ -42,7 +42,7 @@ class Question:
     known : ndarray of int8, shape (N,), optional
         Phases that follow from the domain: the search lives in the presolved network where that is
         much smaller.
-    pairs : Pairs
+    pairs : Pairs, optional
         Pairs of its units that exclude each other, whose products bounds make use of.
     record : bool
         Whether to keep the nodes that are fathomed.
@@ -57,7 +57,7 @@ class Question:
     gap: float = 0.0
     enough: float = 0.0
     known: FlatPhases | None = None
-    pairs: Pairs = field(default_factory=Pairs.none)
+    pairs: Pairs | None = None
     record: bool = False
     params: Params = field(default_factory=Params)
     branching: str = RELIABILITY

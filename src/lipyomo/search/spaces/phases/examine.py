@@ -1,7 +1,9 @@
-"""The order of the steps.
+"""The order of the steps, of which the first one is here.
 
     propagate -> tighten -> bound -> fix units by bounds -> decide emptiness -> score
 
+Propagation claims bounds of pre-activations by substitution, phases that follow, that some parts
+are empty, and bounds of the gradient by intervals.
 Of bounding and deciding emptiness, which cost about the same, the one that closes more nodes comes
 first.  A step sees what earlier ones claim, and the incumbent of the moment.
 """
@@ -13,15 +15,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.networks.phases import OPEN
 from lipyomo.primal.regions.partial import RegionProgram
+from lipyomo.relaxations.linear.derivative import gradient_sizes
+from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.preactivation import follow
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.search.spaces.phases.bound import bounded_targets, fixed
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.empty import asks_program, finished_part, with_interior
-from lipyomo.search.spaces.phases.node import Part, Watch
+from lipyomo.search.spaces.phases.node import Part, WarmStart, Watch
 from lipyomo.search.spaces.phases.points import Points
-from lipyomo.search.spaces.phases.propagate import gradient_bounds, located, propagated, taken
 from lipyomo.search.spaces.phases.score import rule_of
 from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo.search.spaces.phases.tighten import tighten
@@ -90,7 +95,7 @@ def _narrowed(
     """Propagate and tighten: bounds of pre-activations and gradients."""
     context, points = workspace.context, workspace.points
     stack = propagated(context, parts, is_known)
-    inside = located(points, parts, stack)
+    inside = _located(points, parts, stack)
     workspace.watch.check()
     warm_start = [part.node.warm_start for part in parts]
     if context.ascent is not None:
@@ -102,11 +107,79 @@ def _narrowed(
         layers, errors = context.system.network.hidden, context.system.weight_errors
         follow(layers, context.domain, stack, before, errors)
         workspace.watch.check()
-    sizes = gradient_bounds(context, stack)
+    sizes = _gradient_bounds(context, stack)
     claims = [
-        taken(part, stack, b, sizes[b], inside[b], warm_start[b]) for b, part in enumerate(parts)
+        _taken(part, stack, b, sizes[b], inside[b], warm_start[b]) for b, part in enumerate(parts)
     ]
     return claims, statistics.counting(empty=int(np.count_nonzero(~stack.alive)))
+
+
+def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack:
+    """The parts' phases and bounds with what follows from them.
+
+    Parameters
+    ----------
+    context : Context
+    parts : sequence of Part
+    is_known : bool
+        Whether pre-activation bounds are known.
+    """
+    stack, system = Stack.of([part.node for part in parts]), context.system
+    # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on from
+    # a parent's multipliers knows what substitution would find
+    same = all(part.node is not part.parent and part.keeps_box for part in parts)
+    if is_known or (same and all(part.node.warm_start is not None for part in parts)):
+        stack.settle(system.kinked)
+    elif context.domain.is_bounded:
+        context.substitute_back(stack, first=int(same))
+    return stack
+
+
+def _located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArray]:
+    """Which known points lie in each part."""
+    found = []
+    for b, part in enumerate(parts):
+        node, phases, inside = part.node, stack.phases[b], part.node.points
+        if stack.alive[b]:
+            before = OPEN if node is part.parent else part.parent.phases
+            inside = points.within(inside, phases, np.flatnonzero(phases != before))
+            if inside.size and not part.keeps_box:
+                here = points.at(inside)
+                inside = inside[((here >= node.low) & (here <= node.high)).all(axis=1)]
+        found.append(inside)
+    return found
+
+
+def _gradient_bounds(context: Context, stack: Stack) -> FloatArray:
+    """Bounds of the targets from intervals of the gradient's entries, shape (B, T)."""
+    system = context.system
+    ends = system.head - system.head_errors, system.head + system.head_errors
+    sizes = gradient_sizes(system.tangents.hidden, stack.phases, *ends, system.rough)
+    return context.targets.interval(sizes)
+
+
+def _taken(
+    part: Part,
+    stack: Stack,
+    b: int,
+    sizes: FloatArray,
+    points: IntArray,
+    warm_start: WarmStart | None,
+) -> Part:
+    """A part with what number `b` of a stack claims, with bounds (T,) of its targets."""
+    if not stack.alive[b]:
+        return part.fathom(-np.inf)
+    proved = np.minimum(part.node.proved, sizes[part.node.targets])
+    node = part.node.but(
+        phases=stack.phases[b].copy(),  # a view would keep the whole batch in memory
+        lower=stack.lower[b].copy(),
+        upper=stack.upper[b].copy(),
+        proved=proved,
+        target_bounds=np.minimum(part.node.target_bounds, proved),
+        points=points,
+        warm_start=warm_start,
+    )
+    return replace(part, node=node)
 
 
 def _with_form(workspace: Workspace, part: Part) -> Part:

@@ -41,7 +41,7 @@ class Saved:
     statistics : Statistics
     known : ndarray of int8 or None
         Phases under which the context was made.
-    pairs : Pairs
+    pairs : Pairs, optional
         Of units whose products have multipliers.
     switched : bool
         Whether nodes are bounded by switches that depend on the inputs.
@@ -54,7 +54,7 @@ class Saved:
     unstable_units: int
     statistics: Statistics
     known: FlatPhases | None
-    pairs: Pairs
+    pairs: Pairs | None
     switched: bool = False
 
 
@@ -69,8 +69,9 @@ def encode(saved: Saved) -> Arrays:
         "dropped": np.array([node.dropped for node in nodes]),
         "switched": np.array(saved.switched),
     }
-    first, second, exclusive = saved.pairs.first, saved.pairs.second, saved.pairs.exclusive
-    data["pairs"] = np.array([first, second, exclusive], dtype=np.int64)
+    if saved.pairs is not None:
+        pairs = saved.pairs.first, saved.pairs.second, saved.pairs.exclusive
+        data["pairs"] = np.array(pairs, dtype=np.int64)
     if saved.known is not None:
         data["known"] = saved.known
     for name in _STACKED:
@@ -116,7 +117,10 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     statistics: dict[str, Any] = {
         item.name: data[f"learnt_{item.name}"][()] for item in fields(Statistics)
     }
-    first, second, exclusive = data["pairs"]
+    pairs = None
+    if "pairs" in data and data["pairs"].size:  # files of 0.3.0 have it empty
+        first, second, exclusive = data["pairs"]
+        pairs = Pairs(first, second, exclusive > 0)
     return Saved(
         nodes,
         data["points"],
@@ -125,7 +129,7 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         int(data["unstable_units"]),
         Statistics(**statistics),
         data.get("known"),
-        Pairs(first, second, exclusive > 0),
+        pairs,
         bool(data.get("switched", False)),  # files of 0.3.0 do not say
     )
 
