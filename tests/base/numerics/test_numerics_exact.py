@@ -17,6 +17,7 @@ from lipyomo.base.numerics.exact import (
     approximate,
     exact,
     fraction,
+    product_is_exact,
     root_below,
     row_reduced,
     whole_numbers,
@@ -70,6 +71,27 @@ def test_weights_act_from_both_sides(as_sparse: bool) -> None:
         for j in range(3):
             column = [Fraction(float(v)) * row[j] for v, row in zip(y[i], exact_rows, strict=True)]
             assert before[i][j] == sum(column, Fraction(0))
+
+
+def test_products_that_are_claimed_exact_are_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of small arrays and of sparse ones alike, with rows and columns of no entry, or of one."""
+    rng = np.random.default_rng(0)
+    claimed = []
+    for _ in range(80):
+        n, k, m = rng.integers(0, 5, 3)
+        bits = 2.0 ** rng.integers(0, 40)
+        first, second = (
+            np.round(bits * rng.standard_normal(shape)) / bits * (rng.random(shape) < 0.6)
+            for shape in ((n, k), (k, m))
+        )
+        found = product_is_exact(first, second)
+        with monkeypatch.context() as patch:
+            patch.setattr("lipyomo.base.numerics.exact.LITTLE", -1)
+            assert product_is_exact(first, sp.csr_array(second)) == found
+        if found:
+            assert fractions(Exact.of(first) @ Exact.of(second)) == table(first @ second)
+        claimed.append(found)
+    assert 10 < sum(claimed) < 70
 
 
 @given(st.fractions(min_value=0, max_value=10**30))
