@@ -45,6 +45,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(50_000, 10, 10)  # often enough: by default it takes 3 % of the tests' time
 
 
 @pytest.hookimpl(optionalhook=True)
