@@ -28,7 +28,7 @@ from lipyomo.blocks.labels import refer
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.networks.activations.segments import Segment, segments_of
 from lipyomo.networks.network import Layer, Network
-from lipyomo.problems.reductions.confine import confined, needs_ranges
+from lipyomo.problems.reductions.confine import confined
 from lipyomo.solvers.expressions import combination
 
 SmoothBounds: TypeAlias = (
@@ -133,7 +133,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             raise ProblemError("segments need variables.  Remedy: leave reduced_space=True out")
         self._check_units(formulation, groups, bounds, ("linear", "interval"))
         net, region = self._attach(network, inputs, outputs, place)
-        if needs_ranges(net):  # squares of which products are made, quotients, powers
+        if net.needs_ranges:  # squares of which products are made, quotients, powers
             net = self.network = confined(net, region.area())
         self.segments, self.reduced_space = segments, reduced_space
         self._bound(net, region, bounds)

@@ -236,6 +236,13 @@ class Network:
         return any(layer.curves for layer in self.layers)
 
     @property
+    def needs_ranges(self) -> bool:
+        """Whether any hidden unit's slope is bounded only where its argument is."""
+        curves = (curve for layer in self.hidden for curve in layer.curves)
+        kinds = activations.Unbounded | activations.Confined
+        return any(isinstance(curve.activation, kinds) for curve in curves)
+
+    @property
     def activations(self) -> dict[str, int]:
         """Names of the smooth units' activations, each with its number of units."""
         found: dict[str, int] = {}

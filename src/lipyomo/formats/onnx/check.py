@@ -36,7 +36,6 @@ from lipyomo.networks.activations import Unbounded
 from lipyomo.networks.building.budget import NUMBER, budget
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.problem import LOOKS
-from lipyomo.problems.reductions.confine import needs_ranges
 
 SAFETY = 64.0
 """Factor on the first-order estimate of rounding: long sums, other orders of summation."""
@@ -312,7 +311,7 @@ def judged(
     if not (difference <= tolerance).all():
         by_node = rounding_tolerance(separate(), chosen, runtime.eps) * (COMPLETE / SAFETY)
         tolerance = np.maximum(tolerance, by_node)
-    if needs_ranges(network):  # next to a singularity everything is within rounding
+    if network.needs_ranges:  # next to a singularity everything is within rounding
         told = np.isfinite(tolerance).all(axis=1)
         if not told.any():
             raise ImportRefused(

@@ -25,7 +25,7 @@ from lipyomo.base.errors import NetworkError, ProblemError
 from lipyomo.base.numerics.ranges import mean, mean_size, size
 from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.base.numerics.split import SplitMatrix
-from lipyomo.networks.activations import Activation, Confined, TwoSlope, Unbounded
+from lipyomo.networks.activations import Activation, TwoSlope, Unbounded
 from lipyomo.networks.gates import AffineRows, Gates, gated_sums
 from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.network import Curve, Layer, Network
@@ -37,15 +37,6 @@ the narrower, for some hundredths of a second."""
 
 MOST_NUMBERS = 2e7
 """And up to which it is divided as long as nothing is proved."""
-
-
-def needs_ranges(network: Network) -> bool:
-    """Whether any unit's slope is bounded only where its argument is."""
-    return any(
-        isinstance(curve.activation, Unbounded | Confined)
-        for layer in network.hidden
-        for curve in layer.curves
-    )
 
 
 def confined(network: Network, domain: Domain) -> Network:
@@ -67,7 +58,7 @@ def confined(network: Network, domain: Domain) -> Network:
     ProblemError
         If nothing proves that a unit's argument stays where its function is smooth.
     """
-    if not needs_ranges(network):
+    if not network.needs_ranges:
         return network
     boxes = np.stack([domain.lower, domain.upper])[:, None, :]
     bounded, each = np.isfinite(boxes).all(), sum(network.sizes) * network.input_dim

@@ -41,8 +41,7 @@ from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, halves, joined, thin_boxes
 from lipyomo.search.spaces.joint.context import PARAMS, Params
-from lipyomo.search.spaces.joint.parts import gone_on, parted, together_of
-from lipyomo.search.spaces.joint.reach import ENDED, EXAMINED, learnt
+from lipyomo.search.spaces.joint.parts import ENDED, EXAMINED, gone_on, learnt, parted, together_of
 
 
 @dataclass(frozen=True, eq=False)

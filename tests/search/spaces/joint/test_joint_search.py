@@ -24,14 +24,14 @@ from lipyomo.search.spaces.joint import context as contexts
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import PARAMS, Boxes, Context, Params
-from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
-from lipyomo.search.spaces.joint.reach import (
+from lipyomo.search.spaces.joint.parts import (
     BOUNDED,
     ENDED,
     EXAMINED,
     SPLIT,
     NearCutoff,
 )
+from lipyomo.search.spaces.joint.pipeline import Part, Pipeline
 from lipyomo.search.spaces.joint.trial import Course, Race, Trial, by_boxes, tried
 from lipyomo.search.spaces.phases.pipeline import pipeline_for
 from networks import DEGENERATE, integer_network, mixed_network, random_network

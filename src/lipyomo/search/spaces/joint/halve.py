@@ -16,7 +16,7 @@ from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.handover import as_nodes
-from lipyomo.search.spaces.joint.reach import BOUNDED, CLOSED, NearCutoff
+from lipyomo.search.spaces.joint.parts import BOUNDED, CLOSED, NearCutoff
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
@@ -34,7 +34,7 @@ class Halved:
     closed : float
         Largest bound of what is closed; minus infinity if nothing is.
     counters : mapping of str to int
-        See `lipyomo.search.spaces.joint.reach`.
+        See `lipyomo.search.spaces.joint.parts`.
     """
 
     boxes: Boxes

@@ -33,6 +33,7 @@ from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.halve import Halved, closed_or_halved
 from lipyomo.search.spaces.joint.parts import (
+    NearCutoff,
     Part,
     counted,
     gone_on,
@@ -40,7 +41,6 @@ from lipyomo.search.spaces.joint.parts import (
     parted,
     together_of,
 )
-from lipyomo.search.spaces.joint.reach import NearCutoff
 from lipyomo.search.spaces.joint.trial import Race, Trial, by_boxes, looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
