@@ -5,15 +5,11 @@ The names below are imported when they are first used, so that ``import lipyomo`
 
 # Nothing is imported here but what Python itself has loaded: with ``python -m lipyomo`` modules of
 # the current folder come first until `lipyomo.__main__` has begun.
-from importlib import import_module
-
 from lipyomo.base.modules import imported_when_used, know_former_paths
 from lipyomo.version import __version__
 
 TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ctrl-C meanwhile
 if TYPE_CHECKING:
-    from typing import Any
-
     from lipyomo.analyses.api import solve
     from lipyomo.analyses.certification import (
         MonotoneReport,
@@ -61,6 +57,7 @@ _NAMES = {
     ".analyses.api": ("solve",),
     ".formats.onnx": ("load", "load_quantised", "to_onnx"),
     ".formats.importers": ("from_torch", "from_sklearn"),
+    ".networks": (),
     ".networks.network": ("Curve", "Layer", "Network"),
     ".networks.quantised": ("QuantisedNetwork",),
     ".networks.activations": ("activation",),
@@ -157,12 +154,7 @@ __all__ = [
 know_former_paths()
 
 
-_public, _ = imported_when_used(__name__, _NAMES)
-
-
-def __getattr__(name: str) -> "Any":
-    """Import a public name from its module, or a module that is one."""
-    return import_module("lipyomo.networks") if name == "networks" else _public(name)
+__getattr__, _ = imported_when_used(__name__, _NAMES)
 
 
 def __dir__() -> list[str]:

@@ -29,11 +29,14 @@ def imported_when_used(
         Its ``__name__``.
     homes : mapping
         From modules, as `import_module` takes them for this package, to the public names that
-        are found there.
+        are found there; to none, if the module is public itself.
     """
     home = {name: module for module, names in homes.items() for name in names}
+    modules = {module.rpartition(".")[2]: module for module, names in homes.items() if not names}
 
     def get(name: str) -> "Any":
+        if name in modules:
+            return import_module(modules[name], package)
         if name not in home:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         return getattr(import_module(home[name], package), name)

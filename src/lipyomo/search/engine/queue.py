@@ -94,9 +94,9 @@ class Queue(Generic[N]):
         """Have nodes wait."""
         for node in nodes:
             kept, warm = self._nbytes(node)
-            if not self._capacity:
+            if not self._capacity and len(self._heap) >= self._params.least_queue:
                 self._measure(kept, warm)
-            if len(self._heap) >= self._capacity:
+            if 0 < self._capacity <= len(self._heap):
                 self._stack.append(node)
                 continue
             self._serial += 1

@@ -228,6 +228,30 @@ def _layer(
                 u_low, u_high = _narrowed(stage, u_low, u_high, whole)
                 wholes.append(whole.functions)
             u, u_radius = centred(u_low, u_high, unit)
+    ends, (u, u_radius) = _otherwise(context, known, boxes, signals, (low, high), (u, u_radius))
+    low, high = ends
+    none = low > high
+    some_low = np.where(none, high, low)
+    least, largest = stage.each("slope_range", some_low, high)
+    if stage.products is not None:
+        least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
+    rate, rate_radius = centred(least, largest, unit)
+    lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
+    found = Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
+    return found if len(wholes) < 2 else replace(found, wholes=(wholes[0], wholes[1]))
+
+
+def _otherwise(
+    context: Context,
+    known: Before,
+    boxes: Boxes,
+    signals: Sequence[tuple[Signal, Signal]],
+    ends: Ends,
+    tangents: Ends,
+) -> tuple[Ends, Ends]:
+    """Ends of z, and middles and radii of u, with what gates, local roots and phases say."""
+    before, unit = known.layers, context.unit
+    stage, (low, high), (u, u_radius) = context.stages[len(before)], ends, tangents
     if stage.gates is not None:
         earlier = context.stages[len(before) - 1]
         rows = stage.gates.rows
@@ -245,15 +269,7 @@ def _layer(
         low, high = low.copy(), high.copy()
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
         high[:, stage.broken] = np.minimum(high[:, stage.broken], boxes.ceiling[:, stage.phases])
-    none = low > high
-    some_low = np.where(none, high, low)
-    least, largest = stage.each("slope_range", some_low, high)
-    if stage.products is not None:
-        least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
-    rate, rate_radius = centred(least, largest, unit)
-    lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
-    found = Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
-    return found if len(wholes) < 2 else replace(found, wholes=(wholes[0], wholes[1]))
+    return (low, high), (u, u_radius)
 
 
 def _narrowed(stage: Stage, low: FloatArray, high: FloatArray, whole: Whole) -> Ends:
