@@ -94,7 +94,7 @@ class Queue(Generic[N]):
         """Have nodes wait."""
         for node in nodes:
             kept, warm = self._nbytes(node)
-            if not self._capacity and len(self._heap) >= self._params.least_queue:
+            if not self._capacity and self._serial >= self._params.least_queue:
                 self._measure(kept, warm)
             if 0 < self._capacity <= len(self._heap):
                 self._stack.append(node)
