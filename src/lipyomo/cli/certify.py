@@ -16,6 +16,7 @@ from lipyomo.analyses.certification import (
     RobustnessRow,
     Verdict,
 )
+from lipyomo.analyses.certification.plot import plot_curves
 from lipyomo.analyses.certification.point import METHODS, PointKeywords
 from lipyomo.analyses.certification.report import RobustnessTask, data_rows, read_radii
 from lipyomo.base.decimals import down, up
@@ -73,8 +74,6 @@ def run(words: Sequence[str]) -> int:
     )
 
     def plot() -> None:
-        from lipyomo.analyses.certification.plot import plot_curves
-
         if report.used:
             plot_curves({arguments.network.stem: report}, arguments.plot)
 

@@ -15,6 +15,7 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.options import add_options, flag
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
+from lipyomo.networks.building.budget import limits, spending
 
 EPILOG = """\
 exit codes: 0 the network can be imported; 1 it cannot, or only after a cut
@@ -61,7 +62,6 @@ def _describe(
     """
     from lipyomo.formats.onnx import from_model
     from lipyomo.formats.onnx.read import read_model
-    from lipyomo.networks.building.budget import limits, spending
 
     record: dict[str, Any] = {"path": str(path), "network": None, "refused": None, "notes": []}
     with spending(limits(time_limit, memory)):

@@ -32,6 +32,8 @@ from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.values import read_options
 from lipyomo.cli.words import UsageError
 from lipyomo.methods.registry import get_method
+from lipyomo.networks.building.budget import limits, spending
+from lipyomo.problems.history import plot_history
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result, Status
 from lipyomo.problems.settings import Settings
@@ -61,8 +63,6 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         If anything about the input is wrong.
     """
     with importing():
-        from lipyomo.networks.building.budget import limits, spending
-
         get_method("bnb" if arguments.method == "auto" else arguments.method)
     _check_together(arguments)
     settings = replace(read_settings(arguments), started=started)
@@ -153,8 +153,6 @@ def _write_files(
         return prove_constant(problem, result, arguments, stop, onnx, arguments.prove_upper)
 
     def plot(_: Stop) -> None:
-        from lipyomo.problems.history import plot_history
-
         plot_history(result, problem, arguments.plot)
 
     files: dict[str, Callable[[Stop], object]] = {

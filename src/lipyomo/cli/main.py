@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -177,8 +178,6 @@ def _notes_in_words() -> Iterator[None]:
 def _tell(message: str, words: Sequence[str]) -> None:
     """Print an error, after its traceback if that was asked for."""
     if "--debug" in words:
-        import traceback
-
         traceback.print_exc()
     _say(f"error: {message}")
 

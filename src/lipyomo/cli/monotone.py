@@ -14,6 +14,7 @@ from lipyomo.analyses.certification.monotone import (
     MonotoneTask,
     Trend,
 )
+from lipyomo.analyses.certification.plot import plot_slopes
 from lipyomo.cli.options import add_options, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts, show_unusable
 from lipyomo.cli.settings import given
@@ -70,8 +71,6 @@ def run(words: Sequence[str]) -> int:
     report = MonotoneReport(rows, job.data.columns)
 
     def plot() -> None:
-        from lipyomo.analyses.certification.plot import plot_slopes
-
         plot_slopes(report, arguments.plot)
 
     return worked.finish(arguments, report.to_dict(), lambda: _show(report), plot)

@@ -11,6 +11,7 @@ from typing import Any
 from lipyomo.analyses.api import chosen_settings
 from lipyomo.cli.words import UsageError
 from lipyomo.problems.settings import Settings, SettingsKeywords
+from lipyomo.search.engine.checkpoint import check_checkpoint
 
 MODELS = frozenset({"lp", "mip", "mipcrosslip"})
 """Methods that give Pyomo models to solvers; the others do without Pyomo, a second of imports."""
@@ -58,8 +59,6 @@ def check_kept(arguments: argparse.Namespace) -> None:
     if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
         raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
     if arguments.checkpoint is not None:
-        from lipyomo.search.engine.checkpoint import check_checkpoint
-
         check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
 
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lipyomo.networks.combined import difference
 from lipyomo.networks.network import Network
+from lipyomo.networks.quantised import quantised_difference
 
 if TYPE_CHECKING:
     from lipyomo.base.arrays import FloatArray
@@ -142,12 +144,8 @@ def network_given_by(
     else:
         read = tuple(source.load_quantised(**limits) for source in sources)
         if any(one.rounded for one in read):
-            from lipyomo.networks.quantised import quantised_difference
-
             both = read[0] if minus is None else quantised_difference(read[0], read[1])
             return NamedNetwork(both.network, read, sources, both)
         parts = tuple(one.network for one in read)
-    from lipyomo.networks.combined import difference
-
     whole = parts[0] if minus is None else difference(parts[0], parts[1])
     return NamedNetwork(whole, parts, sources)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.pictures import new_figure
 from lipyomo.base.quantities import read_bytes
 from lipyomo.base.system.outputs import picture, shown
 from lipyomo.cli.arrays import read_archive, read_inequalities, read_numbers
@@ -126,8 +127,6 @@ def read_picture(text: str) -> Path:
     MissingExtra
         If matplotlib is not installed.
     """
-    from lipyomo.base.pictures import new_figure
-
     path = Path(text)
     if path.suffix[1:].lower() not in new_figure(1.0, 1.0).canvas.get_supported_filetypes():
         raise UsageError(

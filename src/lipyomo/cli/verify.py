@@ -25,6 +25,7 @@ from lipyomo.cli.pde import residual_of
 from lipyomo.cli.source import network_given_by
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
+from lipyomo.networks.derivatives.gradients import tilted_gradient
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.ranges import chosen_functional
@@ -93,8 +94,6 @@ def _about(network: Network, arguments: Namespace) -> tuple[Network, bool]:
     if arguments.pde is not None:
         return residual_of(network, arguments.pde), True
     if arguments.smoothness:
-        from lipyomo.networks.derivatives.gradients import tilted_gradient
-
         row = chosen_functional(network, arguments.functional)
         try:
             moving = stated(arguments.proof).domain.moving

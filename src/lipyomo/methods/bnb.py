@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +31,14 @@ from lipyomo.problems.run import Run
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.cascade import QUICK, STAGES, Cascade
 from lipyomo.search.engine import protocol
+from lipyomo.search.engine.checkpoint import Checkpoint, Known
+from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import NODES, N, T
-
-if TYPE_CHECKING:
-    from lipyomo.search.engine.engine import Found
+from lipyomo.search.spaces.joint.context import Context as JointContext
+from lipyomo.search.spaces.joint.pipeline import Pipeline as JointPipeline
+from lipyomo.search.spaces.phases.params import Params
+from lipyomo.search.spaces.phases.pipeline import pipeline_for
+from lipyomo.search.spaces.phases.statistics import COUNTERS
 
 
 def why_not(problem: LipschitzProblem, memory: float, way: str) -> str | None:
@@ -64,8 +68,6 @@ def run(run: Run) -> Result:
     -------
     Result
     """
-    from lipyomo.search.engine.checkpoint import Checkpoint, Known
-
     settings, reduced = run.settings, run.problem.reduced
 
     def known() -> Known:
@@ -136,10 +138,6 @@ def search(
     -------
     Result
     """
-    from lipyomo.search.spaces.phases.params import Params
-    from lipyomo.search.spaces.phases.pipeline import pipeline_for
-    from lipyomo.search.spaces.phases.statistics import COUNTERS
-
     problem, reduced = run.problem, run.problem.reduced
     if reduced.problem.network.smooth:
         return search_smooth(run, cutoff, checkpoint, slack)
@@ -178,11 +176,8 @@ def search(
 
 def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
     """A pipeline that also halves boxes, where inputs are few and it may pay."""
-    from lipyomo.search.spaces.joint.context import Context
-    from lipyomo.search.spaces.joint.pipeline import Pipeline
-
-    context = Context.of(pipeline.context.problem)
-    return pipeline if context is None else Pipeline(pipeline, context, cascade)
+    context = JointContext.of(pipeline.context.problem)
+    return pipeline if context is None else JointPipeline(pipeline, context, cascade)
 
 
 def search_smooth(
@@ -220,8 +215,6 @@ def search_smooth(
 
 def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Kept | None) -> Found[N]:
     """Have the engine search; the run hears of all that is found on the way and in the end."""
-    from lipyomo.search.engine.engine import Engine
-
     def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
             run.raise_lower(witness_near(run.problem, point))

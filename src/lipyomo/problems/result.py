@@ -18,8 +18,10 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, Pattern
 from lipyomo.base.decimals import down, interval, percent, up
 from lipyomo.base.errors import ResultError
+from lipyomo.base.pictures import save_figure
 from lipyomo.base.system.outputs import RESULT, shown, why, written
 from lipyomo.base.system.plain import PlainEntries, plain
+from lipyomo.problems.history import figure_of
 
 DEFECT = "This is a defect of lipyomo, please report it"
 """What is said where an attained value is above a bound."""
@@ -444,9 +446,6 @@ class Result:
         OutputError, ProblemError
             If the file cannot or must not be written, or its format is unknown.
         """
-        from lipyomo.base.pictures import save_figure
-        from lipyomo.problems.history import figure_of
-
         figure = figure_of(self, title)
         if path is not None:
             save_figure(figure, Path(path))

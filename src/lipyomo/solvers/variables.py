@@ -8,6 +8,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import BoundsMissing
+from lipyomo.problems.domains import Box
 
 if TYPE_CHECKING:
     from lipyomo.problems.domains import Box
@@ -26,8 +27,6 @@ def box_of(variables: list[Any], finite: bool = True) -> Box:
     BoundsMissing
         If `finite` is asked for and a bound is missing.
     """
-    from lipyomo.problems.domains import Box  # adapters, which only read bounds, need none
-
     ends = np.array([ends_of(*variable.bounds) for variable in variables]).reshape(-1, 2)
     lower, upper = ends[:, 0].copy(), ends[:, 1].copy()
     if finite:

@@ -16,7 +16,9 @@ from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import PART
 from lipyomo.base.system.processes import MOMENT
+from lipyomo.mip.cells import whole_cell
 from lipyomo.mip.params import DOUBT, INTEGRALITY, SHARE
+from lipyomo.mip.scaling import scaled, too_fine
 from lipyomo.networks.network import Layer, Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.norms import LinfOutput
@@ -77,8 +79,6 @@ def least_margin(
     import pyomo.environ as pyo
 
     from lipyomo.blocks import ReluNetworkBlock
-    from lipyomo.mip.cells import whole_cell
-    from lipyomo.mip.scaling import scaled, too_fine
     from lipyomo.solvers import SolverOptions, SolveStatus, solve_model
 
     if not domain.is_polyhedral:

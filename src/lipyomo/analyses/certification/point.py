@@ -33,8 +33,10 @@ import numpy as np
 from lipyomo.analyses.certification.attack import DOUBLINGS, Example, find_example, pulled
 from lipyomo.analyses.certification.classifier import Classifier
 from lipyomo.analyses.certification.data import ReportRow
+from lipyomo.analyses.certification.exact import least_margin, proves_positive
 from lipyomo.analyses.certification.goal import bound_until
 from lipyomo.analyses.certification.metric import Polyhedral
+from lipyomo.analyses.certification.radius import farthest, smallest_perturbation
 from lipyomo.base.arguments import instance, positive, whole_number
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
@@ -288,8 +290,6 @@ class _Decision:
         Its examples are confirmed in exact arithmetic, where rounding cannot matter; `check` has to
         see another class there or a little farther on the same way.
         """
-        from lipyomo.analyses.certification.radius import farthest, smallest_perturbation
-
         most, settings = radius, self.settings
         if most is None:
             far = 2.0**DOUBLINGS * settings.radius
@@ -374,8 +374,6 @@ class _Decision:
 
     def _by_mip(self, radius: float) -> str | None:
         """What a certificate by the forward blocks rests on; None if there is none."""
-        from lipyomo.analyses.certification.exact import least_margin, proves_positive
-
         found = []
         for rival in range(self.classifier.classes - 1):
             if self.clock.expired:

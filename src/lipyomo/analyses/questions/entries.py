@@ -30,6 +30,7 @@ from lipyomo.base.kept import Arrays, Kept
 from lipyomo.base.numerics.exact import exact
 from lipyomo.base.numerics.rounding import CLOSED, EQUAL, EXACT_TOLERANCE, gamma
 from lipyomo.base.system.memory import ARRAYS, LARGE
+from lipyomo.methods.bnb import search
 from lipyomo.methods.registry import was_interrupted
 from lipyomo.networks.combined import affine_after, parallel
 from lipyomo.networks.network import Layer, Network
@@ -356,8 +357,6 @@ class EntrySearch:
 
     def _round(self, tilt: _Tilt) -> bool:
         """One search; True if another one is to follow."""
-        from lipyomo.methods.bnb import search
-
         C, M, slack = tilt.cutoff, tilt.offsets, tilt.slack
         joint = self._joint(M)
         best, found_at, nodes = C * (1.0 + slack), 0, 0

@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx
 from onnx import numpy_helper
+from onnx.checker import ValidationError
+from onnx.defs import SchemaError, get_schema
+from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from lipyomo.base.system.memory import CACHED
 from lipyomo.formats.onnx.graph import Array, GraphNode
@@ -38,10 +41,6 @@ def forecast(
     constants : mapping of str to ndarray
         The inputs that are constant.
     """
-    from onnx.checker import ValidationError
-    from onnx.defs import SchemaError, get_schema
-    from onnx.shape_inference import InferenceError, infer_node_outputs
-
     kinds: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for name, shape in shapes.items():

@@ -16,6 +16,11 @@ from typing import TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError
+from onnx.external_data_helper import (
+    ExternalDataInfo,
+    load_external_data_for_model,
+    uses_external_data,
+)
 
 from lipyomo.base.errors import ImportRefused
 from lipyomo.base.system.memory import DEEPEST
@@ -132,8 +137,6 @@ def _is_text(model: onnx.ModelProto) -> bool:
 
 def _external_bytes(model: onnx.ModelProto, folder: Path) -> float:
     """Bytes that the tensors in other files say they have."""
-    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
-
     total = 0.0
     for tensor in model.graph.initializer:
         if not uses_external_data(tensor):
@@ -188,8 +191,6 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _load_external(model: onnx.ModelProto, file: Path) -> None:
     """Read tensors that are stored in other files beside the model."""
-    from onnx.external_data_helper import load_external_data_for_model, uses_external_data
-
     external = [t.name for t in model.graph.initializer if uses_external_data(t)]
     if not external and not any(
         attribute.HasField("t") and uses_external_data(attribute.t)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from flint import fmpq, fmpq_mat
+from scipy.linalg import qr
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.exact import approximate, exact, row_reduced
@@ -295,8 +296,6 @@ def _cancelling(
     B: FloatArray, B_error: FloatArray, y: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     """Weights near y, and how far from them others cancel exactly; None if that is not certain."""
-    from scipy.linalg import qr
-
     count, k = B.shape
     if count >= k:
         return None
