@@ -20,7 +20,7 @@ class FixedInputWarning(UserWarning):
     """Inputs cannot move, and directions along them do not count (or still do)."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Assumption:
     """Bounds of a variable, or of an expression, that a formulation relied on.
 
@@ -64,7 +64,7 @@ def can_move(source: Any) -> bool:
     return False
 
 
-@dataclass
+@dataclass(frozen=True)
 class Unmoving:
     """An input along which no direction counts, because it cannot move.
 

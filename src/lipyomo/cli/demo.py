@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lipyomo.cli.begin import import_and_run
-from lipyomo.cli.options import OPTIONS, main_parser
+from lipyomo.cli.options import main_parser
 
 NETWORK = Path(__file__).resolve().with_name("iris.onnx")
 """A copy of ``models/iris.onnx``, a classifier: 4 lengths in centimetres, 3 species, 16 ReLUs."""
@@ -33,7 +33,7 @@ def run(words: Sequence[str]) -> int:
     arguments = parser.parse_args(all_words)
     if all(getattr(arguments, name) in (None, False) for name in DOMAINS):
         all_words += ["--box", SIDE]
-        arguments.box = OPTIONS["--box"]["type"](SIDE)
+        arguments = parser.parse_args(all_words)
     if not (arguments.json or arguments.quiet):
         print(f"$ lipyomo {shlex.join(all_words)}", file=sys.stderr)
     return import_and_run(arguments, began)

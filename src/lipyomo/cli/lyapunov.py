@@ -55,9 +55,9 @@ def run(words: Sequence[str]) -> int:
     add_limits(parser)
     add_options(parser, "--checkpoint", "--resume", "--overwrite")
     add_options(parser, "--proof", "--json", "--quiet", "--debug")
+    parser.set_defaults(everywhere=None, output=None, fix=None)
     arguments = parser.parse_args(words)
     check_kept(arguments)
-    arguments.everywhere = arguments.output = arguments.fix = None
     network, domain = read_case(arguments, began)
     plant = load(arguments.plant)
     check_against_runtime(plant, arguments.plant, domain=domain)

@@ -9,7 +9,7 @@ from typing import Any
 
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.derivatives import residual
-from lipyomo.networks.network import Network
+from lipyomo.networks.network import Network, with_input_names
 
 WRONG = (
     ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
@@ -35,8 +35,7 @@ def residual_of(network: Network, path: Path) -> Network:
     expression: Callable[..., Any] | None = names.get("residual")
     if not callable(expression):
         raise UsageError(f"--pde: {path} has no function 'residual'")
-    if names.get("names") is not None and network.input_names is None:
-        network.input_names = names["names"]
+    network = with_input_names(network, names.get("names"))
     try:
         return residual(network, expression)
     except WRONG as problem:

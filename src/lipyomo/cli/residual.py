@@ -65,8 +65,8 @@ def run(words: Sequence[str]) -> int:
     add_domain(parser, everywhere=False)
     add_limits(parser)
     add_options(parser, "--proof", "--json", "--quiet", "--debug")
+    parser.set_defaults(everywhere=None)
     arguments = parser.parse_args(words)
-    arguments.everywhere = None
     network, domain = read_case(arguments, began)
     made = residual_of(network, arguments.pde)
     if arguments.proof is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from copy import copy
 from itertools import pairwise
 from operator import is_
 from types import NoneType
@@ -505,3 +506,12 @@ def check_two_slopes(network: Network, what: str, remedy: str, error: type[Lipyo
     reason = why_not_smooth(network, what, remedy)
     if reason is not None:
         raise error(reason)
+
+
+def with_input_names(network: Network, names: Sequence[str] | None) -> Network:
+    """The network, with these names of its inputs where it has none."""
+    if network.input_names is not None or names is None:
+        return network
+    found = copy(network)
+    found.input_names = names
+    return found

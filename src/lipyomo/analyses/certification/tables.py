@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from lipyomo.base.arguments import brief
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.errors import LipyomoError
 from lipyomo.networks.naming import Names
-from lipyomo.networks.network import Network
+from lipyomo.networks.network import Network, with_input_names
 
 TRUTH = {"true": 1.0, "false": 0.0}
 """Truth values as texts."""
@@ -139,12 +138,7 @@ def read_inputs(
 
 def with_names(network: Network, data: DataSet) -> Network:
     """The network with names of its inputs: its own, or those of the columns of a table."""
-    names = None if data.columns is None else data.columns.input_names
-    if network.input_names is not None or names is None:
-        return network
-    found = copy(network)
-    found.input_names = names
-    return found
+    return with_input_names(network, None if data.columns is None else data.columns.input_names)
 
 
 def _names_columns(labels: Any) -> bool:

@@ -19,7 +19,7 @@ from lipyomo.networks.building.affine import Tensor
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
-from lipyomo.networks.network import Network
+from lipyomo.networks.network import Network, with_input_names
 from lipyomo.problems.problem import LOOKS
 from lipyomo.problems.reductions.merge import merge
 
@@ -83,8 +83,7 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     network = to_network(System.of(trace, output), name or type(estimator).__name__)
     network = merge(network).network
     _compare(network, estimator)
-    network.input_names = getattr(estimator, "feature_names_in_", None)
-    return network
+    return with_input_names(network, getattr(estimator, "feature_names_in_", None))
 
 
 def _scaled(trace: Trace, x: Tensor, label: str, step: object) -> Tensor:

@@ -116,7 +116,7 @@ def rounding_tolerance(
         for first in range(0, len(h), count):
             budget().poll()
             part = slice(first, min(first + count, len(h)))
-            _add_hidden_errors(network, tolerance, sizes, slopes, formulas, part, outputs)
+            tolerance[part, outputs] += _of_hidden(network, sizes, slopes, formulas, part, outputs)
     return np.asarray(SAFETY * eps * tolerance)
 
 
@@ -152,31 +152,30 @@ def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | N
     return factor * steepest * (1.0 + np.abs(z))
 
 
-def _add_hidden_errors(
+def _of_hidden(
     network: Network,
-    tolerance: FloatArray,
     sizes: list[FloatArray],
     slopes: list[FloatArray],
     formulas: list[FloatArray | None],
     part: slice,
     outputs: slice,
-) -> None:
-    """Add to `tolerance` what errors of the hidden layers do to some outputs at some points."""
+) -> FloatArray:
+    """What errors of the hidden layers do to some outputs at some points."""
     rows = dense(network.head.weight[outputs])
     points = part.stop - part.start
+    found = np.zeros((points, len(rows)))
     jacobians = np.broadcast_to(rows, (points, *rows.shape))
     for position in range(len(network.hidden) - 1, -1, -1):
         own = formulas[position]
         if own is not None:
-            tolerance[part, outputs] += np.einsum("pmn,pn->pm", np.abs(jacobians), own[part])
+            found += np.einsum("pmn,pn->pm", np.abs(jacobians), own[part])
         jacobians = jacobians * slopes[position][part][:, None, :]
-        tolerance[part, outputs] += np.einsum(
-            "pmn,pn->pm", np.abs(jacobians), sizes[position][part]
-        )
+        found += np.einsum("pmn,pn->pm", np.abs(jacobians), sizes[position][part])
         if position:
             weight = network.layers[position].weight
             flat = jacobians.reshape(-1, weight.shape[0])
             jacobians = np.asarray(flat @ weight).reshape(points, len(rows), weight.shape[1])
+    return found
 
 
 def random_points(dimension: int, count: int, rng: np.random.Generator) -> FloatArray:

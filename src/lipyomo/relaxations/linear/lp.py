@@ -162,15 +162,13 @@ def tighten_by_programs(
     -------
     LayerBounds
     """
-    lower = [low.copy() for low in bounds.lower]
-    upper = [high.copy() for high in bounds.upper]
-    phases = list(bounds.phases)
+    lower, upper, phases = list(bounds.lower), list(bounds.upper), list(bounds.phases)
     program = TriangleProgram.start(domain, bounds.unstable)
     for k, layer in enumerate(network.hidden):
         program = program.through(layer)
         open_ = layer.kinked & (phases[k] == OPEN)
         if k > 0 or program.blocks:
-            _optimise(program, open_, lower[k], upper[k], clock)
+            lower[k], upper[k] = _optimised(program, open_, lower[k], upper[k], clock)
         if (lower[k] > upper[k]).any():
             return replace(bounds, empty=True)
         phases[k] = decide((phases[k],), [lower[k]], [upper[k]])[0]
@@ -187,20 +185,21 @@ def tighten_by_programs(
     return replace(bounds, lower=lower, upper=upper, phases=tuple(phases))
 
 
-def _optimise(
+def _optimised(
     program: TriangleProgram,
     open_: BoolArray,
     low: FloatArray,
     high: FloatArray,
     clock: Clock,
-) -> None:
-    """Improve `low` and `high` in place for the unstable units, the side nearer to zero first."""
+) -> tuple[FloatArray, FloatArray]:
+    """Better bounds for the unstable units, as far as time goes, the side nearer to zero first."""
+    low, high = low.copy(), high.copy()
     linear, error = program.linear_program(), program.signal.error
     for j in np.flatnonzero(open_):
         order = (1.0, -1.0) if high[j] < -low[j] else (-1.0, 1.0)
         for sign in order:
             if clock.expired:
-                return
+                return low, high
             if low[j] >= 0 or high[j] <= 0:
                 break
             bound = linear.maximise(sign * program.gain[j]).bound
@@ -212,3 +211,4 @@ def _optimise(
                 high[j] = min(high[j], side)
             else:
                 low[j] = max(low[j], -side)
+    return low, high

@@ -61,7 +61,7 @@ class DualPoint:
     converged: bool
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Iterate:
     """Dual (v, Z) with v = (gamma, y), and primal (X, x)."""
 

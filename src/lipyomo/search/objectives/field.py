@@ -177,25 +177,26 @@ class Along(Value):
         if empty.any():
             bounds = np.where(empty, -np.inf, found.boxes.bounds)
             found = replace(found, boxes=replace(found.boxes, bounds=bounds))
-        _credit_field(context, found.boxes.scores, np.abs(slopes), sizes * pre.radius, boxes)
-        return found
+        scores = found.boxes.scores
+        scores = _of_inputs(context, scores, np.abs(slopes), sizes * pre.radius, boxes)
+        return replace(found, boxes=replace(found.boxes, scores=scores))
 
     def narrowed(self, known: Relaxation, boxes: Boxes, above: Above) -> tuple[Above, BoolArray]:
         """Affine bounds that may hold on a part of the boxes only; and which have no such part."""
         return above, np.zeros(len(boxes), dtype=bool)
 
 
-def _credit_field(
+def _of_inputs(
     context: Context, scores: FloatArray, slopes: FloatArray, gaps: FloatArray, boxes: Boxes
-) -> None:
-    """Give to the inputs what is owed to entries of v, as the range of that entry of g does."""
+) -> FloatArray:
+    """Scores where inputs have what is owed to entries of v, as the range of that entry of g."""
     d, k = context.inputs, context.directions
     parts = slopes * (0.5 * (boxes.high - boxes.low))[:, None]
     total = parts.sum(axis=2, keepdims=True)
     shares = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
     owed = scores[:, d : d + k] / context.sign_weight + gaps
-    scores[:, :d] += np.matmul(owed[:, None], shares)[:, 0]
-    scores[:, d : d + k] = 0.0
+    own = scores[:, :d] + np.matmul(owed[:, None], shares)[:, 0]
+    return np.hstack([own, np.zeros_like(owed), scores[:, d + k :]])
 
 
 def as_units(network: Network) -> Network:

@@ -142,7 +142,7 @@ def _by_planes(
         bounds = _nonnegative(bounds)
     else:
         bounds = rest.norm(bounds)
-        _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
+        scores = _with_rest(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, scores=scores)
     if decide and jacobian is not None:
         boxes = with_decided_signs(boxes, *jacobian.ends)
@@ -318,10 +318,10 @@ def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
     return np.where(inside, weight, 0.0)
 
 
-def _credit_across(
+def _with_rest(
     scores: FloatArray, context: Context, rest: Across, top: FloatArray, x_radius: FloatArray
-) -> None:
-    """Add what the rest of the Jacobian adds: to open entries of v, else to inputs and phases."""
+) -> FloatArray:
+    """With what the rest of the Jacobian adds: to open entries of v, else to inputs and phases."""
     with np.errstate(invalid="ignore"):
         added = np.where(np.isfinite(top), rest.norm(top) - np.maximum(top, 0.0), 0.0)
     total = rest.open_part.sum(axis=1)
@@ -331,15 +331,16 @@ def _credit_across(
     weights = np.divide(
         rest.open_part, total[:, None], out=np.zeros_like(rest.open_part), where=total[:, None] > 0
     )
-    d = context.inputs
-    scores[:, d : d + context.directions] += share[:, None] * weights
-    x_part = scores[:, :d]
+    x_part, v_part, phases = np.split(
+        scores, np.cumsum([context.inputs, context.directions]), axis=1
+    )
+    v_part = v_part + share[:, None] * weights
     whole = x_part.sum(axis=1, keepdims=True)
     even = x_radius / x_radius.sum(axis=1, keepdims=True).clip(min=1e-300)
     weights = np.where(whole > 0, x_part / np.where(whole > 0, whole, 1.0), even)
-    x_part += (added - share)[:, None] * weights
+    x_part = x_part + (added - share)[:, None] * weights
     more = np.divide(added - share, whole[:, 0], out=np.zeros_like(added), where=whole[:, 0] > 0)
-    scores[:, d + context.directions :] *= 1.0 + more[:, None]
+    return np.hstack([x_part, v_part, phases * (1.0 + more[:, None])])
 
 
 def _credit(

@@ -77,16 +77,16 @@ def encode(saved: Saved) -> Arrays:
     for name in _STACKED:
         data[f"node_{name}"] = np.array([getattr(node, name) for node in nodes])
     for name in _RAGGED:
-        _put(data, f"node_{name}", [getattr(node, name) for node in nodes])
-    _put(data, "features", [node.features.reshape(-1) for node in nodes])
-    _put(data, "trail", [_numbers(node.trail) for node in nodes])
+        data |= _joined(f"node_{name}", [getattr(node, name) for node in nodes])
+    data |= _joined("features", [node.features.reshape(-1) for node in nodes])
+    data |= _joined("trail", [_numbers(node.trail) for node in nodes])
     certificates = [(i, own) for i, node in enumerate(nodes) for own in node.certificates.values()]
     keys = [(i, own.target) for i, own in certificates]
     data["certificates"] = np.array(keys, dtype=np.int64).reshape(-1, 2)
-    _put(data, "certificate_units", [own.units for _, own in certificates])
-    _put(data, "certificate_multipliers", [own.multipliers for _, own in certificates])
+    data |= _joined("certificate_units", [own.units for _, own in certificates])
+    data |= _joined("certificate_multipliers", [own.multipliers for _, own in certificates])
     signs = [np.zeros(0) if own.signs is None else own.signs for _, own in certificates]
-    _put(data, "certificate_signs", signs)
+    data |= _joined("certificate_signs", signs)
     for item in fields(saved.statistics):
         data[f"learnt_{item.name}"] = np.asarray(getattr(saved.statistics, item.name))
     return data
@@ -134,14 +134,14 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     )
 
 
-def _put(data: Arrays, name: str, arrays: Sequence[npt.NDArray[Any]]) -> None:
-    """Store arrays end to end."""
-    data[name] = np.concatenate(arrays) if arrays else np.zeros(0)
-    data[f"{name}_sizes"] = np.array([len(array) for array in arrays], dtype=np.int64)
+def _joined(name: str, arrays: Sequence[npt.NDArray[Any]]) -> Arrays:
+    """Arrays end to end, and how long each is."""
+    sizes = np.array([len(array) for array in arrays], dtype=np.int64)
+    return {name: np.concatenate(arrays) if arrays else np.zeros(0), f"{name}_sizes": sizes}
 
 
 def _taken(data: Mapping[str, npt.NDArray[Any]], name: str) -> list[npt.NDArray[Any]]:
-    """The arrays that `_put` stored."""
+    """The arrays that `_joined` joined."""
     sizes = data[f"{name}_sizes"]
     return np.split(data[name], np.cumsum(sizes)[:-1]) if sizes.size else []
 

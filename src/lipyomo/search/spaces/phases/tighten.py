@@ -107,7 +107,9 @@ def tighten(
     ends = np.cumsum([0, *(part.size for part in parts)]).tolist()
     for b, part in enumerate(parts):
         span = slice(ends[b], ends[b + 1])
-        known[span] = _inherit(start[span], part, stack.phases[b], warm_start[b])
+        own = warm_start[b]
+        if own is not None and own.keys.size:
+            start[span], known[span] = _inherited(own, part, stack.phases[b])
     if not known.all():
         new = np.flatnonzero(~known)
         start[new] = ascent.start(relaxation, rows[new])
@@ -191,17 +193,11 @@ def _nearest(stack: Stack, b: int, keys: IntArray, most: int) -> IntArray:
     return np.sort(keys[np.argsort(far, kind="stable")[:most]])
 
 
-def _inherit(
-    start: SingleArray,
-    keys: IntArray,
-    phases: FlatPhases,
-    inherited: WarmStart | None,
-) -> BoolArray:
-    """Write a parent's multipliers to `start`; tells which it has."""
-    if inherited is None or not inherited.keys.size:
-        return np.zeros(keys.size, dtype=bool)
-    place = np.minimum(np.searchsorted(inherited.keys, keys), inherited.keys.size - 1)
-    known = inherited.keys[place] == keys
-    start[:] = inherited.values[place]
-    start[:, np.flatnonzero((inherited.phases == OPEN) & (phases != OPEN))] = 0.0
-    return np.asarray(known)
+def _inherited(
+    before: WarmStart, keys: IntArray, phases: FlatPhases
+) -> tuple[SingleArray, BoolArray]:
+    """A parent's multipliers for bounds that are wanted, and which of them it has."""
+    place = np.minimum(np.searchsorted(before.keys, keys), before.keys.size - 1)
+    values = before.values[place].astype(np.float32)
+    values[:, np.flatnonzero((before.phases == OPEN) & (phases != OPEN))] = 0.0
+    return values, np.asarray(before.keys[place] == keys)
