@@ -38,7 +38,7 @@ from lipyomo.analyses.certification.data import (
 )
 from lipyomo.analyses.certification.goal import bound_until, unless_interrupted
 from lipyomo.analyses.certification.tables import read_inputs, with_names
-from lipyomo.analyses.questions.entries import tilted
+from lipyomo.analyses.questions.tilts import tilted
 from lipyomo.analyses.quick import read_network
 from lipyomo.base.arguments import instance, real_number, real_numbers
 from lipyomo.base.arrays import FloatArray
