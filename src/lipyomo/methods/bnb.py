@@ -215,6 +215,7 @@ def search_smooth(
 
 def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Kept | None) -> Found[N]:
     """Have the engine search; the run hears of all that is found on the way and in the end."""
+
     def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
             run.raise_lower(witness_near(run.problem, point))

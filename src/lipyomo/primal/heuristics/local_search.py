@@ -27,7 +27,8 @@ from lipyomo.primal.heuristics.evaluate import (
     jacobian_rows,
     point_norms,
 )
-from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried, towards
+from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
+from lipyomo.primal.heuristics.moves import perturbed, towards
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.primal.heuristics.population import Population, settle
 from lipyomo.primal.heuristics.walks import Walks, set_out, solves_regions_of, walk
@@ -281,9 +282,9 @@ class LocalSearch:
     ) -> GoodPoints:
         """Ascents from points near those of a pool, and between them."""
         parents = pool.parents(rng, self._params.population)
-        moved, some = self._land.moved(parents, rng), slice(0, len(parents) // 2)
-        moved[some] = parents[some] + towards(pool, parents[some], -0.3, 0.7, rng)
-        starts = pulled_inside(self._problem.domain, moved, parents)
+        near, some = perturbed(self._land, parents, rng), slice(0, len(parents) // 2)
+        near[some] = parents[some] + towards(pool, parents[some], -0.3, 0.7, rng)
+        starts = pulled_inside(self._problem.domain, near, parents)
         return self._ascended(known, starts, rng, budget, near=True)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from lipyomo.primal.heuristics.ascent import pulled_inside
 from lipyomo.primal.heuristics.evaluate import GROWTH
-from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried, towards
+from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
+from lipyomo.primal.heuristics.moves import crossings, perturbed, towards
 from lipyomo.primal.regions.margin import interior_point
 
 
@@ -76,7 +77,7 @@ def _evolve(
         return points
     count = land.children
     parents = points.parents(rng, count)
-    children = land.moved(parents, rng)
+    children = perturbed(land, parents, rng)
     children[: count // 4] += towards(points, parents[: count // 4], -0.5, 1.5, rng)
     if not np.isfinite(land.width).any():
         children[-(count // 8) :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
@@ -95,8 +96,8 @@ def _cross(
     """Step from a good point across the kinks of units."""
     if budget.over or index >= len(points.values) or not land.flips:
         return points
-    across = land.across(points.points[index], rng)
-    return land.with_points(points, across, budget, land.best_functionals(points, budget))
+    crossed = crossings(land, points.points[index], rng)
+    return land.with_points(points, crossed, budget, land.best_functionals(points, budget))
 
 
 def _flip_best(

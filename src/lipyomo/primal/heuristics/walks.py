@@ -32,6 +32,7 @@ from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import GROWTH, pattern_norms, point_norms
 from lipyomo.primal.heuristics.facets import TINY, leverage_work, leverages
 from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
+from lipyomo.primal.heuristics.moves import crossings
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.domains import Domain
@@ -296,7 +297,7 @@ def _stride(
 ) -> tuple[FloatArray, float]:
     """Steps across kinks from a point, as long as its norm grows."""
     while not budget.over:
-        points = land.across(x, rng)
+        points = crossings(land, x, rng)
         values, _ = point_norms(land.problem, points, land.best_functionals(known, budget))
         budget.spend(_CROSSED * len(points))
         best = int(np.argmax(values)) if len(values) else -1
