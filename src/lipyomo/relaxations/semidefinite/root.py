@@ -37,7 +37,6 @@ from lipyomo.relaxations.semidefinite.ellipsoids import (
     closed_forms,
     enlarged,
 )
-from lipyomo.relaxations.semidefinite.kernel import Kernel
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.start import Start
 
@@ -212,18 +211,7 @@ class RootBounds:
             Finds pairs of units that exclude each other.  It is called once, when bounds without
             their products have begun to fall slowly: before, cheaper steps get further.
         """
-        clock = clock or Clock()
-        report = report or (lambda value: None)
-        root, cost = self.begun(cutoff, clock, report, closed_only), self.cost
-        if not root.form.units.size or root.value <= cutoff or not cost.fits:
-            return root
-        if not closed_only and not clock.fits(cost.approach + cost.proof):
-            root, closed_only = replace(root, stopped=True), True
-        by_column = root.targets.by_column  # these share all that a closed form has
-        if by_column and closed_only:
-            return root
-        with threads_for(cost.step):
-            return root._lowered(cutoff, clock, report, closed_only, find)
+        return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only, find).run(self)
 
     def begun(
         self,
@@ -236,26 +224,7 @@ class RootBounds:
 
         What is done already is not done again.
         """
-        clock = clock or Clock()
-        report = report or (lambda value: None)
-        if not self.form.units.size:
-            return self._with(self._decided(), report)
-        root, cost = self, self.cost
-        if root.value <= cutoff or not cost.fits:
-            return root
-        with threads_for(cost.step):
-            new = root.closed is None and root.shared is None
-            new = new and clock.fits(cost.closed + cost.proof, MOMENT)
-            root = root._closed(clock) if new else root
-            new = new and root.closed is not None
-            hurried = not closed_only and not fits(cost.step + 2.0 * cost.proof, clock.left)
-            if new and not hurried:
-                root = root._proved(0, root._closed_multipliers(), report)
-            if not closed_only:
-                root = root._lowered_together(cutoff, clock, report)
-            if new and hurried and root.shared is None:
-                root = root._proved(0, root._closed_multipliers(), report)
-        return root
+        return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only).begun(self)
 
     def started(self, start: Start) -> RootBounds:
         """The same with multipliers of a similar problem to begin with, instead of a closed form.
@@ -279,7 +248,7 @@ class RootBounds:
             found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
             if found is None:
                 continue
-            root = root._proved(target, found, lambda value: None)
+            root = root.proved(target, found, _unheard)
             if root.shared is None or root.upper[target] > best:
                 best, shared = float(root.upper[target]), (zeta * (found[0] / y[0]), lam)
                 root = replace(root, shared=shared, asked_together=True)
@@ -296,7 +265,7 @@ class RootBounds:
             return self
         zeta = zeta * (found[0] / y[0])
         root = replace(self, shared=(zeta, lam), asked_together=True)
-        return root._proved(0, np.concatenate([zeta, lam]), lambda value: None)
+        return root.proved(0, np.concatenate([zeta, lam]), _unheard)
 
     @property
     def start(self) -> Start:
@@ -304,36 +273,33 @@ class RootBounds:
         found, inputs = {}, self.form.inputs
         for target, descent in self.descents.items():
             kernel, best = descent.kernel, descent.best
-            if best is None or kernel.outputs or not self._spans(kernel):
+            spans = kernel.euclidean or kernel.inputs == inputs  # all of the form's
+            if best is None or kernel.outputs or not spans:
                 continue
             zeta = shaped(best.multipliers[: kernel.inputs], inputs, kernel.euclidean)
             end = kernel.inputs + self.form.units.size
             found[target] = zeta, best.multipliers[kernel.inputs : end]
         return Start(self.form.units, found, self.shared)
 
-    def _spans(self, kernel: Kernel) -> bool:
-        """Whether a kernel's inputs are all of the form's, or equal in a ball."""
-        return kernel.euclidean or kernel.inputs == self.form.inputs
-
     def with_known(self, known: FloatArray) -> RootBounds:
         """With bounds (T,) that were found otherwise."""
         return replace(self, upper=np.fmin(self.upper, known))
 
-    def _with(self, found: FloatArray, report: Report) -> RootBounds:
+    def heard(self, found: FloatArray, report: Report) -> RootBounds:
         """With bounds (T,) that are reported if they are lower."""
         root = self.with_known(found)
         if root.value < self.value:
             report(root.value)
         return root
 
-    def _proved(self, target: int, y: FloatArray, report: Report) -> RootBounds:
+    def proved(self, target: int, y: FloatArray, report: Report) -> RootBounds:
         """With what the multipliers of a target prove of all."""
         self.bounder.prover.sized(self.form)  # once
         began = time.perf_counter()
-        root = self._with(self.bounder.prover.all_bounds(self.form, target, y), report)
+        root = self.heard(self.bounder.prover.all_bounds(self.form, target, y), report)
         return replace(root, seconds=replace(self.seconds, proof=time.perf_counter() - began))
 
-    def _decided(self) -> FloatArray:
+    def decided(self) -> FloatArray:
         """No unstable unit: the targets' values, with their rounding."""
         jacobian, targets = self.form.jacobian, self.targets
         norm = self.norm
@@ -344,7 +310,7 @@ class RootBounds:
             exact, errors = targets.exact(jacobian), self.bounder.value_errors
         return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
 
-    def _closed(self, clock: Clock) -> RootBounds:
+    def in_closed_form(self, clock: Clock) -> RootBounds:
         """With multipliers in closed form; as it is if time is over."""
         form, targets = self.form, self.targets
         euclidean = targets.norm != "linf"
@@ -358,7 +324,7 @@ class RootBounds:
         own = {row: own for row, own in zip(rows, forms, strict=True) if own is not None}
         return replace(self, closed=found, own=own)
 
-    def _closed_multipliers(self) -> FloatArray:
+    def closed_multipliers(self) -> FloatArray:
         """Multipliers in closed form that prove bounds of all targets."""
         found, targets = self.closed, self.targets
         assert found is not None
@@ -370,107 +336,7 @@ class RootBounds:
         count = 0 if pairs is None else pairs.among(self.form.units).count
         return np.concatenate([outer, scale, found.lam, np.zeros(count)])
 
-    def _late(self, descent: Descent, clock: Clock) -> bool:
-        """Whether there is no time for a descent's next step and a proof; the clock is told."""
-        near, cost, seconds = descent.approaching, self.cost, self.seconds
-        step = descent.seconds or (seconds.approach if near else seconds.step)
-        step = step or (cost.approach if near else cost.step) * pace()
-        proof = seconds.proof or cost.proof * pace()
-        late = clock.left <= 1.5 * step + proof
-        if late:
-            clock.curtail()
-        return late
-
-    def _lowered_together(self, cutoff: float, clock: Clock, report: Report) -> RootBounds:
-        """With the bounds of all targets in question lowered with the same multipliers, once."""
-        start, cost = self.closed, self.cost
-        if start is None or self.asked_together or not clock.fits(cost.approach + cost.proof):
-            return self
-        root, questioned = replace(self, asked_together=True), np.flatnonzero(self.upper > cutoff)
-        kernel = self.bounder.shared(self.form, questioned)
-        if kernel is None:
-            return root
-        y = shaped(start.zeta, kernel.inputs, kernel.euclidean)
-        y = np.concatenate([y, start.lam])
-        begun = Descent.begun(kernel, self.tolerance, lambda: clock.expired, y)
-        descent = begun.lowered(stop=lambda now: not now.approaching or self._late(now, clock))
-        if descent.best is None:
-            return root
-        zeta, lam = np.split(descent.best.multipliers, [kernel.inputs])
-        zeta = shaped(zeta, self.form.inputs, kernel.euclidean)
-        seconds = replace(self.seconds, approach=descent.seconds)
-        root = replace(root, shared=(zeta, lam), seconds=seconds)
-        return root._proved(int(questioned[0]), np.concatenate([zeta, lam]), report)
-
-    def _aim(self, target: int, cutoff: float) -> float:
-        """Where a target is no longer the worst, or out of question."""
-        others = float(np.delete(self.upper, target).max(initial=0.0))
-        return max(cutoff, others) * (1.0 - EXACT_TOLERANCE)
-
-    def _lowered(
-        self,
-        cutoff: float,
-        clock: Clock,
-        report: Report,
-        closed_only: bool,
-        find: Callable[[], Pairs] | None,
-    ) -> RootBounds:
-        """With the largest bound lowered, one target after the other."""
-        root, done = self, set(self.finished)
-        while True:
-            worst = int(np.argmax(root.upper))
-            if worst in done or root.upper[worst] <= cutoff:
-                return root
-            descent = root.descents.get(worst)
-            if descent is None:
-                descent = root._descent(worst, clock)
-            elif root._late(descent, clock):
-                descent = None
-            if descent is None:
-                return replace(root, stopped=True)
-            if not closed_only:
-                aim = root._aim(worst, cutoff)
-                enough = partial(root._enough, clock=clock, pairing=find is not None)
-                descent = descent.lowered(aim, enough, patient=True)
-            seconds = root.seconds if closed_only else root.seconds.after(descent)
-            root = replace(root, descents={**root.descents, worst: descent}, seconds=seconds)
-            if descent.best is None:
-                done.add(worst)
-                continue
-            root = root._proved(worst, descent.best.multipliers, report)
-            if find is not None and (descent.centred or descent.done):
-                asked, find = find, None
-                if root._takes_pairs(worst, clock):
-                    root, done = root._paired(asked()), set()
-                    continue
-            # a target that meets its aim and is still the worst would come up for ever
-            stuck = descent.value <= root._aim(worst, cutoff) and root.upper[worst] >= root.value
-            if closed_only or descent.done or stuck:
-                done.add(worst)
-            if descent.done:
-                root = replace(root, finished=root.finished | {worst})
-
-    def _enough(self, descent: Descent, clock: Clock, pairing: bool) -> bool:
-        """Whether a descent is to pause: for products of pairs, or since time is over."""
-        return (pairing and descent.centred) or self._late(descent, clock)
-
-    def _descent(self, target: int, clock: Clock) -> Descent | None:
-        """A descent from a closed form; None if there is no time for that one and its proof."""
-        cost, own = self.cost, self.own.get(int(self.targets.rows[target]))
-        kernel = self.bounder.kernel(self.form, target)
-        known = self.shared or (None if own is None else (own.zeta, own.lam))
-        if not clock.fits(cost.proof if known is not None else cost.closed + cost.proof):
-            return None
-        start = None if known is None else self.bounder.fitted(kernel, target, *known)
-        descent = Descent.begun(kernel, self.tolerance, lambda: clock.expired, start)
-        return None if descent.best is None and clock.expired else descent
-
-    def _takes_pairs(self, target: int, clock: Clock) -> bool:
-        """Whether products of pairs can be used, and steps with them fit into the time left."""
-        cost = PARAMS.usual_steps * self.cost.step
-        return clock.fits(cost) and self.bounder.takes_pairs(self.form, target)
-
-    def _paired(self, pairs: Pairs) -> RootBounds:
+    def paired(self, pairs: Pairs) -> RootBounds:
         """With the products of those pairs of units that promise most where descents are."""
         chosen = self.bounder.best_pairs(self.form, self.multipliers, pairs)
         if not chosen.count:
@@ -481,6 +347,147 @@ class RootBounds:
             for target, descent in self.descents.items()
         }
         return replace(self, bounder=bounder, descents=descents, finished=frozenset())
+
+
+def _unheard(value: float) -> None:
+    """Nobody hears of bounds."""
+
+
+@dataclass(frozen=True)
+class _Lowering:
+    """In which order bounds of targets are lowered, and for how long; see `RootBounds.run`."""
+
+    cutoff: float
+    clock: Clock
+    report: Report
+    closed_only: bool = False
+    find: Callable[[], Pairs] | None = None
+
+    def run(self, root: RootBounds) -> RootBounds:
+        """In closed form, together, and one after the other."""
+        root, cost, plan = self.begun(root), root.cost, self
+        if not root.form.units.size or root.value <= self.cutoff or not cost.fits:
+            return root
+        if not self.closed_only and not self.clock.fits(cost.approach + cost.proof):
+            root, plan = replace(root, stopped=True), replace(self, closed_only=True)
+        if root.targets.by_column and plan.closed_only:  # these share all that a closed form has
+            return root
+        with threads_for(cost.step):
+            return plan._one_by_one(root)
+
+    def begun(self, root: RootBounds) -> RootBounds:
+        """In closed form, and together."""
+        cost, clock = root.cost, self.clock
+        if not root.form.units.size:
+            return root.heard(root.decided(), self.report)
+        if root.value <= self.cutoff or not cost.fits:
+            return root
+        with threads_for(cost.step):
+            new = root.closed is None and root.shared is None
+            new = new and clock.fits(cost.closed + cost.proof, MOMENT)
+            root = root.in_closed_form(clock) if new else root
+            new = new and root.closed is not None
+            hurried = not self.closed_only and not fits(cost.step + 2.0 * cost.proof, clock.left)
+            if new and not hurried:
+                root = root.proved(0, root.closed_multipliers(), self.report)
+            if not self.closed_only:
+                root = self._together(root)
+            if new and hurried and root.shared is None:
+                root = root.proved(0, root.closed_multipliers(), self.report)
+        return root
+
+    def _together(self, root: RootBounds) -> RootBounds:
+        """With the bounds of all targets in question lowered with the same multipliers, once."""
+        start, cost, clock = root.closed, root.cost, self.clock
+        if start is None or root.asked_together or not clock.fits(cost.approach + cost.proof):
+            return root
+        root = replace(root, asked_together=True)
+        questioned = np.flatnonzero(root.upper > self.cutoff)
+        kernel = root.bounder.shared(root.form, questioned)
+        if kernel is None:
+            return root
+        y = shaped(start.zeta, kernel.inputs, kernel.euclidean)
+        y = np.concatenate([y, start.lam])
+        begun = Descent.begun(kernel, root.tolerance, lambda: clock.expired, y)
+        descent = begun.lowered(stop=lambda now: not now.approaching or self._late(root, now))
+        if descent.best is None:
+            return root
+        zeta, lam = np.split(descent.best.multipliers, [kernel.inputs])
+        zeta = shaped(zeta, root.form.inputs, kernel.euclidean)
+        seconds = replace(root.seconds, approach=descent.seconds)
+        root = replace(root, shared=(zeta, lam), seconds=seconds)
+        return root.proved(int(questioned[0]), np.concatenate([zeta, lam]), self.report)
+
+    def _one_by_one(self, root: RootBounds) -> RootBounds:
+        """With the largest bound lowered, one target after the other."""
+        find, done = self.find, set(root.finished)
+        while True:
+            worst = int(np.argmax(root.upper))
+            if worst in done or root.upper[worst] <= self.cutoff:
+                return root
+            descent = root.descents.get(worst)
+            if descent is None:
+                descent = self._descent(root, worst)
+            elif self._late(root, descent):
+                descent = None
+            if descent is None:
+                return replace(root, stopped=True)
+            if not self.closed_only:
+                enough = partial(self._enough, root, find is not None)
+                descent = descent.lowered(self._aim(root, worst), enough, patient=True)
+            seconds = root.seconds if self.closed_only else root.seconds.after(descent)
+            root = replace(root, descents={**root.descents, worst: descent}, seconds=seconds)
+            if descent.best is None:
+                done.add(worst)
+                continue
+            root = root.proved(worst, descent.best.multipliers, self.report)
+            if find is not None and (descent.centred or descent.done):
+                asked, find = find, None
+                if self._takes_pairs(root, worst):
+                    root, done = root.paired(asked()), set()
+                    continue
+            # a target that meets its aim and is still the worst would come up for ever
+            stuck = descent.value <= self._aim(root, worst) and root.upper[worst] >= root.value
+            if self.closed_only or descent.done or stuck:
+                done.add(worst)
+            if descent.done:
+                root = replace(root, finished=root.finished | {worst})
+
+    def _descent(self, root: RootBounds, target: int) -> Descent | None:
+        """A descent from a closed form; None if there is no time for that one and its proof."""
+        cost, clock, own = root.cost, self.clock, root.own.get(int(root.targets.rows[target]))
+        kernel = root.bounder.kernel(root.form, target)
+        known = root.shared or (None if own is None else (own.zeta, own.lam))
+        if not clock.fits(cost.proof if known is not None else cost.closed + cost.proof):
+            return None
+        start = None if known is None else root.bounder.fitted(kernel, target, *known)
+        descent = Descent.begun(kernel, root.tolerance, lambda: clock.expired, start)
+        return None if descent.best is None and clock.expired else descent
+
+    def _aim(self, root: RootBounds, target: int) -> float:
+        """Where a target is no longer the worst, or out of question."""
+        others = float(np.delete(root.upper, target).max(initial=0.0))
+        return max(self.cutoff, others) * (1.0 - EXACT_TOLERANCE)
+
+    def _enough(self, root: RootBounds, pairing: bool, descent: Descent) -> bool:
+        """Whether a descent is to pause: for products of pairs, or since time is over."""
+        return (pairing and descent.centred) or self._late(root, descent)
+
+    def _late(self, root: RootBounds, descent: Descent) -> bool:
+        """Whether there is no time for a descent's next step and a proof; the clock is told."""
+        near, cost, seconds = descent.approaching, root.cost, root.seconds
+        step = descent.seconds or (seconds.approach if near else seconds.step)
+        step = step or (cost.approach if near else cost.step) * pace()
+        proof = seconds.proof or cost.proof * pace()
+        late = self.clock.left <= 1.5 * step + proof
+        if late:
+            self.clock.curtail()
+        return late
+
+    def _takes_pairs(self, root: RootBounds, target: int) -> bool:
+        """Whether products of pairs can be used, and steps with them fit into the time left."""
+        cost = PARAMS.usual_steps * root.cost.step
+        return self.clock.fits(cost) and root.bounder.takes_pairs(root.form, target)
 
 
 def tighten_root(
