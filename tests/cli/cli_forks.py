@@ -134,13 +134,13 @@ def _serve(address: str) -> None:
     from pkgutil import walk_packages
 
     import lipyomo
+    from lipyomo.base.system.imports import importing
 
-    package = [info.name for info in walk_packages(lipyomo.__path__, "lipyomo.")]
-    for name in [*IMPORTED, *package]:
-        try:
-            import_module(name)
-        except ModuleNotFoundError:  # an extra that is not installed
-            continue
+    with importing():
+        package = [info.name for info in walk_packages(lipyomo.__path__, "lipyomo.")]
+        for name in [*IMPORTED, *package]:
+            with contextlib.suppress(ModuleNotFoundError):  # an extra that is not installed
+                import_module(name)
     with socket.socket(socket.AF_UNIX) as place:
         place.bind(address)
         place.listen(16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lipyomo.cli.imports import importing
+from lipyomo.base.system.imports import importing
 
 
 def import_and_run(arguments: argparse.Namespace, began: float) -> int:

@@ -17,10 +17,10 @@ from lipyomo.analyses.api import choose_method, without_methods
 from lipyomo.analyses.questions.several import solve_largest
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import ImportNote, NormError, ProblemError
+from lipyomo.base.system.imports import importing
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit, worst
 from lipyomo.cli.crosscheck import cross_check
-from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.problems import SeveralDomains, read_notes, read_problems

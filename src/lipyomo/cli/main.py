@@ -14,12 +14,12 @@ from importlib import import_module
 from typing import Any
 
 from lipyomo.base.errors import ImportNote, LipyomoError, nearest_name
+from lipyomo.base.system.imports import importing
 from lipyomo.base.system.outputs import shown, why
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
-from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams, warn

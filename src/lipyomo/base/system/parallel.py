@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar, cast
 from lipyomo.base.arguments import whole_number
 from lipyomo.base.errors import LipyomoError
 from lipyomo.base.system.extras import require
+from lipyomo.base.system.imports import importing
 from lipyomo.base.system.processes import Interpreter, reason, without_messages
 from lipyomo.base.system.threads import usable_cores, with_one_blas_thread
 
@@ -402,5 +403,6 @@ def called_early(workers: int | None, module: str) -> Iterator[None]:
 
 def _load(module: str) -> int:
     """Load a module; returns the process that was asked."""
-    import_module(module)
+    with importing():
+        import_module(module)
     return os.getpid()

@@ -8,6 +8,7 @@ from where this one does, except from the current folder, which nobody has named
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import queue
@@ -47,7 +48,7 @@ notice that the one that asked is gone."""
 _LENGTH = struct.Struct("<Q")
 
 _START = (
-    "import sys; sys.path[:] = sys.argv[2:]; "
+    "import gc, sys; gc.disable(); sys.path[:] = sys.argv[2:]; "
     "from lipyomo.base.system.processes import serve; serve(int(sys.argv[1]))"
 )
 
@@ -360,6 +361,9 @@ def serve(parent: int) -> None:
         except EOFError:
             return
         function, arguments, keywords = pickle.loads(content)
+        if not gc.isenabled():  # what the first call needs is imported: there is no garbage in it
+            gc.freeze()
+            gc.enable()
         try:
             tell("done", function(tell, *arguments, **keywords))
         except LipyomoError as error:
