@@ -7,7 +7,7 @@ For p in p_0 +- r and q in q_0 +- s
 where the last product is within +- r s.  Where both are affine functions of (x, v) with errors,
 ``4 a b = (a + b)**2 - (a - b)**2`` says more: with a = t (p - p_0), b = (q - q_0) / t and R+ and R-
 not below |a + b| and |a - b| on the box, it lies in [-R-**2 / 4, R+**2 / 4].  No t is better for
-all; with t**2 = s / r both have one size.
+all; with t**2 = s / r both have one size.  Half-spaces of boxes hardly matter here.
 
 A product's derivative is the sum of two such: u_i z_j + z_i u_j.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, spans, times
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, times
 
 
 class Form(NamedTuple):
@@ -86,8 +86,7 @@ def errors_of(one: Form, other: Form, inputs: Inputs, unit: float) -> Errors:
     ends = []
     for sign in (-1.0, 1.0):
         offset = first.offset + sign * second.offset
-        below, above = spans(first.x + sign * second.x, inputs, unit)
-        size = np.maximum(above + offset, below - offset) + alone
+        size = times(np.abs(first.x + sign * second.x), inputs.x.radius) + np.abs(offset) + alone
         ends.append(np.fmin(most, 0.25 * size * size * (1.0 + 4.0 * unit)))
     return Errors(-ends[0], ends[1])
 
