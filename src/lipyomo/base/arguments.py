@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -108,12 +108,7 @@ def duration(value: Any, what: str, error: type[LipyomoError]) -> float:
     LipyomoError
         Of type `error`.
     """
-    if isinstance(value, str):
-        try:
-            value = read_seconds(value)
-        except ValueError as trouble:
-            raise error(f"{what}: {trouble}") from None
-    return positive(value, what, error)
+    return positive(_in_words(value, read_seconds, what, error), what, error)
 
 
 def memory_size(value: Any, what: str, error: type[LipyomoError]) -> int:
@@ -124,12 +119,18 @@ def memory_size(value: Any, what: str, error: type[LipyomoError]) -> int:
     LipyomoError
         Of type `error`.
     """
-    if isinstance(value, str):
-        try:
-            value = int(min(read_bytes(value), 2.0**62))
-        except ValueError as trouble:
-            raise error(f"{what}: {trouble}") from None
+    value = _in_words(value, lambda text: int(min(read_bytes(text), 2.0**62)), what, error)
     return whole_number(value, what, error, least=1)
+
+
+def _in_words(
+    value: Any, read: Callable[[str], float], what: str, error: type[LipyomoError]
+) -> Any:
+    """What a text says; other values as they are."""
+    try:
+        return read(value) if isinstance(value, str) else value
+    except ValueError as trouble:
+        raise error(f"{what}: {trouble}") from None
 
 
 def one_of(value: Any, choices: Collection[Any], what: str, error: type[LipyomoError]) -> None:

@@ -57,14 +57,7 @@ examples:
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo smoothness`` with the words after it; returns the exit code."""
     began = time.monotonic()
-    parser = Parser("lipyomo smoothness", ABOUT, EPILOG)
-    add_entries(parser, everywhere=True)
-    add_options(parser, "--norm")
-    text = "also the least and the largest eigenvalue of Hessians: convex or not"
-    parser.add_argument("--eigenvalues", action="store_true", help=text)
-    add_options(parser, "--checkpoint", "--resume", "--overwrite")
-    add_options(parser, "--proof", "--json", "--quiet", "--debug")
-    arguments = parser.parse_args(words)
+    arguments = _parser().parse_args(words)
     check_kept(arguments)
     network, domain = read_case(arguments, began)
     names, functionals = read_rows(arguments, network.output_dim)
@@ -117,6 +110,17 @@ def run(words: Sequence[str]) -> int:
         return code
     case = problem, constants[names[0]], arguments
     return with_proof(code, lambda stop: prove_constant(*case, stop, None))
+
+
+def _parser() -> Parser:
+    parser = Parser("lipyomo smoothness", ABOUT, EPILOG)
+    add_entries(parser, everywhere=True)
+    add_options(parser, "--norm")
+    text = "also the least and the largest eigenvalue of Hessians: convex or not"
+    parser.add_argument("--eigenvalues", action="store_true", help=text)
+    add_options(parser, "--checkpoint", "--resume", "--overwrite")
+    add_options(parser, "--proof", "--json", "--quiet", "--debug")
+    return parser
 
 
 def _show(constants: dict[str, Result], bends: dict[str, Curvature]) -> None:

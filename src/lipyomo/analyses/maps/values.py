@@ -16,7 +16,7 @@ from lipyomo.analyses.maps.cells import Cells
 from lipyomo.analyses.maps.ends import Ends, Narrowing
 from lipyomo.analyses.maps.params import PARAMS, Params
 from lipyomo.analyses.maps.smooth import BoxSteps, narrowed_cells
-from lipyomo.analyses.maps.stages import Job, Searched
+from lipyomo.analyses.maps.stages import Job, Searched, Searching
 from lipyomo.analyses.questions.largest import largest_value
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.clock import Clock
@@ -154,21 +154,8 @@ def _begun(
     return boxes.take(order), cell[order]
 
 
-@dataclass(frozen=True, eq=False)
-class SearchingValues:
-    """Searches ``sup |f|`` of a cell.
-
-    Parameters
-    ----------
-    problem : LipschitzProblem
-        Over any domain.
-    gap : float
-    stop : callable, optional
-    """
-
-    problem: LipschitzProblem
-    gap: float
-    stop: Callable[[], bool] | None = None
+class SearchingValues(Searching):
+    """Searches ``sup |f|`` of a cell."""
 
     def __call__(self, job: Job) -> Searched:
         """The answer for a job of one cell."""

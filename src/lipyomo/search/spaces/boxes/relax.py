@@ -177,59 +177,13 @@ def _layer(
 
     `signals` are the outputs of the last layer but one, and of the last.
     """
-    before = known.layers
-    stage, unit = context.stages[len(before)], context.unit
-    (h, t), (still, forwards) = signals[-1], course
+    stage, unit, (still, forwards) = context.stages[len(known.layers)], context.unit, course
+    h, t = signals[-1]
     reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
     pace = t.size @ stage.along_sizes.T
-    z = h.middle @ stage.weight.T + stage.bias
-    z_radius = h.radius @ stage.sizes.T + unit * reach
-    u, u_radius = t.middle @ stage.along.T, t.radius @ stage.along_sizes.T + unit * pace
-    low, high = z - z_radius, z + z_radius
-    wholes: list[Quadratic] = []
-    if not before:
-        one, flat = stage.weight[None], np.zeros((1, *stage.weight.shape))
-        pre = Affine(one, None, np.broadcast_to(stage.bias, z.shape), unit * reach)
-        pre_tangent = Affine(flat, stage.along[None], 0.0 * u, unit * pace)
-        if inputs.row is not None:
-            z, z_radius = _range(pre, inputs, unit)
-            low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
-    else:
-        if forwards:
-            number = len(before) - 1
-            pre = carried(stage, (context.stages[number], before[number]), inputs, unit)
-        elif known.forms is not None:
-            pre = affine(known.forms.z, inputs, unit)
-        else:
-            pre, whole, curved = _substituted(context, stage, known, inputs, False)
-            if curved is not None:
-                low, high = np.fmax(low, curved[0]), np.fmin(high, curved[1])
-            if whole is not None:
-                low, high = _narrowed(stage, low, high, whole)
-                wholes.append(whole.functions)
-        z, z_radius = _range(pre, inputs, unit)
-        low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
-        if still:
-            pre_tangent = unmoved(stage.bias.size, inputs.x.middle.shape[1])
-        else:
-            whole = curved = None
-            if known.forms is not None:
-                pre_tangent = affine(known.forms.u, inputs, unit)
-            else:
-                pre_tangent, whole, curved = _substituted(context, stage, known, inputs, True)
-            alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
-            within = inputs if alone else inputs._replace(row=None)
-            other, other_radius = _range(pre_tangent, within, unit)
-            u_low = np.maximum(u - u_radius, other - other_radius)
-            u_high = np.minimum(u + u_radius, other + other_radius)
-            if curved is not None:
-                u_low, u_high = np.fmax(u_low, curved[0]), np.fmin(u_high, curved[1])
-            if whole is not None:
-                u_low, u_high = _narrowed(stage, u_low, u_high, whole)
-                wholes.append(whole.functions)
-            u, u_radius = centred(u_low, u_high, unit)
-    ends, (u, u_radius) = _otherwise(context, known, boxes, signals, (low, high), (u, u_radius))
-    low, high = ends
+    pre, ends, whole = _preactivations(context, known, inputs, h, reach, forwards)
+    pre_tangent, tangents, whole_of_u = _tangents(context, known, inputs, t, pace, still)
+    (low, high), (u, u_radius) = _otherwise(context, known, boxes, signals, ends, tangents)
     none = low > high
     some_low = np.where(none, high, low)
     least, largest = stage.each("slope_range", some_low, high)
@@ -238,7 +192,66 @@ def _layer(
     rate, rate_radius = centred(least, largest, unit)
     lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
     found = Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
-    return found if len(wholes) < 2 else replace(found, wholes=(wholes[0], wholes[1]))
+    if whole is None or whole_of_u is None:
+        return found
+    return replace(found, wholes=(whole, whole_of_u))
+
+
+def _preactivations(
+    context: Context, known: Before, inputs: Inputs, h: Signal, reach: FloatArray, forwards: bool
+) -> tuple[Affine, Ends, Quadratic | None]:
+    """The z of a layer as functions of the inputs, perhaps as wholes as well, and their ends."""
+    before, unit = known.layers, context.unit
+    stage, whole = context.stages[len(before)], None
+    z = h.middle @ stage.weight.T + stage.bias
+    z_radius = h.radius @ stage.sizes.T + unit * reach
+    low, high = z - z_radius, z + z_radius
+    if not before:
+        pre = Affine(stage.weight[None], None, np.broadcast_to(stage.bias, z.shape), unit * reach)
+        if inputs.row is None:
+            return pre, (low, high), None
+    elif forwards:
+        number = len(before) - 1
+        pre = carried(stage, (context.stages[number], before[number]), inputs, unit)
+    elif known.forms is not None:
+        pre = affine(known.forms.z, inputs, unit)
+    else:
+        pre, whole, curved = _substituted(context, stage, known, inputs, False)
+        if curved is not None:
+            low, high = np.fmax(low, curved[0]), np.fmin(high, curved[1])
+        if whole is not None:
+            low, high = _narrowed(stage, low, high, whole)
+    z, z_radius = _range(pre, inputs, unit)
+    ends = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
+    return pre, ends, None if whole is None else whole.functions
+
+
+def _tangents(
+    context: Context, known: Before, inputs: Inputs, t: Signal, pace: FloatArray, still: bool
+) -> tuple[Affine, Ends, Quadratic | None]:
+    """The u of a layer likewise, and their middles and radii."""
+    unit, stage = context.unit, context.stages[len(known.layers)]
+    u, u_radius = t.middle @ stage.along.T, t.radius @ stage.along_sizes.T + unit * pace
+    whole = curved = None
+    if not known.layers:
+        flat = np.zeros((1, *stage.weight.shape))
+        return Affine(flat, stage.along[None], 0.0 * u, unit * pace), (u, u_radius), None
+    if still:
+        return unmoved(stage.bias.size, inputs.x.middle.shape[1]), (u, u_radius), None
+    if known.forms is not None:
+        pre = affine(known.forms.u, inputs, unit)
+    else:
+        pre, whole, curved = _substituted(context, stage, known, inputs, True)
+    alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
+    within = inputs if alone else inputs._replace(row=None)
+    other, other_radius = _range(pre, within, unit)
+    low = np.maximum(u - u_radius, other - other_radius)
+    high = np.minimum(u + u_radius, other + other_radius)
+    if curved is not None:
+        low, high = np.fmax(low, curved[0]), np.fmin(high, curved[1])
+    if whole is not None:
+        low, high = _narrowed(stage, low, high, whole)
+    return pre, centred(low, high, unit), None if whole is None else whole.functions
 
 
 def _otherwise(

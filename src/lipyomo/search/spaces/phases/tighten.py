@@ -104,12 +104,11 @@ def tighten(
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     start = np.empty((rows.count, ascent.columns), dtype=np.float32)
     known = np.zeros(rows.count, dtype=bool)
-    ends = np.cumsum([0, *(part.size for part in parts)]).tolist()
-    for b, part in enumerate(parts):
-        span = slice(ends[b], ends[b + 1])
-        own = warm_start[b]
+    stops = np.cumsum([part.size for part in parts]).tolist()
+    spans = [slice(stop - part.size, stop) for stop, part in zip(stops, parts, strict=True)]
+    for b, own in enumerate(warm_start):
         if own is not None and own.keys.size:
-            start[span], known[span] = _inherited(own, part, stack.phases[b])
+            start[spans[b]], known[spans[b]] = _inherited(own, parts[b], stack.phases[b])
     if not known.all():
         new = np.flatnonzero(~known)
         start[new] = ascent.start(relaxation, rows[new])
@@ -126,12 +125,10 @@ def tighten(
             found[near], claims.bounds[near] = more.multipliers, more.bounds
             _accept(stack, more, kinked)
     half = np.clip(found, -6e4, 6e4).astype(np.float16)
-    kept: list[WarmStart | None] = []
-    for b, part in enumerate(parts):
-        span = slice(ends[b], ends[b + 1])
-        here = half[span].copy()
-        kept.append(WarmStart(stack.phases[b].copy(), part, here))
-    return kept
+    return [
+        WarmStart(stack.phases[b].copy(), part, half[span].copy())
+        for b, (part, span) in enumerate(zip(parts, spans, strict=True))
+    ]
 
 
 def _near(stack: Stack, claims: Ascended, share: float) -> npt.NDArray[np.intp]:
