@@ -14,16 +14,14 @@ from lipyomo.base.errors import LipyomoError, NetworkError
 Names = tuple[str, ...]
 
 
-def read_names(names: Any, inputs: int) -> Names | None:
-    """Read the names of all inputs; None stays None.
+def read_names(names: Any, inputs: int) -> Names:
+    """Read the names of all inputs.
 
     Raises
     ------
     NetworkError
         If these are not as many texts as there are inputs, each another one.
     """
-    if names is None:
-        return None
     remedy = "give a sequence of texts, one for each input"
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise NetworkError(f"the names of inputs are {brief(names)}.  Remedy: {remedy}")

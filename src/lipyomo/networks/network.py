@@ -205,7 +205,7 @@ class Network:
 
     @input_names.setter
     def input_names(self, names: Sequence[str] | None) -> None:
-        self._input_names = read_names(names, self.input_dim)
+        self._input_names = None if names is None else read_names(names, self.input_dim)
 
     @property
     def sizes(self) -> tuple[int, ...]:

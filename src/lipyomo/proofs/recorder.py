@@ -150,10 +150,11 @@ class Recorder:
             self.undivided = layer_steps(recording, case)
             if self.undivided is not None and self.undivided[0] <= recording.upper:
                 return replace(case, steps=tuple(self.undivided[1]), is_open=False)
-        case = bounded_case(recording, case)
-        if case.is_root and self.undivided is None:
-            self.undivided = undivided(recording, case)
-        return concluded(recording, case)
+        bounded = bounded_case(recording, case)
+        case = concluded(recording, bounded)
+        if case.is_open and case.is_root and self.undivided is None:
+            self.undivided = undivided(recording, bounded)
+        return case
 
     def _part(self, case: Case) -> tuple[Case, tuple[Case, ...]]:
         """Refute a case, or else part it."""

@@ -79,14 +79,10 @@ def value_range(
     (True, 6.0, 'exact')
     """
     settings = question_settings(settings, changes)
-    check_parts(network, domain)
-    row = chosen_functional(network, functional)
-    network = confined(network, domain)
-    check_magnitudes(network, domain, row[None])
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
-    ready = _Ready.of(network, domain, row, settings.seed)
+    ready = _Ready.of(network, domain, functional, settings.seed)
     if ready.constant:
-        value, center = value_at(network, row, domain.center), Point(domain.center)
+        value, center = ready.value_at(domain.center), Point(domain.center)
         return Range(value, value, (center, center), Status.EXACT, clock.seconds)
     found = both_ends(ready.pipeline, settings, clock, ready.owner)
     low, high = found.witnesses
@@ -130,16 +126,12 @@ def least_value(
     ProblemError
         As of `value_range`.
     """
-    check_parts(network, domain)
-    row = chosen_functional(network, None)
-    network = confined(network, domain)
-    check_magnitudes(network, domain, row[None])
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
-    ready = _Ready.of(network, domain, row, settings.seed)
+    ready = _Ready.of(network, domain, None, settings.seed)
     tell = sample or (lambda point: None)
     if ready.constant:
         tell(Point(domain.center))
-        return value_at(network, row, domain.center)[0], 0
+        return ready.value_at(domain.center)[0], 0
 
     def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
@@ -158,6 +150,8 @@ class _Ready:
 
     Attributes
     ----------
+    network : Network
+        With bounded slopes.
     reduced : Reduction
     domain : Domain
     row : ndarray, shape (m,)
@@ -168,6 +162,7 @@ class _Ready:
         Whether nothing moves the value.
     """
 
+    network: Network
     reduced: Reduction
     domain: Domain
     row: FloatArray
@@ -176,14 +171,31 @@ class _Ready:
     constant: bool = False
 
     @classmethod
-    def of(cls, network: Network, domain: Domain, row: FloatArray, seed: int) -> _Ready:
-        """What is left to be searched."""
+    def of(
+        cls, network: Network, domain: Domain, functional: npt.ArrayLike | None, seed: int
+    ) -> _Ready:
+        """What is left to be searched.
+
+        Raises
+        ------
+        ProblemError
+            As of `value_range`.
+        """
+        check_parts(network, domain)
+        row = chosen_functional(network, functional)
+        if network.needs_ranges:
+            network = confined(network, domain)
+        check_magnitudes(network, domain, row[None])
         reduced = exactly(network, domain)
         if not reduced.moving.any() or not reduced.network.linked[row != 0].any():
-            return cls(reduced, domain, row, 0.0, seed, constant=True)
+            return cls(network, reduced, domain, row, 0.0, seed, constant=True)
         domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
         sample = domain.sample(np.random.default_rng(seed), 64)
-        return cls(reduced, domain, row, _scale(reduced.network, row, sample), seed)
+        return cls(network, reduced, domain, row, _scale(reduced.network, row, sample), seed)
+
+    def value_at(self, x: FloatArray) -> tuple[float, float]:
+        """Ends of the value at a point of the given domain."""
+        return value_at(self.network, self.row, x)
 
     def pipeline(
         self, sign: float, enough: float = -math.inf, boxes: bool = False

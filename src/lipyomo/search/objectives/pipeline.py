@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,14 @@ class Pipeline(Searching[Node, Task]):
 
     def __init__(self, question: ValueQuestion, seed: int = 0) -> None:
         self._context = Context.of(question)
-        tolerance, system = tolerance_of(question.scale), self._context.system
-        self._program = NodeProgram(system, question.domain, question.params, tolerance)
         self._rng = np.random.default_rng(seed)
         self._best = Incumbent()
+
+    @cached_property
+    def _program(self) -> NodeProgram:
+        question, system = self._context.question, self._context.system
+        tolerance = tolerance_of(question.scale)
+        return NodeProgram(system, question.domain, question.params, tolerance)
 
     # -- what the engine asks of any node ----------------------------------------------------------
 
