@@ -12,6 +12,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -183,14 +184,20 @@ SHARED = {
 """Names of several public classes, which are the same part of different things."""
 
 
-def repeated(kind: type[ast.ClassDef | ast.FunctionDef]) -> set[str]:
-    """Names of several public classes, or functions, of the package."""
-    names = [
-        node.name
+@cache
+def _defined() -> list[tuple[type[ast.AST], str]]:
+    """Kinds and names of what stands at the top of the package's files."""
+    return [
+        (type(node), node.name)
         for path in SOURCE.rglob("*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, kind) and not node.name.startswith("_")
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
     ]
+
+
+def repeated(kind: type[ast.ClassDef | ast.FunctionDef]) -> set[str]:
+    """Names of several public classes, or functions, of the package."""
+    names = [name for own, name in _defined() if own is kind and not name.startswith("_")]
     return {name for name in names if names.count(name) > 1}
 
 
