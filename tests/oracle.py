@@ -24,6 +24,12 @@ from lipyomo.problems.problem import LipschitzProblem
 THIN = 1e-7
 """Regions with a smaller margin are taken for empty."""
 
+CLEAR = 1e-5
+"""Points with a larger margin are inside, whatever the tolerance of the solver that found them."""
+
+Inside = tuple[FloatArray, float]
+"""A point and its margin."""
+
 
 @cache
 def _solver() -> highspy.Highs:
@@ -77,7 +83,14 @@ class _Body:
         self.A = np.array(rows).reshape(-1, d)
         self.b = np.array(right)
 
-    def deepest(self, A: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
+    def well_inside(self, A: FloatArray, b: FloatArray, known: Inside) -> Inside:
+        """The known point of the other rows if it is inside of the last one too, or the deepest."""
+        x, margin = known
+        margin = min(margin, float((b[-1] - A[-1] @ x) / np.abs(A[-1]).sum()))
+        round_ = self.domain.ball is not None and self.domain.ball.norm == "l2"
+        return (x, margin) if margin > CLEAR and not round_ else self.deepest(A, b)
+
+    def deepest(self, A: FloatArray, b: FloatArray) -> Inside:
         """The point with the largest margin to the domain and the rows ``A x <= b``."""
         d = self.domain.dimension
         rows = np.vstack([self.A, A.reshape(-1, d)])
@@ -122,6 +135,7 @@ def _regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatA
         offset: FloatArray,
         A: FloatArray,
         b: FloatArray,
+        known: Inside,
     ) -> Iterator[tuple[Pattern, FloatArray]]:
         if position == len(network.hidden):
             x, margin = body.deepest(A, b)
@@ -130,28 +144,31 @@ def _regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatA
             return
         layer = network.hidden[position]
         G, g = layer.dense_weight @ gain, layer.dense_weight @ offset + layer.bias
-        for on, rows, right in assign(layer.kinked, G, g, A, b):
+        for on, *rest in assign(layer.kinked, G, g, A, b, known):
             slope = np.where(on, layer.right, layer.left)
-            yield from search(
-                position + 1, [*pattern, on], slope[:, None] * G, slope * g, rows, right
-            )
+            yield from search(position + 1, [*pattern, on], slope[:, None] * G, slope * g, *rest)
 
     def assign(
-        kinked: np.ndarray, G: FloatArray, g: FloatArray, A: FloatArray, b: FloatArray
-    ) -> Iterator[tuple[np.ndarray, FloatArray, FloatArray]]:
-        states = [(np.ones(len(g), dtype=bool), A, b)]
+        kinked: np.ndarray,
+        G: FloatArray,
+        g: FloatArray,
+        A: FloatArray,
+        b: FloatArray,
+        known: Inside,
+    ) -> Iterator[tuple[np.ndarray, FloatArray, FloatArray, Inside]]:
+        states = [(np.ones(len(g), dtype=bool), A, b, known)]
         for j in range(len(g)):
             grown = []
             move = G[j] * body.moving
             constant = g[j] + G[j] @ fixed
-            for on, rows, right in states:
+            for on, rows, right, point in states:
                 if not kinked[j]:
-                    grown.append((on, rows, right))
+                    grown.append((on, rows, right, point))
                     continue
                 if np.abs(move).sum() <= 1e-12:
                     choice = on.copy()
                     choice[j] = constant >= -1e-12
-                    grown.append((choice, rows, right))
+                    grown.append((choice, rows, right, point))
                     continue
                 for side in (True, False):
                     sign = -1.0 if side else 1.0
@@ -159,12 +176,14 @@ def _regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatA
                     choice[j] = side
                     new_rows = np.vstack([rows, sign * move])
                     new_right = np.append(right, -sign * constant)
-                    if body.deepest(new_rows, new_right)[1] > THIN:
-                        grown.append((choice, new_rows, new_right))
+                    found = body.well_inside(new_rows, new_right, point)
+                    if found[1] > THIN:
+                        grown.append((choice, new_rows, new_right, found))
             states = grown
         yield from states
 
-    yield from search(0, [], np.eye(d), np.zeros(d), np.zeros((0, d)), np.zeros(0))
+    nowhere = np.zeros(d), -np.inf
+    yield from search(0, [], np.eye(d), np.zeros(d), np.zeros((0, d)), np.zeros(0), nowhere)
 
 
 _KNOWN: dict[str, list[tuple[Pattern, FloatArray]]] = {}
