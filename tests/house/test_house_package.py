@@ -12,6 +12,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -217,3 +218,32 @@ SAME = {
 
 def test_functions_have_names_of_their_own() -> None:
     assert repeated(ast.FunctionDef) == set().union(*SAME.values())
+
+
+SET_UP = {"blocks/base.py", "solvers/gurobi.py", "solvers/highs.py"}
+"""Files that set attributes of Pyomo's objects, and of solvers'."""
+
+
+def test_functions_set_no_attributes_of_what_they_are_given() -> None:
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        suspect = re.search(r"^ +(?!self\.)\w+\.[^(=\n]*= ", text, re.M)  # few are worth parsing
+        for function in ast.walk(ast.parse(text)) if suspect else ():
+            if isinstance(function, ast.FunctionDef):
+                taken = function.args
+                given = {one.arg for one in taken.args + taken.kwonlyargs} - {"self", "cls"}
+                if any(name in given for name in _with_set_attributes(function)):
+                    found.add(path.relative_to(SOURCE).as_posix())
+    assert found == SET_UP
+
+
+def _with_set_attributes(function: ast.FunctionDef) -> Iterator[str]:
+    """Names of things of which a function sets or deletes attributes."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            thing = node.value
+            while isinstance(thing, ast.Attribute | ast.Subscript):
+                thing = thing.value
+            if isinstance(thing, ast.Name):
+                yield thing.id

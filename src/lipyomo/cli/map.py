@@ -7,6 +7,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,10 +61,11 @@ def run(words: Sequence[str]) -> int:
         given = network_given_by(arguments)
         where = _cells(arguments, given.network)
         given.check(where.hull)
-        network, of = _asked(arguments, given.network)
+        network, of, output_norm = _asked(arguments, given.network)
     if arguments.plot is not None:
         plane_of(where)
-    problem = problem_on(arguments, network, where.hull)
+    asked = Namespace(**vars(arguments) | {"output_norm": output_norm})
+    problem = problem_on(asked, network, where.hull)
     found = _map(problem, where, arguments, of)
     if arguments.json:
         print(json.dumps(found.to_dict(), allow_nan=False))
@@ -116,20 +118,19 @@ def _parser() -> Parser:
     return parser
 
 
-def _asked(arguments: Namespace, network: Network) -> tuple[Network, str]:
-    """The network that is mapped, and which quantity of it; the output norm follows from both."""
+def _asked(arguments: Namespace, network: Network) -> tuple[Network, str, Any]:
+    """The network that is mapped, which quantity of it, and by which norm of outputs."""
+    norm = arguments.output_norm
     if arguments.pde is not None:
-        arguments.output_norm = arguments.output_norm or "linf"
-        return residual_of(network, arguments.pde), "values"
+        return residual_of(network, arguments.pde), "values", norm or "linf"
     if arguments.curvature:
         if network.output_dim > 1:
             raise UsageError(
                 f"--curvature: the network has {network.output_dim} outputs.  Remedy: "
                 "--output-node, or a network of one of them"
             )
-        arguments.output_norm = DUAL[arguments.norm or "linf"]
-        return gradient(network), "constants"
-    return network, "values" if arguments.values else "constants"
+        return gradient(network), "constants", DUAL[arguments.norm or "linf"]
+    return network, "values" if arguments.values else "constants", norm
 
 
 def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace, of: str) -> CellMap:

@@ -80,6 +80,14 @@ class Budget:
     held: int = 0
     node: Place | None = None
 
+    def at(self, node: Place | None) -> None:
+        """Take that a node is imported next; none any more."""
+        self.node = node
+
+    def keep(self, size: int) -> None:
+        """Count bytes that are kept, or with a minus sign those that are no longer."""
+        self.held += size
+
     def charge(self, size: float, what: str) -> None:
         """Ask for `size` bytes.
 

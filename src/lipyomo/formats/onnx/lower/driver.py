@@ -184,7 +184,7 @@ def _lower_branch(
     inside = Scope(nodes, stored, set(names), scope)
     part = Graph(nodes, {}, graph.input_name, graph.input_shape, "", graph.versions)
     _lower_nodes(part, inside, trace)
-    budget().held -= sum(size_of(value) for value in inside.known.values())
+    budget().keep(-sum(size_of(value) for value in inside.known.values()))
     outputs = [_made(inside.get(name)) for name in names]
     if any(value is None for value in outputs):
         raise node.refuse("an output of the branch is not made", "export the model again")
@@ -213,7 +213,7 @@ def _carried(value: Value) -> Value:
 def _lower_nodes(graph: Graph, scope: Scope, trace: Trace) -> None:
     """Lower all nodes of a graph into its scope."""
     for position, node in enumerate(graph.nodes):
-        budget().node = node
+        budget().at(node)
         budget().poll()
         try:
             lowered = _lower_node(graph, position, scope, trace)
@@ -228,7 +228,7 @@ def _lower_nodes(graph: Graph, scope: Scope, trace: Trace) -> None:
                 remedy="export the model for a batch of one, with a fixed input shape",
             ) from None
         scope.add(node, lowered)
-    budget().node = None
+    budget().at(None)
 
 
 def lower_graph(

@@ -54,7 +54,7 @@ class Scope:
         for node in nodes:
             for name in reads(node.proto):
                 self._readers[name] = self._readers.get(name, 0) + 1
-        budget().held += sum(size_of(value) for value in known.values())
+        budget().keep(sum(size_of(value) for value in known.values()))
 
     def get(self, name: str) -> Value | Pending | Rounded | None:
         """A tensor of this graph or of one around it."""
@@ -105,11 +105,11 @@ class Scope:
         for name, value in zip(node.outputs, outputs, strict=False):
             if name and (name in self._readers or name in self._kept):
                 self.known[name] = value
-                budget().held += size_of(value)
+                budget().keep(size_of(value))
         for name in reads(node.proto):
             self._readers[name] -= 1
             if not self._readers[name] and name not in self._kept and name in self.known:
-                budget().held -= size_of(self.known.pop(name))
+                budget().keep(-size_of(self.known.pop(name)))
                 self.formulas.pop(name, None)
 
 
