@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.networks.multiples import is_power_of_two
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.seen import passed_outputs
@@ -103,19 +104,23 @@ def _forms(
     parts: Sequence[FloatArray], constant: FloatArray, noise: FloatArray, inputs: Inputs
 ) -> list[ErrorForm]:
     """ErrorForms of parts (n, d + m, N), constants and noise (n, N)."""
+    numbers = range(len(constant))
+    return [_form([rows[k] for rows in parts], constant[k], noise[k], inputs) for k in numbers]
+
+
+def _form(
+    parts: Sequence[FloatArray], constant: FloatArray, noise: FloatArray, inputs: Inputs
+) -> ErrorForm:
+    """One of parts (d + m, N), and of numbers (N,): arrays that are small enough for a cache."""
     errors: FloatArray = np.zeros(1)
     size = np.abs(constant)
     for rows, signal in zip(parts, (inputs.x, inputs.v), strict=False):
         d = signal.size.shape[1]
         sizes = np.abs(rows)
-        more = sizes[:, d:].sum(axis=1)
+        more = np.ones(len(rows) - d) @ sizes[d:]
         errors = errors + more
-        size = size + more + (sizes[:, :d] * signal.size.T).sum(axis=1)
-    errors = np.broadcast_to(errors, size.shape)
-    return [
-        ErrorForm(tuple(rows[k] for rows in parts), constant[k], noise[k], errors[k], size[k])
-        for k in range(len(constant))
-    ]
+        size = size + more + (sizes[:d] * signal.size.T).sum(axis=0)
+    return ErrorForm(tuple(parts), constant, noise, np.broadcast_to(errors, size.shape), size)
 
 
 class _Sums:
@@ -131,14 +136,20 @@ class _Sums:
 
     def __init__(self, constants: FloatArray, off: FloatArray, widths: Sequence[int]) -> None:
         k, boxes = constants.shape
-        self.parts = [np.zeros((k, width, boxes)) for width in widths]
+        self.parts = [np.empty((k, width, boxes)) for width in widths]
+        self._begun = np.zeros((len(widths), k), dtype=bool)
         self.constant, self.off, self.size = constants.copy(), off.copy(), np.abs(constants)
 
     def add(self, k: int, slope: FloatArray, form: ErrorForm, bias: float) -> None:
         """Add multiples (N,) of a form less its bias to an output."""
         slope = slope * form.scale
-        for into, rows in zip(self.parts, form.parts, strict=False):
-            into[k, : len(rows)] += slope * rows
+        for begun, into, rows in zip(self._begun, self.parts, form.parts, strict=False):
+            if begun[k]:
+                into[k, : len(rows)] += slope * rows
+                continue
+            np.multiply(slope, rows, out=into[k, : len(rows)])
+            into[k, len(rows) :] = 0.0
+            begun[k] = True
         steep = np.abs(slope)
         self.constant[k] += slope * (form.constant - bias / form.scale)
         self.off[k] += steep * form.noise
@@ -149,7 +160,8 @@ class _Sums:
     ) -> list[ErrorForm]:
         """Rows of these outputs; what they are off by is an error each, or noise if passed on.
 
-        The last columns of the last part are those errors'.
+        The last columns of the last part are those errors'.  A row that is one output times a power
+        of two shares its numbers.
         """
         bent, noise = 0, np.where(np.array(passed, dtype=bool)[:, None], self.off, 0.0)
         column = self.parts[-1].shape[1] - sum(not one for one in passed)
@@ -157,14 +169,28 @@ class _Sums:
             if not one:
                 self.parts[-1][k, column + bent] = self.off[k]
                 bent += 1
+        noise = noise + unit * (self.size + self.off)
+        found: dict[int, ErrorForm] = {}
+        outputs: dict[int, ErrorForm] = {}
+        for row, shares in enumerate(weight):
+            places = np.flatnonzero(shares).tolist()
+            if len(places) == 1 and is_power_of_two(float(shares[places[0]])):
+                k = places[0]
+                if k not in outputs:
+                    own = [rows[k] for rows in self.parts]
+                    outputs[k] = _form(own, self.constant[k], noise[k], inputs)
+                found[row] = outputs[k]._replace(scale=float(shares[k]))
+        rest = [row for row in range(len(weight)) if row not in found]
+        sums = weight[rest]
         parts = [
-            (weight @ rows.reshape(len(rows), math.prod(rows.shape[1:]))).reshape(
-                len(weight), *rows.shape[1:]
+            (sums @ rows.reshape(len(rows), math.prod(rows.shape[1:]))).reshape(
+                len(sums), *rows.shape[1:]
             )
             for rows in self.parts
         ]
-        noise = np.abs(weight) @ (noise + unit * (self.size + self.off))
-        return _forms(parts, weight @ self.constant, noise, inputs)
+        forms = _forms(parts, sums @ self.constant, np.abs(sums) @ noise, inputs)
+        found |= dict(zip(rest, forms, strict=True))
+        return [found[row] for row in range(len(weight))]
 
 
 def next_forms(
@@ -190,7 +216,9 @@ def next_forms(
     z = values.turned(weight, passed, inputs, unit)
     rounding = unit * (np.abs(bias) + off)
     z = [
-        form._replace(constant=form.constant + b, noise=form.noise + r)
+        form._replace(
+            constant=form.constant + b / form.scale, noise=form.noise + r / abs(form.scale)
+        )
         for form, b, r in zip(z, bias.tolist(), rounding.tolist(), strict=True)
     ]
     u: list[ErrorForm] = []
