@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
-from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import model_seconds
 from lipyomo.base.numerics.rounding import EQUAL
 from lipyomo.mip.cells import Cell
@@ -26,8 +24,7 @@ from lipyomo.mip.params import (
 from lipyomo.mip.presolve import PresolvedModel
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
-from lipyomo.problems.operator_norm import operator_norm
-from lipyomo.problems.result import Witness
+from lipyomo.mip.witness import WitnessInCells
 from lipyomo.problems.run import PROVED, Run
 from lipyomo.problems.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
@@ -114,6 +111,7 @@ class CellLoop:
         self.run, self.units = run, presolved.scaled
         self.settings, self._formulation = run.settings, formulation
         self.small = presolved.scaled.problem
+        self._witness = WitnessInCells(run, self.units)
         self._root = presolved.root
         self.work = LoopCounts()
         self._claimed = math.inf
@@ -123,7 +121,7 @@ class CellLoop:
     @property
     def lower(self) -> float:
         """What is attained, in the scaled units."""
-        return self.units.inward(self.run.lower)
+        return self._witness.value
 
     @property
     def claim(self) -> Claim | None:
@@ -249,7 +247,7 @@ class CellLoop:
         while True:
             model.set_cutoff(self._cutoff())
             progress = partial(self._report, upper=upper, others=others)
-            start = self._start(model, cell)
+            start = self._witness.start(model, cell)
             # In hard models the solver's own searches find better points than ours.
             quick = nodes is not None
             seconds = SHARE * run.left if quick else math.inf
@@ -260,7 +258,7 @@ class CellLoop:
             if outcome.status is SolveStatus.INTERRUPTED:
                 run.clock.stop()
             claimed = _claimed(outcome)
-            attained = self._attained_in(model, cell)
+            attained = self._witness.value_left(model, cell)
             if outcome.status is not SolveStatus.ERROR and outcome.incumbent is not None:
                 pattern = model.pattern(outcome.solution)
                 if model.excludes(pattern):
@@ -290,41 +288,9 @@ class CellLoop:
             self.work = replace(self.work, no_good_cuts=self.work.no_good_cuts + 1)
         return max(upper, floor)
 
-    def _attained_in(self, model: CellModel, cell: Cell) -> float:
-        """The witness's value if the model still has to account for it, else zero."""
-        x = self._witness_point(cell)
-        if x is None or model.excludes(self.small.network.pattern(x)):
-            return 0.0
-        return self.lower
-
-    def _witness_point(self, cell: Cell) -> FloatArray | None:
-        """The witness's point in the reduced problem, if it lies in the cell."""
-        witness = self.run.witness
-        if witness is None or witness.rest is not None or not self._covers(cell, witness):
-            return None
-        x = self.run.problem.reduced.reduce_point(witness.x)
-        return x if bool(cell.domain.contains(x)) else None
-
-    def _covers(self, cell: Cell, witness: Witness) -> bool:
-        """Whether the functionals that are left in the cell reach the witness's value."""
-        if cell.norm is self.small.output_norm:
-            return True
-        x = self.run.problem.reduced.reduce_point(witness.x)
-        jacobian = self.small.tangent_network.jacobian(self.small.network.pattern(x))
-        found = operator_norm(jacobian, self.small.norm, cell.norm)
-        return found.value >= self.units.inward(witness.value) * (1.0 - 1e-9)
-
     def _within_gap(self, upper: float) -> bool:
         gap = self.settings.gap
         return gap > 0.0 and upper - self.lower <= gap * upper
-
-    def _start(self, model: CellModel, cell: Cell) -> Any:
-        """The witness as a start, if it lies in the cell and is not cut off."""
-        x = self._witness_point(cell)
-        if x is None:
-            return None
-        pattern = self.small.network.pattern(x)
-        return None if model.excludes(pattern) else model.start(x, pattern)
 
     def _report(self, report: Progress, upper: float, others: Closed) -> None:
         """Pass a solver's progress on; its bound counts only once it is checked."""
