@@ -10,12 +10,13 @@ import pytest
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
-from lipyomo.problems.domains import AllSpace
+from lipyomo.problems.domains import AllSpace, Box
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.spaces.phases.bound import bound_whole
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.params import Params
-from lipyomo.search.spaces.phases.score import candidates
+from lipyomo.search.spaces.phases.pipeline import Pipeline
+from lipyomo.search.spaces.phases.score import candidates, score
 from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 from networks import random_network
 
@@ -89,3 +90,16 @@ def test_features_are_numbers_whatever_the_bounds(bound: float, cutoff: float) -
         assert units.size
         assert np.isfinite(features).all()
         assert np.abs(features).max() < 100
+
+
+def test_the_first_split_is_the_best_of_several() -> None:
+    problem = LipschitzProblem(random_network(0, (4, 16, 16, 1)), Box(0.0, 1.0, 4))
+    scored = []
+    for tried in (1_000, 4):
+        pipeline = Pipeline(Question(problem, params=Params(tried=tried)))
+        (root,) = pipeline.root(Clock(), lambda **_: None).outcome.children
+        found = pipeline.process(pipeline.plan([root], travels=False), Clock(), lambda: None)
+        assert found.counters["nodes"] == 1
+        cutoff = pipeline.cutoff(pipeline.best.value)
+        scored.append(score(pipeline.context, root, found.children, cutoff))
+    assert scored[1] > 1.1 * scored[0]

@@ -1,4 +1,7 @@
-"""Splitting nodes: their box where inputs are few, else the unit that is expected to score most."""
+"""Splitting nodes: their box where inputs are few, else the unit that is expected to score most.
+
+Of the first node, below whose split all others lie, several units are tried and the best one taken.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.phases import OPEN
 from lipyomo.relaxations.linear.layers import Stack
+from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.search.spaces.phases.context import Context
 from lipyomo.search.spaces.phases.examine import Workspace, examine_parts
 from lipyomo.search.spaces.phases.node import Node, Part, Split
@@ -40,22 +44,24 @@ def split(
     ------
     OutOfTimeError
     """
-    context, weights = workspace.context, statistics.weights()
-    splits = [(node, *_split(context, node, statistics, weights)) for node in nodes]
-    parts = [Part(node, child) for node, _, children in splits for child in children]
+    context = workspace.context
+    tries = [(k, *way) for k, node in enumerate(nodes) for way in _ways(context, node, statistics)]
+    parts = [Part(nodes[k], child) for k, _, children in tries for child in children]
     examined, statistics = examine_parts(workspace, parts, statistics)
     cutoff = context.cutoff(workspace.points.best.value)
-    found, stop = [], 0
-    for node, unit, children in splits:
-        start, stop = stop, stop + len(children)
-        now = tuple(examined[start:stop])
+    found: dict[int, tuple[float, tuple[Part, ...]]] = {}
+    stop = 0
+    for k, unit, children in tries:
+        node, start, stop = nodes[k], stop, stop + len(children)
+        now, scored = tuple(examined[start:stop]), 0.0
         if unit is not None:
             scored = score(context, node, [part.node for part in now if part.is_open], cutoff)
             place = int(np.argmax(node.candidates == unit))
             statistics = statistics.learn(unit, node.features[place], scored)
-        statistics = statistics.counting(nodes=int(node.examined))
-        found.append(now)
-    return found, statistics
+        if k not in found or scored > found[k][0]:
+            found[k] = scored, now
+    statistics = statistics.counting(nodes=sum(node.examined for node in nodes))
+    return [now for _, now in found.values()], statistics
 
 
 def wants_box(context: Context, node: Node) -> bool:
@@ -91,19 +97,31 @@ def box_halves(context: Context, node: Node) -> list[Node]:
     return [nodes[k], nodes[d + k]]
 
 
-def _split(
-    context: Context, node: Node, statistics: Statistics, weights: FloatArray
-) -> tuple[int | None, list[Node]]:
-    """The children of a node, and the unit that they decide, if they do.
+def _ways(
+    context: Context, node: Node, statistics: Statistics
+) -> list[tuple[int | None, list[Node]]]:
+    """Ways to split a node: the unit that they decide, if they do, and the children.
 
     A node that is still to be examined is its own and only child.
     """
     if not node.examined:
-        return None, [node.but()]
+        return [(None, [node.but()])]
     boxes = box_halves(context, node) if wants_box(context, node) else []
     if boxes:
-        return None, boxes
-    trust = context.params.unit_trust
+        return [(None, boxes)]
+    weights, trust = statistics.weights(), context.params.unit_trust
     expected = statistics.forecast(node.candidates, node.features, weights, trust)
-    unit = int(node.candidates[np.argmax(expected)])
-    return unit, node.sides(unit)
+    order = np.argsort(-expected, kind="stable")
+    tries = 1 if statistics.nodes else _tries(context, node)
+    return [(unit, node.sides(unit)) for unit in node.candidates[order[: max(tries, 1)]].tolist()]
+
+
+def _tries(context: Context, node: Node) -> int:
+    """How many units to try at the first node.
+
+    A bad split there doubles what follows, beside which a few bounds more are nothing where many
+    nodes follow: where many units are open, and bounds do not take long.
+    """
+    params = context.params
+    cost = root_cost(context.targets, context.system.tangents.input_dim, node.still)
+    return node.still // params.tried if cost.full < params.long_root else 1
