@@ -5,8 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from lipyomo.networks.activations import Gelu, Sigmoid, Softplus, Tanh
+from lipyomo.networks.activations import (
+    Gelu,
+    Sigmoid,
+    Softplus,
+    Tanh,
+    activation,
+    activations,
+)
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
+from lipyomo.relaxations.semidefinite.curved_cuts import CurvePieces, joined_cuts, violated
 from lipyomo.relaxations.semidefinite.curved_model import CurvedLayer, CurvedModel, adjoint_ends
 
 KINDS = [Tanh(), Sigmoid(), Gelu(), Softplus()]
@@ -30,7 +38,9 @@ def known(weight, bias, z, kind):
     """A layer with what follows from the ranges of z."""
     one, none = np.ones(len(bias)), np.zeros(len(bias))
     lines = kind.lines(one, none, *z), kind.lines(none, one, *z)
-    return CurvedLayer(weight, bias, z, kind.enclose(*z), kind.slope_range(*z), *lines)
+    return CurvedLayer(
+        weight, bias, z, kind.enclose(*z), kind.slope_range(*z), *lines, CurvePieces.of(kind, *z)
+    )
 
 
 def ball_of(layers, low, high):
@@ -56,8 +66,19 @@ def norm_at(layers, kinds, row, x):
 
 
 def bound_of(layers, low, high, row):
-    model = CurvedModel(layers, ball_of(layers, low, high), row, row)
-    return model.bound(1.0, -math.inf, lambda: math.inf)
+    return bounds_of(layers, low, high, row, 0)[0][-1]
+
+
+def bounds_of(layers, low, high, row, rounds):
+    """Bounds without further inequalities, and with more and more of them; and these."""
+    found, cuts, ball = [], (), ball_of(layers, low, high)
+    for _ in range(rounds + 1):
+        model = CurvedModel(layers, ball, row, row, cuts)
+        bound, moments = model.bound(1.0, -math.inf, lambda: math.inf)
+        found.append(bound)
+        more = [violated(layer.pieces, own) for layer, own in zip(layers, moments, strict=True)]
+        cuts = joined_cuts(cuts, more)
+    return found, cuts
 
 
 @pytest.mark.parametrize("sizes", [(9, 5), (8, 6, 4), (7, 4, 5, 3)])
@@ -68,7 +89,9 @@ def test_true_points_are_feasible_and_the_objective_is_above_the_norm(sizes):
     kinds = [Tanh(), Sigmoid(), Gelu()][: len(sizes) - 1]
     layers, row = build(rng, sizes, kinds, low, high)
     ball = ball_of(layers, low, high)
-    model = CurvedModel(layers, ball, row, row)
+    cuts = bounds_of(layers, low, high, row, 0)[1]
+    assert all(part.units.size for part in cuts)
+    model = CurvedModel(layers, ball, row, row, cuts)
     program = model.program(rng.uniform(0.1, 1.0, sizes[0]))
 
     def scaled(values, ends):
@@ -120,6 +143,19 @@ def test_nothing_that_is_attained_is_above_the_bound(kind, scale):
         if layer is layers[1]:
             widest = widest * np.maximum(np.abs(layers[0].s[0]), np.abs(layers[0].s[1]))
     assert found <= bound <= widest.sum()
+
+
+@pytest.mark.parametrize("name", sorted(set(activations()) - {"two_slope"}))
+def test_further_inequalities_of_all_layers_keep_what_is_attained(name):
+    kind, rng = activation(name), np.random.default_rng(7)
+    low, high = -rng.uniform(0.5, 1.0, 6), rng.uniform(0.5, 1.0, 6)
+    layers, row = build(rng, (6, 4, 3, 3), [kind] * 3, low, high, 2.0)
+    found, cuts = bounds_of(layers, low, high, row, 2)
+    assert any(part.units.size for part in cuts)
+    points = rng.uniform(low, high, (300, 6))
+    points[:100] = np.where(rng.random((100, 6)) < 0.5, low, high)
+    attained = max(norm_at(layers, [kind] * 3, row, x) for x in points)
+    assert attained <= found[-1] <= found[0] * (1.0 + 5e-3)
 
 
 def test_degenerate_layers():

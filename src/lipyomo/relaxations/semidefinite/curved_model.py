@@ -14,6 +14,8 @@ lines over z, with ``t = s b`` (b is constant in the last hidden layer),
 
 and pre-activations are linear forms: of y behind the first layer, and there of the ball of
 `curved_ball`.  (Shor's relaxation, as in `shor_model`, which has phases in place of slopes.)
+Between these lines z, y and s of one unit may still be where none is: `curved_cuts` has further
+inequalities, for the moments of a solution.
 
 The best zeta for given moments of the variables are roots of the mean squares of g.  An
 interior-point method has such moments at every step, and goes on with these zeta: it ends where
@@ -34,6 +36,7 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
+from lipyomo.relaxations.semidefinite.curved_cuts import CurveCuts, CurvePieces
 from lipyomo.relaxations.semidefinite.interior import minimise_gamma
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
 from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
@@ -63,6 +66,8 @@ class CurvedLayer(NamedTuple):
         Ranges of pre-activations, of values and of slopes.
     value, slope : Lines
         Lines around sigma and sigma' over the range of z.
+    pieces : CurvePieces
+        Sigma and sigma' on pieces of it.
     """
 
     weight: FloatArray
@@ -72,6 +77,23 @@ class CurvedLayer(NamedTuple):
     s: Ends
     value: Lines
     slope: Lines
+    pieces: CurvePieces
+
+
+class CurvedBound(NamedTuple):
+    """What a program gave.
+
+    Attributes
+    ----------
+    bound : float
+        Proved; infinite where there was no time for any.
+    moments : tuple of ndarray, shape (n, k, k)
+        Of (1, z, y, s) of the units of each layer, in the last one of (1, z, s); none where there
+        was no time.
+    """
+
+    bound: float
+    moments: tuple[FloatArray, ...]
 
 
 def adjoint_ends(layers: Sequence[CurvedLayer], low: FloatArray, high: FloatArray) -> list[Ends]:
@@ -102,6 +124,8 @@ class CurvedModel:
     ball : PreactivationBall
     low, high : ndarray, shape (n,)
         The functional times the last weights: what it is between.
+    cuts : sequence of CurveCuts, optional
+        Further inequalities of units, by layer.
     """
 
     def __init__(
@@ -110,6 +134,7 @@ class CurvedModel:
         ball: PreactivationBall,
         low: FloatArray,
         high: FloatArray,
+        cuts: Sequence[CurveCuts] = (),
     ) -> None:
         self._layers, last = layers, len(layers) - 1
         counts = [len(layer.bias) for layer in layers]
@@ -126,17 +151,21 @@ class CurvedModel:
         self._made.anchor(u)
         z = ball.middle[:, None] * self._made.one + ball.turn @ self._made.unit(u)
         more, slopes = ball.magnitudes, []
+        self._units: list[FloatArray] = []
         for k, layer in enumerate(layers):
             z = self._named(z, more, np.maximum(-layer.z[0], layer.z[1]))
             slopes.append(self._ranged(s_places[k], layer.s))
             self._on_lines(slopes[k], z, layer.slope)
+            forms = [np.broadcast_to(self._made.one, z.shape), z, slopes[k]]
             if k < last:
                 y = self._ranged(y_places[k], layer.y)
                 self._on_lines(y, z, layer.value)
+                forms.insert(2, y)
                 following = layers[k + 1]
                 z = following.weight @ y + following.bias[:, None] * self._made.one
                 more = np.abs(following.weight) @ (np.abs(y) @ self._made.columns)
                 more = more + np.abs(following.bias)
+            self._units.append(np.stack(forms, axis=1))
         adjoints = adjoint_ends(layers, low, high)
         middle, radius = 0.5 * low + 0.5 * high, high - low
         t, more = middle[:, None] * slopes[last], np.abs(slopes[last]) @ self._made.columns
@@ -145,7 +174,6 @@ class CurvedModel:
             weight, s = layers[k + 1].weight.T, slopes[k]
             size = np.maximum(-adjoints[k][0], adjoints[k][1])
             b = self._named(weight @ t, np.abs(weight) @ more, size)
-            self._between(b, adjoints[k])
             t = self._ranged(t_places[k], _product(*adjoints[k], *layers[k].s))
             least, most = (end[:, None] for end in layers[k].s)
             self._made.add(*self._scaled(t - least * b, most * b - t))
@@ -156,12 +184,14 @@ class CurvedModel:
         self._adjoint, self._adjoint_sizes = t[:, : self._variables], more
         nothing = np.zeros((self._variables, self._variables))
         self._program = self._made.program(nothing, u, 0.0, 4.0 * self._error)
+        for known, own in zip(self._units, cuts, strict=False):
+            self._program = self._with_cuts(known, own)
 
     @staticmethod
     def size(units: Sequence[int]) -> tuple[int, int]:
         """Variables, dense forms included, and multipliers of a program for such layers."""
         inner = sum(units[:-1])
-        return 1 + units[0] + 2 * sum(units) + 3 * inner, units[0] + 2 * sum(units) + 6 * inner + 1
+        return 1 + units[0] + 2 * sum(units) + 3 * inner, units[0] + 2 * sum(units) + 5 * inner + 1
 
     def program(self, zeta: FloatArray) -> QuadraticProgram:
         """The program for given zeta (d,)."""
@@ -190,8 +220,8 @@ class CurvedModel:
         """Away from zero, which entries have whose inputs do not count."""
         return np.asarray(np.maximum(zeta, max(1e-9 * float(zeta.max(initial=0.0)), 1e-300)))
 
-    def bound(self, known: float, aim: float, left: Callable[[], float]) -> float:
-        """A proved bound of the gradient's l1 norm; infinite where there is no time for any.
+    def bound(self, known: float, aim: float, left: Callable[[], float]) -> CurvedBound:
+        """A proved bound of the gradient's l1 norm.
 
         Parameters
         ----------
@@ -202,24 +232,43 @@ class CurvedModel:
         left : callable
             Seconds that may still be used.
         """
-        zeta = self.first(known)
+        zeta, last = self.first(known), np.zeros((0, 0))
 
         def renew(
             moments: FloatArray, feasible: Callable[[QuadraticProgram], bool]
-        ) -> QuadraticProgram:
-            nonlocal zeta
-            best, share = self.best(moments), 1.0
+        ) -> tuple[QuadraticProgram, bool]:
+            nonlocal zeta, last
+            last, best, share = moments, self.best(moments), 1.0
             while share > LEAST_SHARE:
                 mixed = 1.0 / ((1.0 - share) / zeta + share / best)
                 program = self.program(mixed)
                 if feasible(program):
                     zeta = mixed
-                    return program
+                    return program, share == 1.0
                 share *= 0.5
-            return self.program(zeta)
+            return self.program(zeta), False
 
         start = self.program(zeta)
-        return minimise_gamma(start, TOLERANCE, left, renew=renew, enough=aim).bound
+        bound = minimise_gamma(start, TOLERANCE, left, renew=renew, enough=aim).bound
+        if not last.size:
+            return CurvedBound(bound, ())
+        wide = self._program.lift(last)
+        return CurvedBound(
+            bound, tuple(part @ wide @ part.transpose(0, 2, 1) for part in self._units)
+        )
+
+    def _with_cuts(self, forms: FloatArray, cuts: CurveCuts) -> QuadraticProgram:
+        """The program with further inequalities of the units of one layer."""
+        owners, places = np.nonzero(cuts.left.any(axis=2) | cuts.right.any(axis=2))
+        own = forms[cuts.units[owners]]
+        sizes = np.abs(own) @ self._made.columns
+        left, right = cuts.left[owners, places], cuts.right[owners, places]
+        return self._program.with_sums(
+            np.einsum("pk,pkn->pn", left, own),
+            np.einsum("pk,pkn->pn", right, own),
+            owners,
+            np.stack([(np.abs(part) * sizes).sum(axis=1) for part in (left, right)], axis=1),
+        )
 
     # -- forms and products ------------------------------------------------------------------------
 
@@ -248,11 +297,6 @@ class CurvedModel:
             left * np.square(powers(np.abs(left).max(axis=1)))[:, None],
             right * np.square(powers(np.abs(right).max(axis=1)))[:, None],
         )
-
-    def _between(self, forms: FloatArray, ends: Ends) -> None:
-        """``(form - low)(high - form) >= 0``."""
-        low, high = (end[:, None] * self._made.one for end in ends)
-        self._made.add(*self._scaled(forms - low, high - forms))
 
     def _on_lines(self, forms: FloatArray, z: FloatArray, lines: Lines) -> None:
         """The same between two lines over z."""

@@ -81,8 +81,15 @@ class _Step:
     x: FloatArray
 
 
-Renewal: TypeAlias = "Callable[[FloatArray, Callable[[QuadraticProgram], bool]], QuadraticProgram]"
-"""A program for moments (N, N), given what tells whether one is feasible."""
+BETWEEN, EARLY = 3, 0.5
+"""Steps from one renewal of a program to the next, once the relative gap is so small.  Each leads
+away from the central path: with one step, there are almost twice as many in all."""
+
+Renewal: TypeAlias = (
+    "Callable[[FloatArray, Callable[[QuadraticProgram], bool]], tuple[QuadraticProgram, bool]]"
+)
+"""A program for moments (N, N), given what tells whether one is feasible; and whether it is the
+best one, or only on the way there, so that the next step asks again."""
 
 
 class _System:
@@ -248,7 +255,7 @@ def minimise_gamma(
         Hears of every iterate.
     renew : callable, optional
         Another program for the moments of an iterate, which differs in its objective alone; it is
-        asked whether the multipliers are feasible there.
+        asked whether the multipliers are feasible there.  The method ends after a renewal.
     enough : float, optional
         A bound that is good enough.
 
@@ -277,6 +284,7 @@ def minimise_gamma(
         y = at.v[1:] * scale
         return DualPoint(y, proved_bound(program, y), iterations, gap * scale, done)
 
+    whole = True
     iterations, gap, took = 0, np.inf, predicted_seconds(width, program.constraints)
     while iterations < max_iterations and (left is None or left() > 1.5 * took):
         iterations += 1
@@ -295,13 +303,15 @@ def minimise_gamma(
             at.X + across * step.X,
             at.x + across * step.x,
         )
-        if renew is not None:
-            program, at = _renewed(system, at, program, renew, scale)
+        early = gap > EARLY * abs(at.v[0])
+        settled = renew is None or iterations % BETWEEN == 0 or early or not whole
+        if renew is not None and settled:
+            program, at, whole = _renewed(system, at, program, renew, scale)
             objective = program.objective / scale
         took = time.monotonic() - began
         infeasible = np.abs(_residual(system, at)).max()
         gap = _centre(system, at) * system.order
-        if gap <= tolerance * abs(at.v[0]) and infeasible <= 1e-4:
+        if settled and gap <= tolerance * abs(at.v[0]) and infeasible <= 1e-4:
             break
         if at.v[0] * scale <= enough:
             break
@@ -312,7 +322,7 @@ def minimise_gamma(
 
 def _renewed(
     system: _System, at: _Iterate, program: QuadraticProgram, renew: Renewal, scale: float
-) -> tuple[QuadraticProgram, _Iterate]:
+) -> tuple[QuadraticProgram, _Iterate, bool]:
     """A renewed program, and the iterate there; both as they were if that is not feasible."""
 
     def moved(other: QuadraticProgram) -> _Iterate | None:
@@ -327,9 +337,9 @@ def _renewed(
                 return None
         return _Iterate(v, Z, at.X, at.x)
 
-    other = renew(at.X, lambda other: moved(other) is not None)
+    other, whole = renew(at.X, lambda other: moved(other) is not None)
     found = moved(other)
-    return (program, at) if found is None else (other, found)
+    return (program, at, False) if found is None else (other, found, whole)
 
 
 def _independent_moments(program: QuadraticProgram) -> FloatArray:

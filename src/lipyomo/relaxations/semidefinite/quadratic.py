@@ -16,7 +16,7 @@ own arithmetic.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,6 +78,29 @@ class QuadraticProgram:
     def constraints(self) -> int:
         """Number of multipliers, that of the ball included."""
         return len(self.equality) + (1 if self.ball.size else 0)
+
+    def with_sums(
+        self, left: FloatArray, right: FloatArray, owners: IntArray, magnitudes: FloatArray
+    ) -> QuadraticProgram:
+        """With inequalities behind all others: sums of products (p, N + E) that are not negative.
+
+        Parameters
+        ----------
+        left, right : ndarray, shape (p, N + E)
+        owners : ndarray of int, shape (p,)
+            0, 1, ..., in order.
+        magnitudes : ndarray, shape (p, 2)
+        """
+        count = len(self.equality)
+        more = np.zeros(int(owners.max(initial=-1)) + 1, dtype=bool)
+        return replace(
+            self,
+            left=sp.csr_array(sp.vstack([self.left, left])),
+            right=sp.csr_array(sp.vstack([self.right, right])),
+            owners=np.concatenate([self.owners, count + owners]),
+            equality=np.concatenate([self.equality, more]),
+            magnitudes=np.concatenate([self.magnitudes, magnitudes]),
+        )
 
     def lift(self, matrix: FloatArray) -> FloatArray:
         """``F M F^T`` with ``F = [I; extension]``, shape (N + E, N + E)."""
