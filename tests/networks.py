@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -163,8 +164,9 @@ DEGENERATE: dict[str, Callable[[], Case]] = {
 """Degenerate cases by name."""
 
 
+@cache
 def domains(d: int) -> dict[str, Domain]:
-    """One domain of each kind in R^d, all around the origin."""
+    """One domain of each kind in R^d, all around the origin; made once, as they are values."""
     simplex = Polytope(np.vstack([np.ones((1, d)), -np.eye(d)]), np.append(1.0, np.full(d, 0.5)))
     return {
         "box": Box(-1, 1, d),
