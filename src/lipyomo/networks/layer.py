@@ -234,6 +234,11 @@ class Layer:
         return read_only(self.kinked | self.curved)
 
     @property
+    def needs_ranges(self) -> bool:
+        """Whether any unit's slope is bounded only where its argument is."""
+        return any(isinstance(curve.activation, Unbounded | Confined) for curve in self.curves)
+
+    @property
     def is_affine(self) -> bool:
         """Whether every unit is an identity (slopes one)."""
         return not self.curves and bool(np.all(self.left == 1.0) and np.all(self.right == 1.0))

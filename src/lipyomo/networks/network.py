@@ -239,9 +239,7 @@ class Network:
     @property
     def needs_ranges(self) -> bool:
         """Whether any hidden unit's slope is bounded only where its argument is."""
-        curves = (curve for layer in self.hidden for curve in layer.curves)
-        kinds = activations.Unbounded | activations.Confined
-        return any(isinstance(curve.activation, kinds) for curve in curves)
+        return any(layer.needs_ranges for layer in self.hidden)
 
     @property
     def activations(self) -> dict[str, int]:

@@ -140,8 +140,9 @@ def _confined_on(
     """Layers with confined units, or why there are none; with the gated sums of each."""
     signal, layers, operations = _start(boxes), [], network.input_dim
     earlier: _Signal | None = None
+    last = max(position for position, layer in enumerate(network.hidden) if layer.needs_ranges)
     with np.errstate(all="ignore"):
-        for position, layer in enumerate(network.hidden):
+        for position, layer in enumerate(network.hidden[: last + 1]):
             operations += layer.inputs + 16
             z = _affine(layer, signal, gamma(operations))
             sums = gated[position]
@@ -157,9 +158,10 @@ def _confined_on(
             flat = [part for parts in curves for part in parts]
             bounded = Layer(layer.weight, layer.bias, layer.left, layer.right, flat)
             layers.append(bounded)
-            earlier = signal
-            signal = _activated(bounded, z, gamma(operations))
-    return (*layers, network.head), None
+            if position < last:
+                earlier = signal
+                signal = _activated(bounded, z, gamma(operations))
+    return (*layers, *network.layers[last + 1 :]), None
 
 
 def _affine(layer: Layer, h: _Signal, unit: float) -> _Signal:
