@@ -9,7 +9,7 @@ file.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def _same(layers: list[Layer], chain: list[Made]) -> bool:
     return parts == read
 
 
-@dataclass
+@dataclass(frozen=True)
 class Made:
     """A layer that is being read: what of its bias and its left slope is not known yet is None."""
 
@@ -138,18 +138,20 @@ def _apply(
         return last is None and options.get("axis", 1) == 1
     if kind in ("Relu", "LeakyRelu") and last is not None and not affine:
         # the operator's attribute is a float32, as stored
-        last.slope = 0.0 if kind == "Relu" else float(options.get("alpha", 0.01))
+        slope = 0.0 if kind == "Relu" else float(options.get("alpha", 0.01))
+        layers[-1] = replace(last, slope=slope)
         return True
     if kind == "Add" and last is not None and not affine and last.bias is None:
-        last.bias = _floats(given[0])
-        return given[0].shape[-1:] == (len(last.rows),) and len(last.bias) == len(last.rows)
+        bias = _floats(given[0])
+        layers[-1] = replace(last, bias=bias)
+        return given[0].shape[-1:] == (len(last.rows),) and len(bias) == len(last.rows)
     if kind not in ("Gemm", "MatMul") or not affine or not first or given[0].ndim != 2:
         return False
     plain = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0
     weight = given[0] if options.get("transB", 0) else given[0].T
-    bias = _floats(given[1]) if len(given) > 1 else None
-    layers.append(Made([_floats(row) for row in weight], bias))
-    fits = bias is None or len(bias) == len(weight)
+    made = Made([_floats(row) for row in weight], _floats(given[1]) if len(given) > 1 else None)
+    layers.append(made)
+    fits = made.bias is None or len(made.bias) == len(weight)
     return plain and not options.get("transA", 0) and fits
 
 

@@ -169,7 +169,7 @@ def plain_node(proto: onnx.NodeProto, versions: dict[str, int]) -> GraphNode:
     )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Graph:
     """What is needed of a model to compute one output from one input.
 
