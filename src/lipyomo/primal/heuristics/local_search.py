@@ -27,8 +27,14 @@ from lipyomo.primal.heuristics.evaluate import (
     jacobian_rows,
     point_norms,
 )
-from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
-from lipyomo.primal.heuristics.moves import perturbed, towards
+from lipyomo.primal.heuristics.landscape import (
+    GoodPoints,
+    Landscape,
+    SearchBudget,
+    Tried,
+    perturbed,
+    towards,
+)
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.primal.heuristics.population import Population, settle
 from lipyomo.primal.heuristics.walks import Walks, set_out, solves_regions_of, walk

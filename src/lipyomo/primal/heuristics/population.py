@@ -15,8 +15,15 @@ import numpy as np
 
 from lipyomo.primal.heuristics.ascent import pulled_inside
 from lipyomo.primal.heuristics.evaluate import GROWTH
-from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
-from lipyomo.primal.heuristics.moves import crossings, perturbed, towards
+from lipyomo.primal.heuristics.landscape import (
+    GoodPoints,
+    Landscape,
+    SearchBudget,
+    Tried,
+    crossings,
+    perturbed,
+    towards,
+)
 from lipyomo.primal.regions.margin import interior_point
 
 

@@ -31,8 +31,13 @@ from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import GROWTH, pattern_norms, point_norms
 from lipyomo.primal.heuristics.facets import TINY, leverage_work, leverages
-from lipyomo.primal.heuristics.landscape import GoodPoints, Landscape, SearchBudget, Tried
-from lipyomo.primal.heuristics.moves import crossings
+from lipyomo.primal.heuristics.landscape import (
+    GoodPoints,
+    Landscape,
+    SearchBudget,
+    Tried,
+    crossings,
+)
 from lipyomo.primal.heuristics.params import PARAMS, Params
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.domains import Domain
