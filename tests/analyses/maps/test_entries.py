@@ -9,7 +9,7 @@ import pytest
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
-from lipyomo.analyses.maps.entries import EntryPieces, KnownEntries, bound_entries
+from lipyomo.analyses.maps.entries import Excess, KnownEntries, bound_entries
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.relu import divided
 from lipyomo.base.clock import Clock
@@ -33,15 +33,10 @@ def test_no_entry_exceeds_what_is_known_by_more(seed: int, effort: int) -> None:
             np.maximum(attained, [-jacobian, jacobian], out=attained)
         return KnownEntries(attained.copy(), tolerance)
 
-    pieces = EntryPieces(
-        problem,
-        params=replace(PARAMS, effort=effort),
-        rows=np.eye(2),
-        known=look(np.zeros((0, 2))),
-        enough=0.4,
-    )
+    measure = Excess(problem, np.eye(2), look(np.zeros((0, 2))), 0.4)
     ends = divided(box.lower, box.upper, 4)
-    excess, boxes = bound_entries(pieces, *ends, Clock(), look)
+    params = replace(PARAMS, effort=effort)
+    excess, boxes = bound_entries(measure, *ends, Clock(), look, params)
     assert boxes >= len(ends[0])
     assert (truth.max(axis=0) <= attained[1] + excess * tolerance + 1e-12).all()
     assert (-truth.min(axis=0) <= attained[0] + excess * tolerance + 1e-12).all()

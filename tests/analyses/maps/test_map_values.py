@@ -15,6 +15,7 @@ import oracle
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, map_cells
 from lipyomo.analyses.maps import CellMap, Cells, MapSettings, cells_of, grid, refine_cells
 from lipyomo.analyses.maps.ends import Narrowing
+from lipyomo.analyses.maps.measure import PatternNorms
 from lipyomo.analyses.maps.params import PARAMS
 from lipyomo.analyses.maps.pieces import Pieces, with_sides
 from lipyomo.analyses.maps.result import statuses
@@ -311,7 +312,7 @@ def test_norms_of_all_patterns_are_those_of_each(seed: int, k: int, output_norm:
     """However patterns share their products, the norm of each is that of its own Jacobian."""
     network = networks.mixed_network(seed, (3, 5, 4, 4, 2))
     problem = LipschitzProblem(network, Box(-1, 1, 3), "l2", output_norm)
-    pieces, rng = Pieces(problem), np.random.default_rng(seed)
+    pieces, rng = Pieces(PatternNorms(problem)), np.random.default_rng(seed)
     sizes = np.eye(3)  # without what cancels
     for layer in network.layers:
         slopes = np.maximum(np.abs(layer.left), np.abs(layer.right))

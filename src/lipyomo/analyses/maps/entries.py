@@ -10,20 +10,22 @@ tests of emptiness.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from lipyomo.analyses.maps.ends import Narrowing
+from lipyomo.analyses.maps.measure import Measure
+from lipyomo.analyses.maps.params import PARAMS, Params
 from lipyomo.analyses.maps.pieces import Pieces
 from lipyomo.analyses.maps.relu import narrow
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import gamma
 from lipyomo.networks.network import Network
-from lipyomo.primal.heuristics.evaluate import jacobian_rows
+from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.gradient import gradient_entries
 from lipyomo.relaxations.linear.layers import PhaseBatch
@@ -54,12 +56,13 @@ class KnownEntries:
         return np.asarray(gamma(4) * terms.max(axis=(1, 2)))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class EntryPieces(Pieces):
-    """Pieces whose "norm" is the excess of the entries.
+@dataclass(frozen=True, eq=False)
+class Excess(Measure):
+    """The excess of the entries.
 
     Attributes
     ----------
+    problem : LipschitzProblem
     rows : ndarray, shape (p, m)
         Functionals.
     known : KnownEntries
@@ -67,6 +70,7 @@ class EntryPieces(Pieces):
         Excess that closes a box.
     """
 
+    problem: LipschitzProblem
     rows: FloatArray
     known: KnownEntries
     enough: float
@@ -74,27 +78,24 @@ class EntryPieces(Pieces):
     @cached_property
     def targets(self) -> Targets:
         """Each functional with each direction."""
-        _, *_, m = self.network.sizes
+        _, *_, m = self.problem.network.sizes
         return Targets.of(self.rows, m, self.problem.tangent_network.input_dim, "l1")
 
-    @property
-    def able(self) -> bool:
-        """Entries are always computed."""
-        return True
-
-    def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
-        sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.rows))
-        lost = gamma(self.terms) * (sizes / self.known.tolerance).max(axis=(1, 2))
-        return np.asarray(lost + self.known.room(sizes))
-
-    def _are_weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
-        return np.asarray(errors > 0.25 * self.enough)
-
-    def _sizes(self, jacobians: FloatArray) -> FloatArray:
+    def sizes(self, jacobians: FloatArray) -> FloatArray:
+        """See `Measure`."""
         return self.known.excess(jacobians, jacobians)
 
-    def relaxed(self, phases: PhaseBatch) -> FloatArray:
-        """Upper bounds (n,) of the excess of all patterns that fit `phases` (n, N)."""
+    def errors(self, sizes: FloatArray, terms: int) -> FloatArray:
+        """See `Measure`."""
+        lost = gamma(terms) * (sizes / self.known.tolerance).max(axis=(1, 2))
+        return np.asarray(lost + self.known.room(sizes))
+
+    def weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
+        """See `Measure`."""
+        return np.asarray(errors > 0.25 * self.enough)
+
+    def relaxed(self, phases: PhaseBatch, terms: int) -> FloatArray:
+        """See `Measure`."""
         network: Network = self.problem.tangent_network
         ranges = [gradient_entries(network, phases, row) for row in self.rows]
         low, high = (np.stack(ends, axis=1) for ends in zip(*ranges, strict=True))
@@ -103,35 +104,39 @@ class EntryPieces(Pieces):
 
 
 def bound_entries(
-    pieces: EntryPieces,
+    excess: Excess,
     low: FloatArray,
     high: FloatArray,
     clock: Clock,
     look: Callable[[FloatArray], KnownEntries],
+    params: Params = PARAMS,
 ) -> tuple[float, int]:
     """Bound the excess of all entries over the cells ``low <= x <= high``, both (n, d).
 
     Parameters
     ----------
-    pieces : EntryPieces
+    excess : Excess
     low, high : ndarray, shape (n, d)
         Cells that make up the domain.
     clock : Clock
     look : callable
         Hears of points (n, d) that promise more than what is attained; tells what is known then.
+    params : Params, optional
 
     Returns
     -------
-    excess : float
+    above : float
         No entry exceeds by more tolerances what is known in the end.
     boxes : int
         That were looked at.
     """
-    cells = Narrowing(low, high, pieces.params.slack, pieces.enough)
+    cells = Narrowing(low, high, params.slack, excess.enough)
 
-    def learn(now: EntryPieces) -> EntryPieces:
+    def learn(now: Pieces) -> Pieces:
         points = cells.found()
-        return replace(now, known=look(points)) if len(points) else now
+        if not len(points):
+            return now
+        return replace(now, measure=replace(excess, known=look(points)))
 
-    narrow(cells, pieces, low, high, clock, learn)
+    narrow(cells, Pieces(excess, params=params), low, high, clock, learn)
     return float(cells.ends.upper.max()), int(cells.spent.sum())

@@ -8,20 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
+from lipyomo.analyses.maps.measure import Measure
 from lipyomo.analyses.maps.params import PARAMS, Params
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, lengths
-from lipyomo.base.numerics.rounding import EQUAL, gamma
+from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.numerics.rounding import gamma
 from lipyomo.base.system.memory import BATCH, CACHED
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import flat, open_phases
 from lipyomo.primal.heuristics.evaluate import jacobian_rows
 from lipyomo.problems.affine.signal import FloatSignal, carry, decided
 from lipyomo.problems.affine.system import term_sizes
-from lipyomo.problems.norms import L1Output
 from lipyomo.problems.problem import LipschitzProblem
-from lipyomo.problems.targets import Targets, targets_of
-from lipyomo.relaxations.linear.derivative import gradient_sizes
-from lipyomo.relaxations.linear.gradient import gradient_norms
+from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
 
 
@@ -31,32 +29,31 @@ class Pieces:
 
     Attributes
     ----------
-    problem : LipschitzProblem
-        Over a box that holds all cells; without frozen inputs.
+    measure : Measure
+        What is bounded of patterns' Jacobians.
     gap : float
         Relative gap that is good enough.
     params : Params
     """
 
-    problem: LipschitzProblem
+    measure: Measure
     gap: float = 0.0
     params: Params = field(default=PARAMS)
+
+    @property
+    def problem(self) -> LipschitzProblem:
+        """Over a box that holds all cells; without frozen inputs."""
+        return self.measure.problem
 
     @property
     def network(self) -> Network:
         """The network."""
         return self.problem.network
 
-    @cached_property
+    @property
     def targets(self) -> Targets:
         """Functionals and directions."""
-        return targets_of(self.problem)
-
-    @property
-    def able(self) -> bool:
-        """Whether the norm of a pattern can be computed: for linf to l2, over all signs."""
-        hard = self.targets.whole_ball and self.targets.norm == "linf"
-        return not hard or self.problem.tangent_network.input_dim <= self.params.inputs
+        return self.measure.targets
 
     @cached_property
     def open(self) -> PhaseBatch:
@@ -110,8 +107,7 @@ class Pieces:
     def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
         """What the norms (n,) of patterns may be off by: sums of products, and singular values."""
         sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.targets.functionals))
-        terms = self.terms + 4 * sizes[0].size
-        return np.asarray(gamma(terms) * self.targets.interval(sizes).max(axis=1))
+        return self.measure.errors(sizes, self.terms)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -120,7 +116,7 @@ class Pieces:
         values = np.empty(len(on))
         for part in self.chunks(len(on), 1):
             sides = self._sides(on[part])
-            values[part] = self._sizes(
+            values[part] = self.measure.sizes(
                 jacobian_rows(self.problem.tangent_network, sides, self.targets.functionals)
             )
         return values, self._errors(values, lambda weak: on[weak])
@@ -142,7 +138,7 @@ class Pieces:
             for part in self.chunks(which.size, 1 << k):
                 some = which[part]
                 rows = self._of_all_patterns(on[some], units[some], shared.tolist(), ends)
-                found = self._sizes(rows.reshape(-1, *rows.shape[2:]))
+                found = self.measure.sizes(rows.reshape(-1, *rows.shape[2:]))
                 values[some] = found.reshape(len(some), -1)
 
         def of(weak: IntArray) -> BoolArray:
@@ -182,14 +178,10 @@ class Pieces:
     def _errors(self, values: FloatArray, on: Callable[[IntArray], BoolArray]) -> FloatArray:
         """What norms (n,) may be off by; `on` gives the patterns of those that cancel."""
         errors = np.full(len(values), self._largest)
-        weak = np.flatnonzero(self._are_weak(values, errors))
+        weak = np.flatnonzero(self.measure.weak(values, errors))
         for part in self.chunks(weak.size, 1):
             errors[weak[part]] = self._errors_of(self._sides(on(weak[part])))
         return errors
-
-    def _are_weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
-        """Which norms (n,) such errors (n,) would matter to."""
-        return np.asarray(values * EQUAL < errors)
 
     def chunks(self, count: int, each: int) -> Iterator[slice]:
         """Slices of things with so many patterns each."""
@@ -201,31 +193,9 @@ class Pieces:
         """Patterns (n, N) layer by layer."""
         return [np.ascontiguousarray(part) for part in by_layer(self.network.hidden, on)]
 
-    def _sizes(self, jacobians: FloatArray) -> FloatArray:
-        """Norms (n,) of Jacobians (n, k, d), up to rounding."""
-        targets = self.targets
-        if not targets.whole_ball or targets.by_column:
-            return np.asarray(targets.interval(np.abs(jacobians)).max(axis=1))
-        if targets.norm == "l2":
-            return np.asarray(np.linalg.norm(jacobians, 2, axis=(1, 2)))
-        signs = L1Output().vertices(jacobians.shape[2])
-        assert signs is not None  # they are few: the problem is `able`
-        return np.asarray(lengths(jacobians @ signs.T, axis=1).max(axis=1))
-
     def relaxed(self, phases: PhaseBatch) -> FloatArray:
         """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
-        if not self.targets.whole_ball:
-            network, norm = self.problem.tangent_network, self.problem.norm
-            rows = self.targets.functionals
-            each = (gradient_norms(network, phases, row, norm) for row in rows)
-            return np.asarray(np.maximum.reduce(list(each)))
-        rows = np.asarray(self.targets.functionals @ self.network.head.weight)
-        room = gamma(self.terms) * (
-            np.abs(self.targets.functionals) @ np.asarray(self.network.head.sizes)
-        )
-        layers = self.problem.tangent_network.hidden
-        sizes = gradient_sizes(layers, phases, rows - room, rows + room)
-        return np.asarray(self.targets.interval(sizes).max(axis=1))
+        return self.measure.relaxed(phases, self.terms)
 
     def preactivations(self, points: FloatArray) -> FloatArray:
         """Pre-activations (..., N) at points (..., d)."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from lipyomo.base.numerics.exact import affine_value
 from lipyomo.networks.phases import LEFT, OPEN, RIGHT
 from lipyomo.relaxations.linear.layers import PhaseBatch, Stack
 from lipyomo.relaxations.linear.preactivation import propagate
-
-P = TypeVar("P", bound=Pieces)
 
 
 class CellParts(NamedTuple):
@@ -79,11 +77,11 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
 
 def narrow(
     cells: Narrowing,
-    pieces: P,
+    pieces: Pieces,
     low: FloatArray,
     high: FloatArray,
     clock: Clock,
-    learn: Callable[[P], P] = lambda pieces: pieces,
+    learn: Callable[[Pieces], Pieces] = lambda pieces: pieces,
 ) -> None:
     """Look at cells and halve them until they are closed, or that leads nowhere.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from lipyomo.analyses.api import solve
 from lipyomo.analyses.maps.ends import Ends
+from lipyomo.analyses.maps.measure import PatternNorms
 from lipyomo.analyses.maps.params import PARAMS, Params
 from lipyomo.analyses.maps.pieces import Pieces
 from lipyomo.analyses.maps.relu import bound_cells
@@ -67,7 +68,11 @@ class Bounding:
 
     @cached_property
     def _pieces(self) -> Pieces:
-        return Pieces(self.problem.reduced.problem, self.gap, self.params)
+        return Pieces(self._norms, self.gap, self.params)
+
+    @cached_property
+    def _norms(self) -> PatternNorms:
+        return PatternNorms(self.problem.reduced.problem)
 
     @cached_property
     def _context(self) -> Context:
@@ -76,7 +81,7 @@ class Bounding:
     @property
     def able(self) -> bool:
         """Whether there are batches for the problem's norms; else each cell is searched."""
-        return self.problem.network.smooth or self._pieces.able
+        return self.problem.network.smooth or self._norms.able(self.params.inputs)
 
     def __call__(self, job: Job) -> Ends:
         """The ends of the cells, in the inputs of the problem."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.analyses.maps.entries import EntryPieces, KnownEntries, bound_entries
+from lipyomo.analyses.maps.entries import Excess, KnownEntries, bound_entries
 from lipyomo.analyses.maps.params import PARAMS as MAPS
 from lipyomo.analyses.maps.relu import divided
 from lipyomo.analyses.questions.entry_ends import End, EntryEnds
@@ -135,12 +135,10 @@ class EntrySearch:
                 self._look(small.lift_point(x))
             return self.ends.known
 
-        pieces = EntryPieces(
-            small.problem, rows=self._rows, known=self.ends.known, enough=CLOSED / EXACT_TOLERANCE
-        )
-        excess, boxes = bound_entries(pieces, low, high, self._clock, look)
+        excess = Excess(small.problem, self._rows, self.ends.known, CLOSED / EXACT_TOLERANCE)
+        above, boxes = bound_entries(excess, low, high, self._clock, look)
         self.nodes += boxes
-        self.ends = self.ends.within(excess, self.ends.tolerance)
+        self.ends = self.ends.within(above, self.ends.tolerance)
 
     def _search_boxes(self, tolerance: FloatArray) -> None:
         """One search of all entries, with tolerances (p, k)."""
