@@ -110,9 +110,10 @@ def _on_pieces(
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
     for k in range(len(samples.z) - 1):
         h = samples.z[k + 1] - samples.z[k]
-        below, above = samples.range(k, 2)
         if steep:
-            room = samples.room_on(k, 2)
+            below, above, room = samples.range_and_room(k, 2)
+        else:
+            below, above = samples.range(k, 2)
         half = h * h * (0.5 + 8 * unit)
         mean = 0.5 * (G[k] + G[k + 1])
         drop = np.abs(G[k + 1] - G[k])

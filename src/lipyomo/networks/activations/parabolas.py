@@ -15,6 +15,8 @@ Rounding is that of bands; ``k (z - f)**2 / 2`` is off by 8 u relative.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
@@ -37,7 +39,7 @@ def parabola(
         return s, np.zeros_like(s), under, over
     unit, pieces = UNIT_ROUNDOFF, max(PIECES, cut.pieces)
     part = Samples.of(cut.branches[0], sums, cut._replace(pieces=pieces))
-    ranges = [part.range(n, 2) for n in range(len(part.z) - 1)]
+    ranges = [part.range_and_room(n, 2) for n in range(len(part.z) - 1)]
     k = _bend(part, ranges)
     away = [z - f for z in part.z]
     G = [F - 0.5 * k * d * d for F, d in zip(part.values, away, strict=True)]
@@ -45,10 +47,10 @@ def parabola(
     s = chord(sums, (G[0], G[-1]), (first, last))
     H = [value - s * z for value, z in zip(G, part.z, strict=True)]
     under, over = np.full_like(s, np.inf), np.full_like(s, -np.inf)
-    for n, (below, above) in enumerate(ranges):
+    for n, (below, above, room) in enumerate(ranges):
         width = part.z[n + 1] - part.z[n]
         half = width * width * (0.5 + 8 * unit)
-        room = part.room_on(n, 2) + 4 * unit * np.abs(k)
+        room = room + 4 * unit * np.abs(k)
         less = room + k - below + 4 * unit * np.abs(below)
         more = room + above - k + 4 * unit * np.abs(above)
         mean, drop = 0.5 * (H[n] + H[n + 1]), np.abs(H[n + 1] - H[n])
@@ -59,10 +61,10 @@ def parabola(
     return s, k, under - off, over + off
 
 
-def _bend(part: Samples, ranges: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+def _bend(part: Samples, ranges: Sequence[tuple[FloatArray, ...]]) -> FloatArray:
     """The k of intervals, in the ranges of F'' on their pieces: differences alone may be noise."""
-    least = np.minimum.reduce([below for below, _ in ranges])
-    most = np.maximum.reduce([above for _, above in ranges])
+    least = np.minimum.reduce([below for below, *_ in ranges])
+    most = np.maximum.reduce([above for _, above, _ in ranges])
     places = 0, len(part.z) // 2, -1
     (a, b, c), (start, middle, end) = ([one[n] for n in places] for one in (part.z, part.values))
     k = 2.0 * ((end - middle) / (c - b) - (middle - start) / (b - a)) / (c - a)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +24,10 @@ class Cut(NamedTuple):
     branches: tuple[Branch, ...]
     pieces: int
     wide: bool
+
+
+_Hull = tuple[FloatArray, Error, tuple[FloatArray, FloatArray]]
+"""A factor, with what a derivative that it comes with is off by, and the range of that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +74,27 @@ class Samples:
 
     def range(self, k: int, order: int) -> tuple[FloatArray, FloatArray]:
         """Range of a derivative of F on the k-th piece, less its error (`room`)."""
-        parts = [[factor * end for end in ends] for factor, _, ends in self._hulls(k, order)]
-        left, right = parts
-        return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
+        return self._sum(self._hulls(k, order))
 
-    def _hulls(
-        self, k: int, order: int
-    ) -> list[tuple[FloatArray, Error, tuple[FloatArray, FloatArray]]]:
+    def range_and_room(self, k: int, order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same and what it is off by there, underflow included: less than `room`."""
+        hulls = self._hulls(k, order)
+        room = UNDERFLOW * ((self.sums.A != 0.0) | (self.sums.c != 0.0))
+        for factor, error, ends in hulls:
+            relative = error.relative + 4 * UNIT_ROUNDOFF
+            largest = np.maximum(np.abs(ends[0]), np.abs(ends[1])) * (1.0 + 2.0 * relative)
+            off = relative * (largest + error.absolute) + error.absolute
+            room = room + np.abs(factor) * off
+        return *self._sum(hulls), room
+
+    def _sum(self, hulls: Sequence[_Hull]) -> tuple[FloatArray, FloatArray]:
+        least = most = np.zeros_like(self.sums.low)
+        for factor, _, ends in hulls:
+            one, other = factor * ends[0], factor * ends[1]
+            least, most = least + np.minimum(one, other), most + np.maximum(one, other)
+        return least, most
+
+    def _hulls(self, k: int, order: int) -> list[_Hull]:
         """A, and c, with the error and range of the derivative on the k-th piece that is theirs."""
         a, b = self.z[k : k + 2]
         return [
@@ -85,17 +104,8 @@ class Samples:
                 self.branch.hull(of, a, b, self.jets[k][of], self.jets[k + 1][of]),
             )
             for factor, of in ((self.sums.A, order), (self.sums.c, order + 1))
+            if factor.any()
         ]
-
-    def room_on(self, k: int, order: int) -> FloatArray:
-        """What `range` is off by on the k-th piece, underflow included: less than `room`."""
-        found = UNDERFLOW * ((self.sums.A != 0.0) | (self.sums.c != 0.0))
-        for factor, error, ends in self._hulls(k, order):
-            relative = error.relative + 4 * UNIT_ROUNDOFF
-            largest = np.maximum(np.abs(ends[0]), np.abs(ends[1])) * (1.0 + 2.0 * relative)
-            off = relative * (largest + error.absolute) + error.absolute
-            found = found + np.abs(factor) * off
-        return np.asarray(found)
 
     def room(self, order: int) -> FloatArray:
         """What `range` is off by, underflow included."""

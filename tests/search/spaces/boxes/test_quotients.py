@@ -12,7 +12,7 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.quotients import over_powers
-from lipyomo.search.spaces.boxes.split import split_again
+from lipyomo.search.spaces.boxes.split import split, split_again, split_up, with_little_left
 
 BOXES, COUNT, DIMENSION, POINTS = 40, 3, 3, 200
 UNIT = 1e-13
@@ -97,3 +97,19 @@ def test_boxes_with_high_bounds_are_split_and_others_are_not() -> None:
         assert (parts.low.min(axis=0) == boxes.low[bound]).all()
         assert (parts.high.max(axis=0) == boxes.high[bound]).all()
     assert split_again(context, boxes, np.inf) == (boxes, 0)
+
+
+def test_boxes_of_which_little_is_left_are_bounded_before_they_are_split() -> None:
+    net = Network.from_arrays((np.eye(2), np.ones((1, 2))), activation="tanh")
+    context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
+    boxes = Boxes.over(context, np.zeros((2, 2)), np.ones((2, 2)))
+    boxes = replace(boxes, bounds=np.arange(2.0), v_low=boxes.v_high, scores=boxes.scores + 1.0)
+    left = with_little_left(context, boxes, replace(boxes, low=np.array([[0.6, 0.0], [0.4, 0.0]])))
+    children, unsplit = split(context, left)
+    assert sorted(children.bounds) == [0.0, 1.0, 1.0]
+    assert not len(unsplit)
+    assert (children.take(children.bounds == 0.0).low == [0.6, 0.0]).all()
+    assert split_again(context, left.take(slice(0, 1)), -1.0)[1] == 0
+    many, count = split_up(context, boxes)
+    assert len(many) == 2 + count
+    assert context.params.few <= len(many) < 2 * context.params.few

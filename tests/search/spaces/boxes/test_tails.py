@@ -9,15 +9,18 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.base.arrays import FloatArray
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import WIDE, bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.tails import tail_of
+from lipyomo.search.spaces.boxes.values import derivatives_along
 
 INPUTS, UNITS, BOXES, POINTS = 3, 4, 30, 40
 
@@ -96,6 +99,13 @@ def some_boxes(context: Context, seed: int) -> Boxes:
     return replace(boxes, v_low=low, v_high=high)
 
 
+def at_points(functions: QuadraticOnCube, e: FloatArray) -> FloatArray:
+    """Values at points (N, d) of the cube."""
+    one, other = np.triu_indices(e.shape[1], 1)
+    found = functions.constant + (functions.linear.T * e + functions.square.T * e * e).sum(axis=1)
+    return np.asarray(found + (functions.pairs.T * e[:, one] * e[:, other]).sum(axis=1))
+
+
 @pytest.mark.parametrize("decided", [False, True])
 @pytest.mark.parametrize("case", CASES)
 def test_rows_and_bounds_hold_at_points(
@@ -111,7 +121,11 @@ def test_rows_and_bounds_hold_at_points(
     known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high), lines=False)
     found = rows_over_roots(context, tail, known)
     rows = np.repeat(context.rows, BOXES, axis=0)
-    planes = found.above(rows, None)[0], found.second(rows, None)
+    cutoffs = derivatives_along(context, boxes.middle, rows, boxes.v_low).values
+    planes = found.above(rows, None, cutoffs)[0], found.second(rows, None)
+    beyond = planes[0].beyond
+    assert (beyond is not None) == (decided and case[2] != "GroupNormalization")
+    left = bounded(context, boxes, cutoffs).boxes
     rng = np.random.default_rng(1)
     closest = np.full((2, BOXES), np.inf)
     for k in range(POINTS):
@@ -139,6 +153,11 @@ def test_rows_and_bounds_hold_at_points(
             above = plane.constant + (plane.x * x).sum(axis=1) + (plane.v * v).sum(axis=1)
             assert (value <= above + sizes).all()
             closest[number] = np.minimum(closest[number], above - value)
+        counts = value > cutoffs + sizes
+        assert ((x >= left.low - 1e-15) & (x <= left.high + 1e-15))[counts].all()
+        if beyond is not None:
+            reach = np.maximum(known.inputs.x.radius, 1e-300)
+            assert (at_points(beyond, (x - known.inputs.x.middle) / reach)[counts] > 0.0).all()
     narrow = (boxes.high - boxes.low).max(axis=1) < 1e-5
     if decided:
         assert narrow.any()

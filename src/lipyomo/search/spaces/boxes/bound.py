@@ -17,6 +17,7 @@ from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.euclid import Across, across, euclidean_frame
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
 from lipyomo.search.spaces.boxes.inputs import Affine
+from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
@@ -155,17 +156,17 @@ def _of_tail(
     """Boxes of a network whose last layer has rows of quotients by roots; and those too wide."""
     known = relaxed(context.up_to_tail, boxes, (frame.v_low, frame.v_high), lines=False)
     rows = rows_over_roots(context, tail, known)
-    plane, parts = rows.above(frame.rows, frame.errors)
-    above = Above(*plane, [])
-    top, scores = confined_bounds(known, above, cutoffs), np.zeros_like(boxes.scores)
+    plane, parts = rows.above(frame.rows, frame.errors, cutoffs)
+    above, scores = Above(*plane[:4], []), np.zeros_like(boxes.scores)
+    top = confined_bounds(known, above, cutoffs, plane.beyond)
     scores[:, : parts.shape[1]] = parts
     scores[:, context.inputs :] *= context.sign_weight
 
     def second(some: IntArray) -> Above:
         errors = None if frame.errors is None else frame.errors[some]
-        return Above(*rows.on(some).second(frame.rows[some], errors), [])
+        return Above(*rows.on(some).second(frame.rows[some], errors)[:4], [])
 
-    v, top = closer(known, second, above.v, top, cutoffs)
+    v, top = closer(known, second, above.v, top, cutoffs, plane.beyond)
     bounds = _nonnegative(top.top)
     wide = np.flatnonzero(~(rows.ends[1] <= WIDE * rows.ends[0]).all(axis=1))  # or overflow
     return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs), wide
@@ -187,10 +188,12 @@ def closer(
     v: FloatArray,
     top: ConfinedMaxima,
     cutoffs: FloatArray,
+    beyond: QuadraticOnCube | None = None,
 ) -> tuple[FloatArray, ConfinedMaxima]:
     """Maxima (and V) of affine functions above the objective, some of which are to `second` order.
 
     On boxes whose maxima are above the cutoff, but not far; where they are lower for that.
+    Functions `beyond` as `confined_bounds` has them.
     """
     with np.errstate(invalid="ignore"):
         far = top.top - cutoffs
@@ -198,7 +201,7 @@ def closer(
     if not some.size:
         return v, top
     above = second(some)
-    found = confined_bounds(known.on(some), above, cutoffs[some])
+    found = confined_bounds(known.on(some), above, cutoffs[some], beyond and beyond.on(some))
     less = np.flatnonzero(found.top < top.top[some])
     v = v.copy()
     v[some[less]] = above.v[less]

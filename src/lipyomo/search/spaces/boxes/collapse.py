@@ -186,7 +186,7 @@ def _collapsed(
     found = Above(a, b, constant + fuzz, fuzz, gaps[::-1], form)
     if other is None:
         return found
-    return found.least(Above(*other, found.gaps), known)
+    return found.least(Above(*other[:4], found.gaps), known)
 
 
 def rounding_of(stage: Stage, layer: Relaxed, errors: FloatArray | None) -> FloatArray:

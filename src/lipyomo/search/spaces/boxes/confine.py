@@ -70,7 +70,8 @@ class ConfinedMaxima:
     points : ndarray, shape (N, d)
         Points of the box near the maximisers where half-spaces matter; NaN elsewhere.
     low, high : ndarray, shape (N, d)
-        Ends of what of the box lies in the half-spaces, and may be above the cutoff.
+        Ends of what of the box lies in the half-spaces, and may be above the cutoff: where that is
+        not all of it, `top` is not below the cutoff.
     """
 
     top: FloatArray
@@ -89,15 +90,25 @@ class ConfinedMaxima:
         return ConfinedMaxima(**found)
 
 
-def confined_bounds(known: Relaxation, above: Above, cutoffs: FloatArray) -> ConfinedMaxima:
+def confined_bounds(
+    known: Relaxation,
+    above: Above,
+    cutoffs: FloatArray,
+    beyond: QuadraticOnCube | None = None,
+) -> ConfinedMaxima:
     """Bounds of the objective on boxes, and over their directions.
 
-    Only bounds above the `cutoffs` (N,) are worth any multipliers.
+    Only bounds above the `cutoffs` (N,) are worth any multipliers.  Functions of the scaled x
+    `beyond` are positive wherever the objective is above them.
     """
     context, boxes, (x, v, _) = known.context, known.boxes, known.inputs
     unit = context.unit
     if above.form is not None:
-        boxes, x = _curved(above.form, boxes, x, cutoffs, unit)
+        boxes, x = _curved(above.form.within(cutoffs), boxes, x, unit)
+    if beyond is not None:
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows says nothing
+            ends = beyond.within(np.zeros_like(cutoffs))
+        boxes, x = _curved(ends, boxes, x, unit)
     constant = above.constant + (above.v * v.middle + np.abs(above.v) * v.radius).sum(axis=1)
     rounding = np.abs(above.constant) + np.abs(constant)
     rounding += (np.abs(above.v) * v.size).sum(axis=1)
@@ -111,20 +122,23 @@ def confined_bounds(known: Relaxation, above: Above, cutoffs: FloatArray) -> Con
     half_spaces = bool(context.breaks) or not context.domain.is_box
     which = np.flatnonzero((top > cutoffs) & half_spaces)
     if which.size:
-        some = boxes.take(which)
+        own_boxes = boxes.take(which)
         with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
             own = x.take(which)
-            rows = _rows(known, some, own, which)
-            better = _within(context, some, own, rows, summed.take(which), cutoffs[which])
+            rows = _rows(known, own_boxes, own, which)
+            better = _within(context, own_boxes, own, rows, summed.take(which), cutoffs[which])
         found = found.lowered(which, better)
-    return replace(found, fuzz=found.fuzz + above.fuzz)
+    less = (found.low > known.boxes.low) | (found.high < known.boxes.high)
+    some = less.any(axis=1) & ~known.empty
+    top = np.where(some, np.maximum(found.top, cutoffs), found.top)  # as high it may be elsewhere
+    return replace(found, top=top, fuzz=found.fuzz + above.fuzz)
 
 
 def _curved(
-    form: QuadraticOnCube, boxes: Boxes, x: Signal, cutoffs: FloatArray, unit: float
+    within: tuple[FloatArray, FloatArray], boxes: Boxes, x: Signal, unit: float
 ) -> tuple[Boxes, Signal]:
-    """The parts of boxes where functions of the scaled x may be above cutoffs."""
-    start, end = form.within(cutoffs)
+    """The parts of boxes with the scaled x between two ends."""
+    start, end = within
     room = 4.0 * UNIT * x.size
     low = np.maximum(boxes.low, x.middle + x.radius * start - room)
     high = np.minimum(boxes.high, x.middle + x.radius * end + room)
@@ -167,7 +181,7 @@ def _within(
         none = (low > high).any(axis=1)
         low[none], high[none] = boxes.low[none], boxes.high[none]
         top, fuzz = _over_box(some, Signal.between(low, high, unit), unit)
-        top[none] = -np.inf
+        top[none] = cutoffs[none]
     # multipliers that run away, as where no point is left, say nothing of the box
     fuzz = np.minimum(fuzz, 2.0 * _over_box(summed, x, unit)[1])
     return ConfinedMaxima(top, some.a, fuzz, points, low, high)

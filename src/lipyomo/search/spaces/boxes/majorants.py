@@ -88,7 +88,7 @@ def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArra
     for _ in range(SWEEPS):
         for k in index.tolist():
             rise = start[k] + (rows[k] * p).sum(axis=0)
-            np.clip(rise * steep[k], -1.0, 1.0, out=p[k])
+            (rise * steep[k]).clip(-1.0, 1.0, out=p[k])
     point = np.ascontiguousarray(p.T)
     slope = 2.0 * times(N, point)
     constant = above - 0.5 * (point * slope).sum(axis=1)

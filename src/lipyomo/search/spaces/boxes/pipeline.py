@@ -28,7 +28,7 @@ from lipyomo.search.engine.protocol import (
 from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.split import cut, split, split_again
+from lipyomo.search.spaces.boxes.split import cut, split, split_again, split_up, with_little_left
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
 
 STUCK = "stuck"
@@ -120,14 +120,18 @@ class Pipeline(Searching[Boxes, Task]):
         rest: list[Boxes] = []
         closed, stuck = -math.inf, int(task.floor > met)
         size = max(1, context.chunk // 2)
-        again = 0
+        again, far = 0, objective.far(cutoff)
+        multiplies = far < math.inf
         for at in range(0, len(boxes), size):
             if clock.expired:
                 rest.append(boxes.take(slice(at, len(boxes))))
                 break
             children, unsplit = split(context, boxes.take(slice(at, at + size)))
-            children, count = split_again(context, children, objective.far(cutoff))
+            children, count = split_again(context, children, far)
             again += count
+            if multiplies:
+                children, count = split_up(context, children)
+                again += count
             found = objective.bounded(children, cutoff)
             bounds = found.boxes.bounds
             stuck += len(unsplit)
@@ -138,6 +142,8 @@ class Pipeline(Searching[Boxes, Task]):
                 closed = max(closed, cutoff)  # what is cut off
                 some = found.take(keep)
                 left = cut(some)
+                if multiplies and len(children) >= context.params.few:
+                    left = with_little_left(context, children.take(keep), left)
                 empty, proved = objective.examined(left, proved, clock)
                 if empty.any():
                     some, left = some.take(np.flatnonzero(~empty)), left.take(~empty)

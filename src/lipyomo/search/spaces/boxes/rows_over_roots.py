@@ -98,14 +98,19 @@ class RowsOverRoots(NamedTuple):
         return own.s.linear / root - 0.5 * z * fall, N.linear / (v * root) - 1.5 * u * fall
 
     @np.errstate(all="ignore")  # what overflows says nothing
-    def above(self, rows: FloatArray, errors: FloatArray | None) -> tuple[PlaneAbove, FloatArray]:
+    def above(
+        self, rows: FloatArray, errors: FloatArray | None, cutoffs: FloatArray
+    ) -> tuple[PlaneAbove, FloatArray]:
         """Affine functions above ``rows . t``, and what of their gaps goes back to entries of e.
+
+        And functions that are positive wherever it is above cutoffs.
 
         Parameters
         ----------
         rows : ndarray, shape (N, n)
         errors : ndarray, shape (N, n), optional
             What they may be off by.
+        cutoffs : ndarray, shape (N,)
         """
         layer, own, (dz, du) = self.layer, self.own, self.rises
         rises = rows * (layer.rate * du + layer.bend[0] * layer.tangent * dz)
@@ -115,7 +120,9 @@ class RowsOverRoots(NamedTuple):
         factors = np.zeros_like(rows), rows
         s, rate, constant, fuzz, gaps = of_units(self.stage, layer, factors, there, True, self.unit)
         fuzz = fuzz + rounding_of(self.stage, layer, errors)
-        plane = self._summed(s, rows * rate, None).above(constant + fuzz, fuzz)
+        less = 4.0 * self.unit * (np.abs(cutoffs) + np.abs(constant) + fuzz)
+        level = cutoffs - (constant + fuzz) - less
+        plane = self._summed(s, rows * rate, None, level).above(constant + fuzz, fuzz)
         shares = (np.abs(part) / np.abs(part).sum(axis=0) for part in (dz, du))
         parts = (np.nan_to_num(p * g).sum(axis=2) for p, g in zip(shares, gaps, strict=True))
         return plane, np.asarray(sum(parts)).T
@@ -143,13 +150,19 @@ class RowsOverRoots(NamedTuple):
         plane = self._summed(terms.slopes, terms.rates, form)
         return plane.above(terms.constant + terms.error + fuzz, fuzz)
 
-    def _summed(self, s: FloatArray, rates: FloatArray, form: Polynomials | None) -> PlaneAbove:
+    def _summed(
+        self,
+        s: FloatArray,
+        rates: FloatArray,
+        form: Polynomials | None,
+        level: FloatArray | None = None,
+    ) -> PlaneAbove:
         """Affine functions above ``s . (z - bias) + rates . u`` and a form."""
         (p, along), groups = self.sums, np.arange(self.tail.roots.units.size)
         whole = (self.tail.group == groups[:, None]).astype(np.float64)
         P = p.sums(s, whole).plus(along.sums(rates, whole))
         known = self.functions._replace(s=p.sums(rates, whole), turn=P)
-        return above_quotient(known, self.ends, self.inputs, self.unit, form)
+        return above_quotient(known, self.ends, self.inputs, self.unit, form, level)
 
 
 @np.errstate(all="ignore")  # what overflows says nothing

@@ -48,12 +48,30 @@ def cut(found: Bounded) -> Boxes:
 def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
     """The children of the boxes, and those that cannot be split.
 
-    An input is halved, an open entry of the direction becomes -1 or 1, a unit's pre-activation is
-    below or above a break of its slope.  Where no input with a middle is left, float64 numbers
-    are too few.
+    Those with little left stay as they are (`with_little_left`).  An input is halved, an open entry
+    of the direction becomes -1 or 1, a unit's pre-activation is below or above a break of its
+    slope.  Where no input with a middle is left, float64 numbers are too few.
     """
-    children, can = halved(context, boxes)
-    return children, boxes.take(~can)
+    again = _unscored(boxes)
+    some = boxes.take(~again)
+    children, can = halved(context, some)
+    return joined([boxes.take(again), children]), some.take(~can)
+
+
+def _unscored(boxes: Boxes) -> BoolArray:
+    """Which boxes are to be bounded before they are split."""
+    return np.asarray(np.isnan(boxes.scores).any(axis=1))
+
+
+def with_little_left(context: Context, before: Boxes, left: Boxes) -> Boxes:
+    """What is left of boxes, to be bounded again before it is split where that is little of them.
+
+    Such boxes have no scores.  Each is smaller than the one before, so that this comes to an end.
+    """
+    width = before.high - before.low
+    shares = np.divide(left.high - left.low, width, out=np.ones_like(width), where=width > 0.0)
+    little = shares.prod(axis=1) < context.params.little
+    return replace(left, scores=np.where(little[:, None], np.nan, left.scores))
 
 
 def split_again(context: Context, boxes: Boxes, far: float) -> tuple[Boxes, int]:
@@ -61,12 +79,24 @@ def split_again(context: Context, boxes: Boxes, far: float) -> tuple[Boxes, int]
 
     Their children would hardly ever be closed.
     """
-    above = boxes.bounds > far
+    above = (boxes.bounds > far) & ~_unscored(boxes)
     if not above.any():
         return boxes, 0
     some = boxes.take(above)
     children, can = halved(context, some)
     return joined([boxes.take(~above), some.take(~can), children]), int(can.sum())
+
+
+def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
+    """Boxes split until they are not too few; and how many were.
+
+    The calls that bound some take as long as those that bound a few times as many.
+    """
+    split_up, count = 0, 1
+    while count and len(boxes) < context.params.few:
+        boxes, count = split_again(context, boxes, -np.inf)
+        split_up += count
+    return boxes, split_up
 
 
 def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:

@@ -234,12 +234,12 @@ class Quadratics:
         linear, count = self.linear, len(self.linear)
         squares, bends = self.bends[:count], self.bends[count:]
         rest = np.zeros((count, *bends.shape[1:]))
-        beside: list[list[tuple[int, FloatArray]]] = [[] for _ in range(count)]
+        beside: list[list[tuple[FloatArray, int]]] = [[] for _ in range(count)]
         for bend, half, (a, b) in zip(bends, 0.5 * np.abs(bends), pairs_of(count), strict=True):
             rest[a] += half
             rest[b] += half
-            beside[a].append((b, bend))
-            beside[b].append((a, bend))
+            beside[a].append((bend, b))
+            beside[b].append((bend, a))
         shift = np.maximum(squares + rest, 0.0)
         if concave is not None:
             shift = np.where(concave, 0.0, shift)
@@ -248,22 +248,19 @@ class Quadratics:
         point = np.zeros(shape) if start is None else start.copy()
         steep = 0.5 / np.maximum(-lowered, LEAST)  # where M does not bend, an end is best
 
-        def turned(k: int) -> FloatArray:
-            found = np.zeros(shape[1:])
-            for j, bend in beside[k]:
-                found += bend * point[j]
+        def with_pairs(found: FloatArray, k: int) -> FloatArray:
+            for bend, j in beside[k]:
+                found = found + bend * point[j]
             return found
 
         for _ in range(SWEEPS if start is None else 1):
             for k in range(count):
-                rise = turned(k)
-                rise += linear[k]
                 with np.errstate(over="ignore"):  # far beyond the ends
-                    rise *= steep[k]
-                np.clip(rise, -1.0, 1.0, out=point[k])
+                    rise = with_pairs(linear[k], k) * steep[k]
+                rise.clip(-1.0, 1.0, out=point[k])
         slope = 2.0 * lowered * point
         for k in range(count):
-            slope[k] += turned(k)
+            slope[k] = with_pairs(slope[k], k)
         above = shift.sum(axis=0) - 0.5 * (point * slope).sum(axis=0)
         size = np.abs(linear).sum(axis=0) + np.abs(self.constant) + self.size
         constant = self.constant + (above + self.error + 16.0 * unit * size)
