@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.base.system.memory import ARRAYS
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import framed
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.context import Context, Question, box_bytes
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 BOXES, POINTS = 24, 60
@@ -86,3 +88,18 @@ def test_forms_are_as_low_as_rows_taken_back(seed: int) -> None:
                 found = found + v @ np.swapaxes(ours.v, 1, 2)
             assert (np.abs(value - found) <= ours.radius[:, None] + 1e-13 * np.abs(found)).all()
         h, t = stage.outputs(z), stage.sums(stage.slopes(z) * stage.own(u))
+
+
+def test_forms_count_in_what_a_box_takes() -> None:
+    network = loop(0, steps=8)
+    problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), output_norm="linf")
+    context = Context.of(Question(problem.reduced.problem))
+    some = Boxes.whole(context).take(np.zeros(200, dtype=np.intp))
+    relaxed(context, some.take(slice(0, 1)), (some.v_low[:1], some.v_high[:1]))
+    tracemalloc.start()
+    relaxed(context, some, (some.v_low, some.v_high))
+    most = float(tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+    most /= 2.0 * len(some)  # all layers' ranges as well
+    assert context.box_bytes < most < ARRAYS * context.box_bytes
+    assert most > ARRAYS * box_bytes(problem.reduced.problem)

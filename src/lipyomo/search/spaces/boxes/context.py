@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from lipyomo.problems.targets import Targets, targets_of
 from lipyomo.search.spaces.boxes.features import Features, features_of
 from lipyomo.search.spaces.boxes.local_roots import LocalRoots, local_roots_of
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.seen import of_features, rows_seen
+from lipyomo.search.spaces.boxes.seen import of_features, passed_outputs, rows_seen
 from lipyomo.search.spaces.boxes.stage import Stage
 from lipyomo.search.spaces.boxes.stages import stages_of
 from lipyomo.search.spaces.boxes.tails import Tail, tail_of
@@ -228,10 +229,21 @@ class Context:
         met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack)) * (1.0 - gamma(0))
         return max(met, question.enough, question.problem.underflow, UNDERFLOW)
 
-    @property
+    @cached_property
     def box_bytes(self) -> int:
         """Bytes of the largest array that bounding one box takes."""
-        return box_bytes(self.question.problem)
+        return max(box_bytes(self.question.problem), self._form_bytes)
+
+    @property
+    def _form_bytes(self) -> int:
+        """The same of forms, where z and u are carried along: as many columns as there are e."""
+        columns, most = self.inputs + self.directions, 0
+        for stage, after in pairwise(self.stages if self.carries else ()):
+            used = np.flatnonzero(after.weight.any(axis=0))
+            columns += int((~passed_outputs(stage)[used]).sum())
+            rows = after.bias.size if after.copies is None else after.copies.fresh.size
+            most = max(most, 8 * max(rows, used.size) * columns)
+        return most
 
     @property
     def samples(self) -> int:
