@@ -16,7 +16,6 @@ from lipyomo.search.spaces.boxes.bound import Bounded, bounded, least_bound
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.coupled import coupled_bounds
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.ranges import (
     global_slopes,
@@ -142,6 +141,9 @@ class Norm(Objective):
             report(root.value)
         whole = lowest(whole, root.run(cutoff, clock, report).upper)
         if context.inputs >= context.params.vast and on_cube:
+            # SciPy's optimisers come with it, which take 0.2 to 0.4 s to import
+            from lipyomo.search.spaces.boxes.coupled import coupled_bounds
+
             found = coupled_bounds(context, layers, together(whole), cutoff, late, report)
             whole = lowest(whole, found)
         return whole
