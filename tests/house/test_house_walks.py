@@ -10,10 +10,12 @@ from types import FrameType
 import pytest
 
 import lipyomo
+import lipyomo_check
 from lipyomo import Box, LipschitzProblem
 from lipyomo.proofs import write_proof
 
-MODELS, SOURCES = Path(__file__).parents[2] / "models", Path(lipyomo.__file__).parents[1]
+MODELS = Path(__file__).parents[2] / "models"
+PACKAGES = Path(lipyomo.__file__).parent, Path(lipyomo_check.__file__).parent
 
 
 def _iris() -> LipschitzProblem:
@@ -55,8 +57,12 @@ def _entered(question: Callable[[], object]) -> set[str]:
         question()
     finally:
         sys.setprofile(before)
-    inside = [path for path in map(Path, found) if path.is_relative_to(SOURCES)]
-    files = (path.relative_to(SOURCES) for path in inside)
+    files = {
+        path.relative_to(folder.parent)
+        for path in map(Path, found)
+        for folder in PACKAGES
+        if path.is_relative_to(folder)
+    }
     # with few inputs boxes are looked at now and then, by the clock
     return {path.as_posix() for path in files if "joint" not in path.parts}
 

@@ -24,7 +24,7 @@ import lipyomo_check
 from lipyomo.base.clock import Clock
 from lipyomo.formats.onnx import write
 from lipyomo.proofs.boxes import write_boxes
-from lipyomo_check import ProofError, check, check_proof, network, reading, tree
+from lipyomo_check import ProofError, check, check_proof, linear, network, reading, statement
 from lipyomo_check.pairs import ranges
 from lipyomo_check.pairs.tree import Asked
 from lipyomo_check.smooth import elementary
@@ -483,7 +483,7 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "text.onnx").write_bytes(b"this is no ONNX file")
     found.add(rejected(lambda: check_proof(true, tmp_path / "text.onnx")))
     with monkeypatch.context() as patch:
-        patch.setattr(tree, "MOST_NUMBERS", 0)
+        patch.setattr(statement, "MOST_NUMBERS", 0)
         found.add(rejected(lambda: check_proof(true)))
     with monkeypatch.context() as patch:
         patch.setattr(reading, "MOST_NUMBERS", 0)
@@ -568,15 +568,15 @@ def test_lines_around_open_units_are_rounded_outwards(
     """What the next layer sees of a unit, at both ends of its range and at its kink."""
     layer = {"inputs": 1, "weight": [[1.0]], "bias": [0.0], "left": [left], "right": [right]}
     last = layer | {"left": [1.0], "right": [1.0]}
-    statement = read_statement(
+    own = read_statement(
         FIRST
         | {"network": [layer, layer, last], "lower": 0.0}
         | {"domain": FIRST["domain"] | {"lower": [low], "upper": [high]}}
     )
-    linear = tree.Linear(statement)
-    node = linear.root()
+    rows = linear.Linear(own)
+    node = rows.root()
     node.lower[0], node.upper[0] = low, high
-    above = linear.above(node, [({1: sign}, tree.Weights()) for sign in (1, -1)])
+    above = rows.above(node, [({1: sign}, linear.Weights()) for sign in (1, -1)])
     for sign, function in zip((1, -1), above, strict=True):
         for z in (low, 0.0, high):
             exact = Fraction(z) * Fraction(right if z > 0 else left)
