@@ -59,8 +59,8 @@ class Params:
         Units of a node among which the split is chosen when it comes to it; points that travel with
         it; points with a unit at zero that are looked at exactly, a call (4 to 16 alike).
     tried : int
-        One unit in so many that are open is tried for the first split: a few bounds against bad
-        ones, below which trees of trained networks have twice the nodes.
+        One unit in so many that are open is tried for the first split, `few` at most: some bounds
+        against bad ones, below which trees of trained networks have twice the nodes.
     unit_trust : float
         Splits on a unit after which half of what they scored beyond their features is its own.
     pool_bytes : int
@@ -83,7 +83,7 @@ class Params:
     box_inputs: int = 3
     box_units: int = 6
     least_width: float = 2.0**-8
-    few: int = 8
-    tried: int = 8
+    few: int = 16
+    tried: int = 4
     unit_trust: float = 3.0
     pool_bytes: int = KEPT
