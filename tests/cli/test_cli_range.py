@@ -107,9 +107,11 @@ def test_a_dask_cluster_answers_the_same(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_not_there_is_noticed_before_any_search(cli: Cli, net: Path) -> None:
-    where = "--box", "-1,1", "--dask", "tcp://127.0.0.1:1"
-    said = "no dask scheduler answers at 'tcp://127.0.0.1:1'"
-    for command in ("range", "jacobian", "compare"):
-        ran = cli(command, net, *where)
+    for command, address in (
+        ("range", "tcp://127.0.0.1:1"),
+        ("jacobian", "tcp://127.0.0.1:1"),
+        ("compare", "tcp://no..name:1"),  # an error of its own kind
+    ):
+        ran = cli(command, net, "--box", "-1,1", "--dask", address)
         assert (ran.code, ran.out) == (1, "")
-        assert said in ran.err
+        assert f"no dask scheduler answers at '{address}'" in ran.err

@@ -224,7 +224,7 @@ def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Kept | None
     engine = Engine(
         pipeline,
         run.clock,
-        workers=run.settings.helpers(run.clock),
+        workers=run.settings.workers_within(run.clock),
         checkpoint=checkpoint,
         on_progress=on_progress,
         report=run.drop_upper,

@@ -83,8 +83,8 @@ class Work:
         asked = self.workers, self.executor, self.dask, jobs
         return Workers(*asked, time_limit=self.time_limit)
 
-    def helpers(self, clock: Clock) -> Workers[Any, Any] | None:
-        """Who helps in one search; None if nobody does."""
+    def workers_within(self, clock: Clock) -> Workers[Any, Any] | None:
+        """The workers of a search that has so much time; None if it has none."""
         if self.executor is None and self.dask is None and (self.workers or 1) == 1:
             return None
         asked = self.workers, self.executor, self.dask

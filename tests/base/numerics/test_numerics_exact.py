@@ -94,6 +94,13 @@ def test_products_that_are_claimed_exact_are_so(monkeypatch: pytest.MonkeyPatch)
     assert 10 < sum(claimed) < 75
 
 
+def test_products_of_which_nothing_is_left_are_not_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = np.array([[1e-155, 6e-296]]), np.array([[4e-312], [-9e-153]])
+    assert not product_is_exact(first, second)
+    monkeypatch.setattr("lipyomo.base.numerics.exact.LITTLE", -1)
+    assert not product_is_exact(first, sp.csr_array(second))
+
+
 @given(st.fractions(min_value=0, max_value=10**30))
 def test_roots_are_rounded_down(square: Fraction) -> None:
     low = root_below(fmpq(square.numerator, square.denominator))

@@ -63,3 +63,15 @@ def test_units_at_one_point_have_none():
     pieces = CurvePieces.of(Tanh(), here, here)
     point = np.stack([np.ones(2), here, np.tanh(here), 1.0 - np.tanh(here) ** 2], axis=1)
     assert violated(pieces, point[:, :, None] * point[:, None, :]).units.size == 0
+
+
+def test_least_squares_that_do_not_end_give_no_inequality(monkeypatch):
+    def endless(*arguments):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    low, high = np.array([-1.0]), np.array([2.0])
+    point = np.array([[1.0, 0.5, -1.0, 0.0]])
+    pieces, moments = CurvePieces.of(Tanh(), low, high), point[:, :, None] * point[:, None, :]
+    assert violated(pieces, moments).units.size == 1
+    monkeypatch.setattr("lipyomo.relaxations.semidefinite.curved_cuts.nnls", endless)
+    assert violated(pieces, moments).units.size == 0

@@ -154,8 +154,8 @@ class EntrySearch:
         entries = Entries(question, self.ends.attained, look)
         pipeline = BoxPipeline(entries, self._settings.seed)
         kept = self._kept({"tolerance": tolerance})
-        helpers = self._settings.helpers(self._clock)
-        engine = Engine(pipeline, self._clock, workers=helpers, checkpoint=kept, on_progress=hear)
+        workers = self._settings.workers_within(self._clock)
+        engine = Engine(pipeline, self._clock, workers=workers, checkpoint=kept, on_progress=hear)
         found = engine.run()
         self.nodes += found.counters.get(NODES, 0)
         self.ends = self.ends.within(found.upper, tolerance)
@@ -174,7 +174,7 @@ class EntrySearch:
             while missed and not (found or self._clock.expired):
                 end = missed.pop()
                 found = bool(self.ends.is_open[end]) and self._local(rng, end)
-            if not found:
+            if not (found or self.ends.done):
                 attained = self.ends.attained
                 if not self._round(self._tilted.tilt(self.ends)):
                     return

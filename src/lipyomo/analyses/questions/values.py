@@ -137,8 +137,8 @@ def least_value(
         if point is not None:
             tell(Point.at(ready.reduced.lift_point(point)))
 
-    pipeline, helpers = ready.pipeline(-1.0, -above, boxes), settings.helpers(clock)
-    found = Engine(pipeline, clock, workers=helpers, checkpoint=kept, on_progress=hear).run()
+    pipeline, workers = ready.pipeline(-1.0, -above, boxes), settings.workers_within(clock)
+    found = Engine(pipeline, clock, workers=workers, checkpoint=kept, on_progress=hear).run()
     if found.best.point is not None:
         tell(Point.at(ready.reduced.lift_point(found.best.point)))
     return -found.upper, found.counters.get(NODES, 0)
@@ -245,7 +245,7 @@ def both_ends(
             engine = Engine(
                 pipeline(sign),
                 part,
-                workers=settings.helpers(part),
+                workers=settings.workers_within(part),
                 checkpoint=file.part(name),
                 on_progress=_heard(settings, clock, sign),
             )

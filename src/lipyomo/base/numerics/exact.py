@@ -129,8 +129,15 @@ def _sparse_product_is_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
     np.minimum.at(row_units, rows, unit_exponents(a.data))
     column_units = np.full(b.shape[1], _HUGE)
     np.minimum.at(column_units, b.indices, unit_exponents(b.data))
+    met = sp.coo_array(_ones_of(a) @ _ones_of(b))  # a product leaves out what underflows
+    if (row_units[met.row] + column_units[met.col] < _LOWEST).any():
+        return False
     terms = sp.coo_array(abs(a) @ abs(b))
     return _sums_fit(terms.data, row_units[terms.row] + column_units[terms.col])
+
+
+def _ones_of(a: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array((np.ones(a.nnz), a.indices, a.indptr), shape=a.shape)
 
 
 def _single_rows_are_exact(a: sp.csr_array, b: sp.csr_array) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,11 +15,12 @@ def importing() -> Iterator[None]:
     The garbage collector finds nothing there and takes a sixth of the time; nor does it look
     through what was imported later.
     """
-    was_on = gc.isenabled()
+    was_on, before = gc.isenabled(), len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
+        if len(sys.modules) > before:
+            gc.freeze()
         if was_on:
             gc.enable()

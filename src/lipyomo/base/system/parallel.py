@@ -180,7 +180,7 @@ def check_scheduler(address: str, seconds: float = math.inf) -> None:
         return
     try:
         socket.create_connection((place[1], int(place[2])), _patience(seconds)).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise _silent(address, error) from None
 
 

@@ -17,6 +17,7 @@ function of one number has its least value in closed form.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -181,12 +182,17 @@ def _rest(points: FloatArray, moments: FloatArray) -> FloatArray | None:
     aim = weight * moments[rows, columns]
     if not (np.isfinite(products).all() and np.isfinite(aim).all()):
         return None
-    shares, length = nnls(products, aim)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shares, length = nnls(products, aim)
+    except RuntimeError:  # it does not always end in SciPy before 1.15
+        return None
     if not length > LEAST:
         return None
     found = np.zeros_like(moments)
     found[rows, columns] = found[columns, rows] = (products @ shares - aim) / (weight * length)
-    return found
+    return found if np.isfinite(found).all() else None
 
 
 def _products(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -18,8 +18,8 @@ Between these lines z, y and s of one unit may still be where none is: `curved_c
 inequalities, for the moments of a solution.
 
 The best zeta for given moments of the variables are roots of the mean squares of g.  An
-interior-point method has such moments at every step, and goes on with these zeta: it ends where
-neither can gain anything, in as many steps as with fixed ones.
+interior-point method has such moments at every step, and goes on with these zeta now and then: it
+ends where neither can gain anything.
 
 Rounding.  Forms are off by as many roundings as they have terms (`QuadraticProgram.error`).
 """

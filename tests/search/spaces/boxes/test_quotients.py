@@ -10,6 +10,7 @@ import pytest
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
+from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.quotients import over_powers
 from lipyomo.search.spaces.boxes.split import split, split_again, split_up, with_little_left
@@ -112,4 +113,14 @@ def test_boxes_of_which_little_is_left_are_bounded_before_they_are_split() -> No
     assert split_again(context, left.take(slice(0, 1)), -1.0)[1] == 0
     many, count = split_up(context, boxes)
     assert len(many) == 2 + count
-    assert context.params.few <= len(many) < 2 * context.params.few
+    assert context.few <= len(many) < 2 * context.few
+
+
+def test_boxes_are_not_split_into_more_than_fit_in_memory() -> None:
+    net = Network.from_arrays((np.eye(2), np.ones((1, 2))), activation="tanh")
+    problem = LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem
+    context = Context.of(Question(problem, params=Params(chunk_bytes=1)))
+    boxes = Boxes.over(context, np.zeros((1, 2)), np.ones((1, 2)))
+    boxes = replace(boxes, bounds=np.ones(1), v_low=boxes.v_high, scores=boxes.scores + 1.0)
+    assert context.chunk == 1
+    assert split_up(context, boxes)[1] == 0

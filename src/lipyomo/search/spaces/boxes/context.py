@@ -265,6 +265,11 @@ class Context:
         return max(1, most // self.box_bytes)
 
     @property
+    def few(self) -> int:
+        """Boxes for which a call is worth it, or half a chunk of large ones."""
+        return min(self.params.few, max(1, self.chunk // 2))
+
+    @property
     def euclidean(self) -> bool:
         """Whether one of the norms is the Euclidean one."""
         return self.targets.norm == "l2" or self.targets.whole_ball

@@ -28,12 +28,11 @@ from lipyomo.relaxations.semidefinite.interior import predicted_seconds
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 
-STEPS = 15
+STEPS = 20
 """Steps that a program takes, about; it is not begun where there is no time for them."""
 
 LONGEST = 1.0
 """Seconds of a step, which nothing interrupts: larger programs are not begun."""
-
 
 GAIN = 0.005
 """Share of a bound that further inequalities have to gain, or there are no more."""

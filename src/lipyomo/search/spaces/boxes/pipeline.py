@@ -142,7 +142,7 @@ class Pipeline(Searching[Boxes, Task]):
                 closed = max(closed, cutoff)  # what is cut off
                 some = found.take(keep)
                 left = cut(some)
-                if multiplies and len(children) >= context.params.few:
+                if multiplies and len(children) >= context.few:
                     left = with_little_left(context, children.take(keep), left)
                 empty, proved = objective.examined(left, proved, clock)
                 if empty.any():

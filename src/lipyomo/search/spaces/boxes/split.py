@@ -60,7 +60,7 @@ def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
 
 def _unscored(boxes: Boxes) -> BoolArray:
     """Which boxes are to be bounded before they are split."""
-    return np.asarray(np.isnan(boxes.scores).any(axis=1))
+    return np.asarray(np.isnan(boxes.scores).all(axis=1))
 
 
 def with_little_left(context: Context, before: Boxes, left: Boxes) -> Boxes:
@@ -93,7 +93,7 @@ def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
     The calls that bound some take as long as those that bound a few times as many.
     """
     split_up, count = 0, 1
-    while count and len(boxes) < context.params.few:
+    while count and len(boxes) < context.few:
         boxes, count = split_again(context, boxes, -np.inf)
         split_up += count
     return boxes, split_up

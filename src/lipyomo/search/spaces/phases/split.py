@@ -27,6 +27,10 @@ def together(context: Context, node: Node) -> int:
     return max(int(params.together / max(size, 1.0)), 1)
 
 
+TRYING = 0.1
+"""Of the time left, what tries of the first split may take."""
+
+
 def split(
     workspace: Workspace, nodes: Sequence[Node], statistics: Statistics
 ) -> tuple[list[tuple[Part, ...]], Statistics]:
@@ -44,8 +48,9 @@ def split(
     ------
     OutOfTimeError
     """
-    context = workspace.context
-    tries = [(k, *way) for k, node in enumerate(nodes) for way in _ways(context, node, statistics)]
+    context, left = workspace.context, workspace.watch.clock.left
+    ways = (_ways(context, node, statistics, left) for node in nodes)
+    tries = [(k, *way) for k, each in enumerate(ways) for way in each]
     parts = [Part(nodes[k], child) for k, _, children in tries for child in children]
     examined, statistics = examine_parts(workspace, parts, statistics)
     cutoff = context.cutoff(workspace.points.best.value)
@@ -98,7 +103,7 @@ def box_halves(context: Context, node: Node) -> list[Node]:
 
 
 def _ways(
-    context: Context, node: Node, statistics: Statistics
+    context: Context, node: Node, statistics: Statistics, left: float
 ) -> list[tuple[int | None, list[Node]]]:
     """Ways to split a node: the unit that they decide, if they do, and the children.
 
@@ -112,16 +117,19 @@ def _ways(
     weights, trust = statistics.weights(), context.params.unit_trust
     expected = statistics.forecast(node.candidates, node.features, weights, trust)
     order = np.argsort(-expected, kind="stable")
-    tries = 1 if statistics.nodes else _tries(context, node)
+    tries = 1 if statistics.nodes else _tries(context, node, left)
     return [(unit, node.sides(unit)) for unit in node.candidates[order[: max(tries, 1)]].tolist()]
 
 
-def _tries(context: Context, node: Node) -> int:
+def _tries(context: Context, node: Node, left: float) -> int:
     """How many units to try at the first node.
 
     A bad split there doubles what follows, beside which a few bounds more are nothing where many
-    nodes follow: where many units are open, and bounds do not take long.
+    nodes follow: where many units are open, and bounds do not take long, nor much of the `left`
+    seconds.
     """
     params = context.params
-    cost = root_cost(context.targets, context.system.tangents.input_dim, node.still)
-    return node.still // params.tried if cost.full < params.long_root else 1
+    cost = root_cost(context.targets, context.system.tangents.input_dim, node.still).full
+    if not cost < params.long_root:
+        return 1
+    return int(min(node.still // params.tried, TRYING * left / (2.0 * cost)))
