@@ -129,9 +129,11 @@ def _sparse_product_is_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
     np.minimum.at(row_units, rows, unit_exponents(a.data))
     column_units = np.full(b.shape[1], _HUGE)
     np.minimum.at(column_units, b.indices, unit_exponents(b.data))
-    met = sp.coo_array(_ones_of(a) @ _ones_of(b))  # a product leaves out what underflows
-    if (row_units[met.row] + column_units[met.col] < _LOWEST).any():
-        return False
+    least = row_units.min(initial=_HUGE) + column_units.min(initial=_HUGE)
+    if least < _LOWEST:  # products leave out what underflows
+        met = sp.coo_array(_ones_of(a) @ _ones_of(b))
+        if (row_units[met.row] + column_units[met.col] < _LOWEST).any():
+            return False
     terms = sp.coo_array(abs(a) @ abs(b))
     return _sums_fit(terms.data, row_units[terms.row] + column_units[terms.col])
 

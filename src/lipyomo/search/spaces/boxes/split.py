@@ -53,9 +53,11 @@ def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
     slope.  Where no input with a middle is left, float64 numbers are too few.
     """
     again = _unscored(boxes)
-    some = boxes.take(~again)
+    some = boxes.take(~again) if again.any() else boxes
     children, can = halved(context, some)
-    return joined([boxes.take(again), children]), some.take(~can)
+    if again.any():
+        children = joined([boxes.take(again), children])
+    return children, some.take(~can)
 
 
 def _unscored(boxes: Boxes) -> BoolArray:
