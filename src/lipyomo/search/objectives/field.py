@@ -28,9 +28,10 @@ from lipyomo.relaxations.linear.preactivation import propagate
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.smooth import Value
+from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import Above, collapsed
+from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.context import Question as BoxQuestion
 from lipyomo.search.spaces.boxes.relax import relaxed

@@ -9,9 +9,10 @@ import pytest
 from test_sums import INPUTS, network, some_boxes
 
 from lipyomo import Box, LipschitzProblem
+from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import Above, collapsed
+from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.majorants import tangents
 from lipyomo.search.spaces.boxes.params import Params

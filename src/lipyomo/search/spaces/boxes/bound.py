@@ -10,14 +10,14 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL, EXACT_TOLERANCE
+from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.boxes import Boxes, Frame
-from lipyomo.search.spaces.boxes.collapse import Above, collapsed
+from lipyomo.search.spaces.boxes.collapse import collapsed
 from lipyomo.search.spaces.boxes.confine import ConfinedMaxima, confined_bounds
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.euclid import Across, across, euclidean_frame
 from lipyomo.search.spaces.boxes.gradient import Enclosed, enclosed
 from lipyomo.search.spaces.boxes.inputs import Affine
-from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
@@ -156,17 +156,17 @@ def _of_tail(
     """Boxes of a network whose last layer has rows of quotients by roots; and those too wide."""
     known = relaxed(context.up_to_tail, boxes, (frame.v_low, frame.v_high), lines=False)
     rows = rows_over_roots(context, tail, known)
-    plane, parts = rows.above(frame.rows, frame.errors, cutoffs)
-    above, scores = Above(*plane[:4], []), np.zeros_like(boxes.scores)
-    top = confined_bounds(known, above, cutoffs, plane.beyond)
+    above, parts = rows.above(frame.rows, frame.errors)
+    scores = np.zeros_like(boxes.scores)
+    top = confined_bounds(known, above, cutoffs)
     scores[:, : parts.shape[1]] = parts
     scores[:, context.inputs :] *= context.sign_weight
 
     def second(some: IntArray) -> Above:
         errors = None if frame.errors is None else frame.errors[some]
-        return Above(*rows.on(some).second(frame.rows[some], errors)[:4], [])
+        return rows.on(some).second(frame.rows[some], errors)
 
-    v, top = closer(known, second, above.v, top, cutoffs, plane.beyond)
+    v, top = closer(known, second, above.v, top, cutoffs)
     bounds = _nonnegative(top.top)
     wide = np.flatnonzero(~(rows.ends[1] <= WIDE * rows.ends[0]).all(axis=1))  # or overflow
     return Bounded.of(replace(boxes, scores=scores), top, bounds, v, cutoffs), wide
@@ -188,12 +188,10 @@ def closer(
     v: FloatArray,
     top: ConfinedMaxima,
     cutoffs: FloatArray,
-    beyond: QuadraticOnCube | None = None,
 ) -> tuple[FloatArray, ConfinedMaxima]:
     """Maxima (and V) of affine functions above the objective, some of which are to `second` order.
 
     On boxes whose maxima are above the cutoff, but not far; where they are lower for that.
-    Functions `beyond` as `confined_bounds` has them.
     """
     with np.errstate(invalid="ignore"):
         far = top.top - cutoffs
@@ -201,7 +199,7 @@ def closer(
     if not some.size:
         return v, top
     above = second(some)
-    found = confined_bounds(known.on(some), above, cutoffs[some], beyond and beyond.on(some))
+    found = confined_bounds(known.on(some), above, cutoffs[some])
     less = np.flatnonzero(found.top < top.top[some])
     v = v.copy()
     v[some[less]] = above.v[less]

@@ -24,78 +24,19 @@ beyond m and n for that, times the size of sigma' and of r, as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.curves import curves_of
 from lipyomo.search.spaces.boxes.factors import factored
 from lipyomo.search.spaces.boxes.inputs import at
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
-from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotients
+from lipyomo.search.spaces.boxes.over_roots import above_quotients
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
-
-
-@dataclass(frozen=True, eq=False)
-class Above:
-    """``x . X + v . V + constant``, not below the objective on each of N boxes.
-
-    Attributes
-    ----------
-    x, v : ndarray, shape (N, d)
-    constant : ndarray, shape (N,)
-    fuzz : ndarray, shape (N,)
-        What of the constant pays for rounding.
-    gaps : list of (ndarray, ndarray)
-        What each unit of each layer adds for want of knowledge: in all, and of its tangent alone;
-        shapes (N, n).
-    form : QuadraticOnCube, optional
-        Not below the objective on the boxes, either, with the first layer's units as parabolas.
-    """
-
-    x: FloatArray
-    v: FloatArray
-    constant: FloatArray
-    fuzz: FloatArray
-    gaps: list[tuple[FloatArray, FloatArray]]
-    form: QuadraticOnCube | None = None
-
-    @property
-    def total(self) -> FloatArray:
-        """What all units add, shape (N,); rows of products count for both factors."""
-        return np.asarray(sum(gap.sum(axis=1) for gap, _ in self.gaps))
-
-    def plus(self, shift: FloatArray | float, unit: float) -> Above:
-        """Not below the objective and a number (N,) each."""
-        fuzz = unit * (np.abs(self.constant) + np.abs(shift))
-        constant, form = self.constant + shift + fuzz, self.form
-        if form is not None:
-            form = form.raised(shift + 4.0 * unit * (np.abs(form.constant) + np.abs(shift)))
-        return replace(self, constant=constant, fuzz=self.fuzz + fuzz, form=form)
-
-    def least(self, other: Above, known: Relaxation) -> Above:
-        """Of each box the function whose maximum is less."""
-        x, v, _ = known.inputs
-        tops = [
-            one.constant
-            + (one.x * x.middle + np.abs(one.x) * x.radius).sum(axis=1)
-            + (one.v * v.middle + np.abs(one.v) * v.radius).sum(axis=1)
-            for one in (self, other)
-        ]
-        less = ~(tops[0] <= tops[1])
-        alone = less[:, None]
-        return Above(
-            np.where(alone, other.x, self.x),
-            np.where(alone, other.v, self.v),
-            np.where(less, other.constant, self.constant),
-            np.where(less, other.fuzz, self.fuzz),
-            [
-                (np.where(alone, theirs[0], ours[0]), np.where(alone, theirs[1], ours[1]))
-                for ours, theirs in zip(self.gaps, other.gaps, strict=True)
-            ],
-        )
 
 
 def collapsed(
@@ -123,7 +64,7 @@ def collapsed(
     found = _collapsed(known, rows, errors, weights, False)
     if not (twice and known.context.multiplies):
         return found
-    return found.least(_collapsed(known, rows, errors, weights, True), known)
+    return found.least(_collapsed(known, rows, errors, weights, True), known.inputs)
 
 
 def between_planes(known: Relaxation, weights: FloatArray) -> Above:
@@ -150,14 +91,14 @@ def _collapsed(
     fuzz = fuzz + rounding_of(context.stages[-1], last, errors)
     gaps: list[tuple[FloatArray, FloatArray]] = []
     worst = _worst(known, rows, weights)
-    other: PlaneAbove | None = None
+    other: Above | None = None
     form: QuadraticOnCube | None = None  # not of networks with products, which `other` is of
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         products = None
         if other is None and layer.divided is not None:
             other = above_quotients(stage, layer.divided, (a, b), known.inputs, unit)
             if other is not None:
-                other = other.above(constant + fuzz, fuzz)
+                other = other.raised(constant + fuzz, fuzz)
         if stage.products is not None:
             n = stage.products.units
             products = factored(stage, layer, a[:, n:], b[:, n:], worst, lowest, known.inputs, unit)
@@ -186,7 +127,7 @@ def _collapsed(
     found = Above(a, b, constant + fuzz, fuzz, gaps[::-1], form)
     if other is None:
         return found
-    return found.least(Above(*other[:4], found.gaps), known)
+    return found.least(replace(other, gaps=found.gaps), known.inputs)
 
 
 def rounding_of(stage: Stage, layer: Relaxed, errors: FloatArray | None) -> FloatArray:

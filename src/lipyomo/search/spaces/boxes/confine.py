@@ -21,12 +21,11 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.problems.domains.base import RoundPart
 from lipyomo.relaxations.linear.balls import outside
+from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.collapse import Above
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.inputs import Affine, Signal, best_multiplier, times
 from lipyomo.search.spaces.boxes.multipliers import STEPS, Programs, best_multipliers
-from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.relaxation import Relaxation
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -94,21 +93,15 @@ def confined_bounds(
     known: Relaxation,
     above: Above,
     cutoffs: FloatArray,
-    beyond: QuadraticOnCube | None = None,
 ) -> ConfinedMaxima:
     """Bounds of the objective on boxes, and over their directions.
 
-    Only bounds above the `cutoffs` (N,) are worth any multipliers.  Functions of the scaled x
-    `beyond` are positive wherever the objective is above them.
+    Only bounds above the `cutoffs` (N,) are worth any multipliers.
     """
     context, boxes, (x, v, _) = known.context, known.boxes, known.inputs
     unit = context.unit
     if above.form is not None:
         boxes, x = _curved(above.form.within(cutoffs), boxes, x, unit)
-    if beyond is not None:
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows says nothing
-            ends = beyond.within(np.zeros_like(cutoffs))
-        boxes, x = _curved(ends, boxes, x, unit)
     constant = above.constant + (above.v * v.middle + np.abs(above.v) * v.radius).sum(axis=1)
     rounding = np.abs(above.constant) + np.abs(constant)
     rounding += (np.abs(above.v) * v.size).sum(axis=1)

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.rounding import EQUAL, gamma
 
 TURNS = 3
@@ -61,11 +61,6 @@ class QuadraticOnCube:
     def raised(self, number: FloatArray) -> QuadraticOnCube:
         """These and numbers."""
         return replace(self, constant=self.constant + number)
-
-    def on(self, which: IntArray) -> QuadraticOnCube:
-        """Some of the N functions."""
-        parts = self.constant, self.linear, self.square, self.pairs
-        return QuadraticOnCube(*(part[..., which] for part in parts))
 
     def within(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ends (N, d) of the part of the cube outside of which N functions are at most a level.

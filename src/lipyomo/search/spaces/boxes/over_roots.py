@@ -24,10 +24,10 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
+from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.cubics import Polynomials
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.majorants import tangents
-from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 from lipyomo.search.spaces.boxes.product_sums import products_in_all
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power, next_quotient
 from lipyomo.search.spaces.boxes.stacked import Quadratics
@@ -50,23 +50,6 @@ class Divided(NamedTuple):
     ends: Ends
 
 
-class PlaneAbove(NamedTuple):
-    """Functions ``x . X + v . V + constant``, and what the constant pays for rounding.
-
-    Functions of e `beyond` are positive wherever one quotient alone is above a level.
-    """
-
-    x: FloatArray
-    v: FloatArray
-    constant: FloatArray
-    fuzz: FloatArray
-    beyond: QuadraticOnCube | None = None
-
-    def above(self, constant: FloatArray, fuzz: FloatArray) -> PlaneAbove:
-        """The functions, and numbers (N,), of which some pay for rounding."""
-        return self._replace(constant=self.constant + constant, fuzz=self.fuzz + fuzz)
-
-
 @np.errstate(all="ignore")  # what overflows says nothing
 def above_quotients(
     stage: Stage,
@@ -74,7 +57,7 @@ def above_quotients(
     factors: tuple[FloatArray, FloatArray],
     inputs: Inputs,
     unit: float,
-) -> PlaneAbove | None:
+) -> Above | None:
     """Affine functions above ``a . h + b . t`` of a layer's outputs, if all are quotients.
 
     Parameters
@@ -107,8 +90,7 @@ def above_quotient(
     inputs: Inputs,
     unit: float,
     form: Polynomials | None = None,
-    level: FloatArray | None = None,
-) -> PlaneAbove:
+) -> Above:
     """Affine functions above the sum of one quotient ``(P v - Q v' / 2) / v**1.5`` for each root.
 
     Parameters
@@ -121,7 +103,6 @@ def above_quotient(
     unit : float
     form : Polynomials, optional
         What is above them, of the second order in e.
-    level : ndarray, shape (N,), optional
     """
     N, v, (low, high) = known.turning_whole(unit), known.v, ends
     whole = known.whole[0] if known.whole else Polynomials(v)
@@ -145,11 +126,6 @@ def above_quotient(
         start = L.point
         at = np.clip(v.at(start), low, high)
         k, last = next_quotient(k, L.top, at**EXPONENT), k
-    beyond = None
-    if level is not None and start is not None and k.shape[1] == 1 and not inputs.v.radius.any():
-        k = level[:, None]
-        slope, offset = line_of_power(ends, at, k >= 0.0, EXPONENT)
-        beyond = _on_cube(N.less(whole, k * slope, k * offset).touched(start), unit)
     linear, constant = _lowest(above, unit)
     away = np.abs(linear).sum(axis=0)
     bottom, top = constant - away, constant + away
@@ -172,17 +148,8 @@ def above_quotient(
     constant = np.where(np.isnan(constant + fuzz), np.inf, constant + fuzz)
     slopes = np.where(np.isfinite(slopes), slopes, 0.0)
     if len(linear) > d:
-        return PlaneAbove(slopes[:, :d], slopes[:, d:], constant, fuzz)
-    return PlaneAbove(slopes, np.zeros_like(moves.middle), constant, fuzz, beyond)
-
-
-def _on_cube(functions: Quadratics, unit: float) -> QuadraticOnCube:
-    """One function above each box, of scaled inputs."""
-    count, linear = len(functions.linear), functions.linear[..., 0]
-    size = np.abs(functions.linear).sum(axis=0) + np.abs(functions.constant) + functions.size
-    constant = functions.constant + functions.error + 16.0 * unit * size
-    bends = np.broadcast_to(functions.bends[..., 0], (len(functions.bends), linear.shape[1]))
-    return QuadraticOnCube(constant[:, 0], linear, bends[:count], bends[count:])
+        return Above(slopes[:, :d], slopes[:, d:], constant, fuzz)
+    return Above(slopes, np.zeros_like(moves.middle), constant, fuzz)
 
 
 def _power(v: Quadratics, ends: Ends, at: FloatArray, unit: float) -> Quadratics:

@@ -19,13 +19,14 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends, size
+from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.collapse import of_units, rounding_of
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.cubics import Polynomials
 from lipyomo.search.spaces.boxes.expansions import expanded
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred
 from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
-from lipyomo.search.spaces.boxes.over_roots import PlaneAbove, above_quotient
+from lipyomo.search.spaces.boxes.over_roots import above_quotient
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
 from lipyomo.search.spaces.boxes.quotients import (
     RootFunctions,
@@ -98,19 +99,14 @@ class RowsOverRoots(NamedTuple):
         return own.s.linear / root - 0.5 * z * fall, N.linear / (v * root) - 1.5 * u * fall
 
     @np.errstate(all="ignore")  # what overflows says nothing
-    def above(
-        self, rows: FloatArray, errors: FloatArray | None, cutoffs: FloatArray
-    ) -> tuple[PlaneAbove, FloatArray]:
+    def above(self, rows: FloatArray, errors: FloatArray | None) -> tuple[Above, FloatArray]:
         """Affine functions above ``rows . t``, and what of their gaps goes back to entries of e.
-
-        And functions that are positive wherever it is above cutoffs.
 
         Parameters
         ----------
         rows : ndarray, shape (N, n)
         errors : ndarray, shape (N, n), optional
             What they may be off by.
-        cutoffs : ndarray, shape (N,)
         """
         layer, own, (dz, du) = self.layer, self.own, self.rises
         rises = rows * (layer.rate * du + layer.bend[0] * layer.tangent * dz)
@@ -120,15 +116,13 @@ class RowsOverRoots(NamedTuple):
         factors = np.zeros_like(rows), rows
         s, rate, constant, fuzz, gaps = of_units(self.stage, layer, factors, there, True, self.unit)
         fuzz = fuzz + rounding_of(self.stage, layer, errors)
-        less = 4.0 * self.unit * (np.abs(cutoffs) + np.abs(constant) + fuzz)
-        level = cutoffs - (constant + fuzz) - less
-        plane = self._summed(s, rows * rate, None, level).above(constant + fuzz, fuzz)
+        plane = self._summed(s, rows * rate, None).raised(constant + fuzz, fuzz)
         shares = (np.abs(part) / np.abs(part).sum(axis=0) for part in (dz, du))
         parts = (np.nan_to_num(p * g).sum(axis=2) for p, g in zip(shares, gaps, strict=True))
         return plane, np.asarray(sum(parts)).T
 
     @np.errstate(all="ignore")  # what overflows says nothing
-    def second(self, rows: FloatArray, errors: FloatArray | None) -> PlaneAbove:
+    def second(self, rows: FloatArray, errors: FloatArray | None) -> Above:
         """Affine functions above the same, by quadratic ones."""
         layer, unit, bias, group = self.layer, self.unit, self.stage.bias, self.tail.group
         v = self.own.v, (self.ends[0][:, group], self.ends[1][:, group])
@@ -148,21 +142,15 @@ class RowsOverRoots(NamedTuple):
         fuzz = terms.sizes + terms.error + np.abs(terms.constant)
         fuzz = 8.0 * unit * fuzz + rounding_of(self.stage, layer, errors)
         plane = self._summed(terms.slopes, terms.rates, form)
-        return plane.above(terms.constant + terms.error + fuzz, fuzz)
+        return plane.raised(terms.constant + terms.error + fuzz, fuzz)
 
-    def _summed(
-        self,
-        s: FloatArray,
-        rates: FloatArray,
-        form: Polynomials | None,
-        level: FloatArray | None = None,
-    ) -> PlaneAbove:
+    def _summed(self, s: FloatArray, rates: FloatArray, form: Polynomials | None) -> Above:
         """Affine functions above ``s . (z - bias) + rates . u`` and a form."""
         (p, along), groups = self.sums, np.arange(self.tail.roots.units.size)
         whole = (self.tail.group == groups[:, None]).astype(np.float64)
         P = p.sums(s, whole).plus(along.sums(rates, whole))
         known = self.functions._replace(s=p.sums(rates, whole), turn=P)
-        return above_quotient(known, self.ends, self.inputs, self.unit, form, level)
+        return above_quotient(known, self.ends, self.inputs, self.unit, form)
 
 
 @np.errstate(all="ignore")  # what overflows says nothing

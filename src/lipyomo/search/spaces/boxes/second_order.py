@@ -31,7 +31,8 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.collapse import Above, rounding_of
+from lipyomo.search.spaces.boxes.above import Above
+from lipyomo.search.spaces.boxes.collapse import rounding_of
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
 from lipyomo.search.spaces.boxes.majorants import tangents
 from lipyomo.search.spaces.boxes.quadratic import turned
@@ -118,7 +119,7 @@ def second_order(known: Relaxation, rows: FloatArray, errors: FloatArray | None)
     slope = np.where(np.isfinite(slope), slope, 0.0)
     constant = np.where(np.isnan(constant + fuzz), np.inf, constant + fuzz)
     d = x.middle.shape[1]
-    return Above(a + slope[:, :d], b + slope[:, d:] if moving else b, constant, fuzz, [])
+    return Above(a + slope[:, :d], b + slope[:, d:] if moving else b, constant, fuzz)
 
 
 Pair = tuple[FloatArray, FloatArray]
