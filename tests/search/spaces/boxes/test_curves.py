@@ -48,26 +48,6 @@ def test_no_point_of_a_cube_is_above(count: int, again: bool) -> None:
     np.testing.assert_allclose(bounds[:70], most[:70], atol=1e-13)  # at corners
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_only_what_is_below_a_level_is_left_out(count: int) -> None:
-    rng = np.random.default_rng(count)
-    linear, square = rng.normal(size=(2, count, 200))
-    pairs = 0.3 * rng.normal(size=(count * (count - 1) // 2, 200))
-    square[:, :40] = 0.0
-    form = QuadraticOnCube(rng.normal(size=200), linear, square, pairs)
-    level = form.highest() - 0.3 * rng.random(200)
-    low, high = form.within(level)
-    i, j = np.triu_indices(count, 1)
-    for _ in range(POINTS):
-        e = rng.uniform(-1.0, 1.0, (count, 200))
-        e = np.where(rng.random(e.shape) < 0.5, np.sign(e), e)
-        value = form.constant + (linear * e + square * e * e).sum(axis=0)
-        value += (pairs * e[i] * e[j]).sum(axis=0)
-        inside = ((e >= low.T) & (e <= high.T)).all(axis=0)
-        assert (inside | (value <= level + 1e-13)).all()
-    assert ((low > -1.0) | (high < 1.0)).any(axis=1).sum() > 100  # it is of use
-
-
 @pytest.mark.parametrize("hidden", [1, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_points_are_within_ranges_and_bounds(name: str, hidden: int) -> None:

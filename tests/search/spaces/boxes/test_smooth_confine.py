@@ -11,13 +11,9 @@ import pytest
 from lipyomo import Box, LipschitzProblem, Network, Polytope, ball
 from lipyomo.networks.activations import activation
 from lipyomo.networks.network import Curve, Layer
-from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
-from lipyomo.search.spaces.boxes.confine import confined_bounds
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
-from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 
 INPUTS, POINTS = 3, 300
@@ -110,18 +106,3 @@ def test_what_beats_the_cutoff_in_its_phases_is_kept(name: str, domain: str) -> 
     assert checked > 600
     assert closed > 1
     assert shrunk > 3
-
-
-def test_what_is_cut_off_may_be_as_high_as_the_cutoff() -> None:
-    net = Network.from_arrays((np.eye(2), np.ones((1, 2))), activation="tanh")
-    context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
-    boxes = Boxes.whole(context).take(np.zeros(3, dtype=np.intp))
-    boxes = replace(boxes, v_low=boxes.v_high)
-    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
-    none = np.zeros((3, 2))
-    above = Above(none - [1.0, 0.0], none, np.zeros(3), np.zeros(3), [])  # - x
-    linear = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])  # x - 0.9 above the cutoff twice, and 1
-    form = QuadraticOnCube(np.array([-0.4, -2.9, 1.5]), linear, none.T, np.zeros((1, 3)))
-    found = confined_bounds(known, replace(above, form=form), np.array([0.5, -2.0, 0.5]))
-    assert found.low[:, 0] == pytest.approx([0.9, 0.9, -1.0])
-    assert found.top == pytest.approx([0.5, -0.9, 1.0])

@@ -198,7 +198,7 @@ def test_sums_of_products_hold_with_common_errors() -> None:
         plain.append(functions)
         common = replace(functions, error=errors @ np.abs(rows).T)
         sums.append(SumsOfSignals(common, rows, errors))
-    found = sums_of_products(sums[0], sums[1], weights, 1e-13).folded(1e-13)
+    found = sums_of_products(sums[0], sums[1], weights, 1e-13)
     apart = [replace(one.functions, error=0.0 * one.functions.error) for one in sums]
     for _ in range(300):
         e = rng.uniform(-1.0, 1.0, (INPUTS, 5, 1))

@@ -100,8 +100,6 @@ def confined_bounds(
     """
     context, boxes, (x, v, _) = known.context, known.boxes, known.inputs
     unit = context.unit
-    if above.form is not None:
-        boxes, x = _curved(above.form.within(cutoffs), boxes, x, unit)
     constant = above.constant + (above.v * v.middle + np.abs(above.v) * v.radius).sum(axis=1)
     rounding = np.abs(above.constant) + np.abs(constant)
     rounding += (np.abs(above.v) * v.size).sum(axis=1)
@@ -125,19 +123,6 @@ def confined_bounds(
     some = less.any(axis=1) & ~known.empty
     top = np.where(some, np.maximum(found.top, cutoffs), found.top)  # as high it may be elsewhere
     return replace(found, top=top, fuzz=found.fuzz + above.fuzz)
-
-
-def _curved(
-    within: tuple[FloatArray, FloatArray], boxes: Boxes, x: Signal, unit: float
-) -> tuple[Boxes, Signal]:
-    """The parts of boxes with the scaled x between two ends."""
-    start, end = within
-    room = 4.0 * UNIT * x.size
-    low = np.maximum(boxes.low, x.middle + x.radius * start - room)
-    high = np.minimum(boxes.high, x.middle + x.radius * end + room)
-    none = (low > high).any(axis=1)
-    low[none], high[none] = boxes.low[none], boxes.high[none]
-    return replace(boxes, low=low, high=high), Signal.between(low, high, unit)
 
 
 def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, FloatArray]:

@@ -12,14 +12,12 @@ A corner and the opposite one differ by the sign of what is linear: they are com
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.numerics.rounding import EQUAL, gamma
 
 TURNS = 3
 """How often tangents are chosen: the second and third time beside the best corner."""
@@ -49,85 +47,40 @@ class QuadraticOnCube:
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """Bounds from below and above."""
-        down = _highest(-self.linear, -self.square, -self._joint)
-        up = _highest(self.linear, self.square, self._joint)
+        joint = self._joint
+        down = _highest(-self.linear, -self.square, -joint)
+        up = _highest(self.linear, self.square, joint)
         return self.constant - down, self.constant + up
 
     def highest(self) -> FloatArray:
         """Bounds from above, of tangents beside the best corners as well."""
-        found = [top for _, _, top in self._compared]
-        return np.asarray(np.minimum.reduce(found))
-
-    def raised(self, number: FloatArray) -> QuadraticOnCube:
-        """These and numbers."""
-        return replace(self, constant=self.constant + number)
-
-    def within(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Ends (N, d) of the part of the cube outside of which N functions are at most a level.
-
-        The largest value where one entry is held is a convex function of it, but for its own
-        square: below the chord of those at both ends, with this square.
-        """
-        count, less = len(self.linear), np.minimum(self.square, 0.0)
-        corners, joint = _corners(count)[0], self._joint
-        low, high = -np.ones_like(self.linear), np.ones_like(self.linear)
-        size = np.abs(self.constant) + np.abs(level) + np.abs(self.square).sum(axis=0)
-        for t, along, _ in self._compared:
-            own = 2.0 * less * t
-            signed = corners.T[:, :, None] * along
-            up, down = (joint + signed).max(axis=1) - own, (joint - signed).max(axis=1) + own
-            base = np.maximum(self.square, 0.0) - less * t * t
-            mean = self.constant + base.sum(axis=0) + less * t * t + 0.5 * (up + down) - level
-            rise = 0.5 * (up - down)
-            slack = gamma(4 * count) * (size + np.abs(up) + np.abs(down))
-            low = np.maximum(low, _start(less, rise, mean, slack))
-            high = np.minimum(high, -_start(less, -rise, mean, slack))
-        return low.T, high.T
-
-    @cached_property
-    def _joint(self) -> FloatArray:
-        """What pairs are at corners."""
-        return _sums(_corners(len(self.linear))[1], self.pairs)
-
-    @cached_property
-    def _compared(self) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Where tangents touch, linear parts at corners, and the bounds: three times."""
-        return list(self._turns())
-
-    def _turns(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
         count, less = len(self.linear), np.minimum(self.square, 0.0)
         corners, joint = _corners(count)[0], self._joint
         first, second = np.triu_indices(count, 1)
         base = self.constant + np.maximum(self.square, 0.0).sum(axis=0)
-        t = _best(self.linear, less)
-        for turn in range(TURNS):
+        found, slope = np.full_like(base, np.inf), self.linear
+        for _ in range(TURNS):
+            t = _best(slope, less)
             along = _sums(corners, self.linear + 2.0 * less * t)
             values = np.abs(along) + joint
-            yield t, along, base + values.max(axis=0) - (less * t * t).sum(axis=0)
-            if turn == TURNS - 1:
-                break
             best = values.argmax(axis=0)
+            found = np.minimum(found, base + values.max(axis=0) - (less * t * t).sum(axis=0))
             side = np.sign(np.take_along_axis(along, best[None], axis=0))
             place = np.moveaxis(corners[best], -1, 0) * side
             slope = self.linear.copy()
             for n, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
                 slope[i] += self.pairs[n] * place[j]
                 slope[j] += self.pairs[n] * place[i]
-            t = _best(slope, less)
+        return np.asarray(found)
 
+    def raised(self, number: FloatArray) -> QuadraticOnCube:
+        """These and numbers."""
+        return replace(self, constant=self.constant + number)
 
-def _start(bend: FloatArray, rise: FloatArray, mean: FloatArray, slack: FloatArray) -> FloatArray:
-    """Numbers in [-1, 1] before which ``mean + rise s + bend s**2`` is not positive, bend <= 0.
-
-    They need not be the roots: a concave function that rises at a place where it is not positive
-    is not positive before it.
-    """
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        root = np.sqrt(np.maximum(rise * rise - 4.0 * bend * mean, 0.0))
-        s = np.minimum(-2.0 * mean / (rise + root), 1.0)
-        s = s - EQUAL * (1.0 + s)
-        fine = ((bend * s + rise) * s + mean + slack <= 0.0) & (rise + 2.0 * bend * s >= slack)
-        return np.where(fine & (s > -1.0), s, -1.0)
+    @property
+    def _joint(self) -> FloatArray:
+        """What pairs are at corners."""
+        return _sums(_corners(len(self.linear))[1], self.pairs)
 
 
 def _highest(linear: FloatArray, square: FloatArray, joint: FloatArray) -> FloatArray:

@@ -11,7 +11,6 @@ where s, s', v and v' are functions of the inputs.  As in `quotients.py`, for an
 
 and N - k r lies below an affine function L.  So the quotient is at most k + L / r, which is convex
 in L, and below the chord of that over the range of L.  The next k is Newton's for a largest L of 0.
-Terms of third order, those of v and v' as well, are added up before they are bounded (`cubics.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
 from lipyomo.search.spaces.boxes.above import Above
-from lipyomo.search.spaces.boxes.cubics import Polynomials
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.majorants import tangents
 from lipyomo.search.spaces.boxes.product_sums import products_in_all
@@ -35,9 +33,6 @@ from lipyomo.search.spaces.boxes.stage import Stage
 
 ROUNDS = 5
 """How often k is chosen: there is but one quotient a root, so that this takes little."""
-
-TOUCHING = 2
-"""In how many of these, at the end, functions that touch at a point are tried."""
 
 EXPONENT = 1.5
 
@@ -89,7 +84,7 @@ def above_quotient(
     ends: Ends,
     inputs: Inputs,
     unit: float,
-    form: Polynomials | None = None,
+    form: Quadratics | None = None,
 ) -> Above:
     """Affine functions above the sum of one quotient ``(P v - Q v' / 2) / v**1.5`` for each root.
 
@@ -101,28 +96,21 @@ def above_quotient(
         Of v.
     inputs : Inputs
     unit : float
-    form : Polynomials, optional
-        What is above them, of the second order in e.
+    form : Quadratics, optional
+        What is above them.
     """
-    N, v, (low, high) = known.turning_whole(unit), known.v, ends
-    whole = known.whole[0] if known.whole else Polynomials(v)
+    N, v, (low, high) = known.turning(unit), known.v, ends
     least, most = low**EXPONENT, high**EXPONENT
     at = np.clip(v.constant, low, high)
     if form is not None:
         first = np.zeros_like(v.constant)
         first[:, 0] = 1.0
         N = N.plus(products_in_all([(_power(v, ends, at, unit), form)], unit).times(first))
-    k, start = N.quadratic.constant / at**EXPONENT, None
-    plain = N.folded(unit)
-    for number in range(ROUNDS):
+    k, start = N.constant / at**EXPONENT, None
+    for _ in range(ROUNDS):
         slope, offset = line_of_power(ends, at, k >= 0.0, EXPONENT)
-        above = plain.less(v, k * slope, k * offset)
+        above = N.less(v, k * slope, k * offset)
         L = above.below(unit, start)
-        if number >= ROUNDS - TOUCHING and (N.cubic or whole.cubic):
-            touched = N.less(whole, k * slope, k * offset).touched(L.point)
-            other = touched.below(unit, L.point)
-            less = other.top < L.top
-            above, L = above.instead(touched, less), L.instead(other, less)
         start = L.point
         at = np.clip(v.at(start), low, high)
         k, last = next_quotient(k, L.top, at**EXPONENT), k

@@ -1,6 +1,7 @@
-"""Weighted sums of products of quadratic functions, with terms of third order.
+"""Weighted sums of products of quadratic functions.
 
-These cancel out in a sum of many as others do: they are added up first (`cubics.py`).  And where
+Terms of third order cancel out in a sum of many as others do: they are added up before lines stand
+for them (`cubics.py`).  And where
 functions are sums of the same signals, as rows of a layer are, the errors of these are common to
 all: a sum's error is what they amount to together.
 """
@@ -16,7 +17,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import size
-from lipyomo.search.spaces.boxes.cubics import Cubic, Polynomials, Third
+from lipyomo.search.spaces.boxes.cubics import Third, lines_near
 from lipyomo.search.spaces.boxes.stacked import Quadratics, products_of
 
 
@@ -56,32 +57,23 @@ class SumsOfSignals(NamedTuple):
 
 def sums_of_products(
     one: SumsOfSignals, other: SumsOfSignals, weights: FloatArray, unit: float
-) -> Polynomials:
+) -> Quadratics:
     """Sums of ``w_k p_k q_k``, for weights (g, K) that are not negative."""
     p, q, turned = one.functions, other.functions, weights.T
     terms = _Terms.of((p, q))
     error = (terms.error + p.error * q.error) @ turned
     error = error + _common(one, q, turned) + _common(other, p, turned)
     parts = terms.constant @ turned, terms.linear @ turned, terms.bends @ turned
-    whole = Quadratics(*parts, error * (1.0 + 8.0 * unit), terms.size @ turned)
-    return Polynomials(whole, Cubic.of(_thirds(p, q), turned))
+    return _with_lines(_Terms(*parts, error, terms.size @ turned), _thirds(p, q), unit, turned)
 
 
-def products_in_all(pairs: Sequence[tuple[Quadratics, Polynomials]], unit: float) -> Polynomials:
+def products_in_all(pairs: Sequence[tuple[Quadratics, Quadratics]], unit: float) -> Quadratics:
     """Sums ``p q + r s ...`` of functions one by one."""
-    terms = _Terms.of(*((p, q.quadratic) for p, q in pairs))
-    error = terms.error
-    found = Cubic.of([third for p, q in pairs for third in _thirds(p, q.quadratic)])
-    for p, (q, cubic) in pairs:
-        reach = q.reach + q.error
-        if cubic is not None:
-            reach = reach + cubic.size
-            error = error + (p.reach - np.abs(p.constant)) * cubic.size
-            own = cubic.times(p.constant)
-            found = own if found is None else found.plus(own)
-        error = error + p.error * reach + q.error * p.reach
-    whole = Quadratics(*terms[:3], error * (1.0 + 8.0 * unit), terms.size)
-    return Polynomials(whole, found)
+    terms = _Terms.of(*pairs)
+    more = [p.error * (q.reach + q.error) + q.error * p.reach for p, q in pairs]
+    error = terms.error + reduce(np.add, more)
+    thirds = [third for p, q in pairs for third in _thirds(p, q)]
+    return _with_lines(terms._replace(error=error), thirds, unit)
 
 
 class _Terms(NamedTuple):
@@ -104,6 +96,17 @@ class _Terms(NamedTuple):
             error = size(p.bend_ends) * size(q.bend_ends)
             found.append((a * b, a * D + b * C, bends, error, 4.0 * p.size * q.size))
         return cls(*(reduce(np.add, part) for part in zip(*found, strict=True)))
+
+
+def _with_lines(
+    terms: _Terms, thirds: Sequence[Third], unit: float, turned: FloatArray | None = None
+) -> Quadratics:
+    """Functions with lines for what is of third order, of all or of sums of several."""
+    constant, linear, bends, error, sizes = terms
+    if thirds:
+        more, away = lines_near(thirds, turned)
+        linear, error = linear + more, error + away
+    return Quadratics(constant, linear, bends, error * (1.0 + 8.0 * unit), sizes)
 
 
 def _thirds(p: Quadratics, q: Quadratics) -> list[Third]:

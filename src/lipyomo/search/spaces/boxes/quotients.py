@@ -20,7 +20,6 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
-from lipyomo.search.spaces.boxes.cubics import Polynomials
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
 from lipyomo.search.spaces.boxes.product_sums import (
     SumsOfSignals,
@@ -38,16 +37,12 @@ SHARE = 0.05
 
 
 class RootFunctions(NamedTuple):
-    """The s and s' of all squares, and the v and v' of all roots, as functions of the inputs.
-
-    The latter with their terms of third order as well, if they have such.
-    """
+    """The s and s' of all squares, and the v and v' of all roots, as functions of the inputs."""
 
     s: Quadratics
     turn: Quadratics
     v: Quadratics
     along: Quadratics
-    whole: tuple[Polynomials, Polynomials] | None = None
 
     @classmethod
     def of_signals(
@@ -55,11 +50,9 @@ class RootFunctions(NamedTuple):
     ) -> RootFunctions:
         """With the v and v' that follow from s and s'."""
         weights = (roots.weights[:, None] * roots.whole).T
-        v = sums_of_products(s, s, weights, unit)
-        v = v._replace(quadratic=v.quadratic.shifted(roots.least))
+        v = sums_of_products(s, s, weights, unit).shifted(roots.least)
         along = sums_of_products(s, turn, 2.0 * weights, unit)
-        folded = v.folded(unit), along.folded(unit)
-        return cls(s.functions, turn.functions, *folded, (v, along))
+        return cls(s.functions, turn.functions, v, along)
 
     def of(self, group: IntArray) -> RootFunctions:
         """With the v and v' of each square, copied: what is broadcast takes three times as long."""
@@ -67,19 +60,12 @@ class RootFunctions(NamedTuple):
 
     def on(self, which: IntArray) -> RootFunctions:
         """The functions on some of the boxes."""
-        whole = self.whole and (self.whole[0].on(which), self.whole[1].on(which))
-        s, turn, v, along = (part.on(which) for part in self[:4])
-        return RootFunctions(s, turn, v, along, whole)
+        return RootFunctions(*(part.on(which) for part in self))
 
     def turning(self, unit: float) -> Quadratics:
         """The numerators of o', ``s' v - s v' / 2``."""
-        return self._replace(whole=None).turning_whole(unit).folded(unit)
-
-    def turning_whole(self, unit: float) -> Polynomials:
-        """The same with terms of third order, those of v and v' as well if they are known."""
-        v, along = self.whole or (Polynomials(self.v), Polynomials(self.along))
-        half = along.times(np.full((1, 1), -0.5))
-        return products_in_all([(self.turn, v), (self.s, half)], unit)
+        half = self.along.times(np.full((1, 1), -0.5))
+        return products_in_all([(self.turn, self.v), (self.s, half)], unit)
 
 
 def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:

@@ -22,7 +22,6 @@ from lipyomo.base.numerics.ranges import Ends, size
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.collapse import of_units, rounding_of
 from lipyomo.search.spaces.boxes.context import Context
-from lipyomo.search.spaces.boxes.cubics import Polynomials
 from lipyomo.search.spaces.boxes.expansions import expanded
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred
 from lipyomo.search.spaces.boxes.normalised import normalised, squares_of
@@ -144,7 +143,7 @@ class RowsOverRoots(NamedTuple):
         plane = self._summed(terms.slopes, terms.rates, form)
         return plane.raised(terms.constant + terms.error + fuzz, fuzz)
 
-    def _summed(self, s: FloatArray, rates: FloatArray, form: Polynomials | None) -> Above:
+    def _summed(self, s: FloatArray, rates: FloatArray, form: Quadratics | None) -> Above:
         """Affine functions above ``s . (z - bias) + rates . u`` and a form."""
         (p, along), groups = self.sums, np.arange(self.tail.roots.units.size)
         whole = (self.tail.group == groups[:, None]).astype(np.float64)

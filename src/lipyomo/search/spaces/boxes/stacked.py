@@ -120,16 +120,6 @@ class Quadratics:
             self.size + steep * other.size + np.abs(number),
         )
 
-    def instead(self, other: Quadratics, where: BoolArray) -> Quadratics:
-        """These, with others in some places (N, n)."""
-        return Quadratics(
-            np.where(where, other.constant, self.constant),
-            np.where(where, other.linear, self.linear),
-            np.where(where, other.bends, self.bends),
-            np.where(where, other.error, self.error),
-            np.where(where, other.size, self.size),
-        )
-
     def sums(self, rows: FloatArray) -> Quadratics:
         """Sums of multiples, for rows (k, n) of coefficients."""
         turned, sizes = rows.T, np.abs(rows).T
@@ -284,11 +274,6 @@ class StackedTangents(NamedTuple):
     linear: FloatArray
     constant: FloatArray
     point: FloatArray
-
-    def instead(self, other: StackedTangents, where: BoolArray) -> StackedTangents:
-        """These, with others in some places (N, n)."""
-        parts = zip(self, other, strict=True)
-        return StackedTangents(*(np.where(where, theirs, own) for own, theirs in parts))
 
     @property
     def top(self) -> FloatArray:
