@@ -69,8 +69,8 @@ class Params:
         Boxes of networks with products have four children at a time where their bound is above the
         cutoff by more than that, relative to it: of two, less than half would be closed.
     few : int
-        Boxes of networks with products are split until so many are bounded at a time: calls of
-        many small arrays take as long as with one.
+        Boxes are split until so many are bounded at a time: calls of many small arrays take as
+        long as with one (128 alike).
     little : float
         Boxes of networks with products of which a cut leaves less are bounded again before they are
         split.
@@ -102,7 +102,7 @@ class Params:
     tangents: int = 4
     second: float = 0.03
     far: float = 0.7
-    few: int = 32
+    few: int = 64
     little: float = 0.5
     curved: tuple[int, int] = 5, 6
     facets: int = 1000

@@ -70,6 +70,7 @@ class Pipeline(Searching[Boxes, Task]):
         self._rng = np.random.default_rng(seed)
         self._best, self._floor = Incumbent(), -math.inf
         self._effort, self._turn = 0.0, 1.0
+        self._plans = 0
 
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -102,11 +103,15 @@ class Pipeline(Searching[Boxes, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
         The worst box is looked at more closely: where it cannot be closed, the upper end will not
-        be below that, and nothing else has to be.
+        be below that, and nothing else has to be.  A look takes as long as some boxes do: there is
+        one after one, two, four, ... plans.
         """
-        objective, worst = self._objective, max(nodes, key=lambda node: node.bound)
-        first = worst.take(np.array([worst.bounds.argmax()]))
-        self._floor = max(self._floor, objective.floor(first, self.cutoff(self._best.value)))
+        objective = self._objective
+        self._plans += 1
+        if self._plans.bit_count() == 1:
+            worst = max(nodes, key=lambda node: node.bound)
+            first = worst.take(np.array([worst.bounds.argmax()]))
+            self._floor = max(self._floor, objective.floor(first, self.cutoff(self._best.value)))
         return Task(tuple(nodes), self._best, self._floor, objective.known)
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
@@ -129,9 +134,8 @@ class Pipeline(Searching[Boxes, Task]):
             children, unsplit = split(context, boxes.take(slice(at, at + size)))
             children, count = split_again(context, children, far)
             again += count
-            if multiplies:
-                children, count = split_up(context, children)
-                again += count
+            children, count = split_up(context, children)
+            again += count
             found = objective.bounded(children, cutoff)
             bounds = found.boxes.bounds
             stuck += len(unsplit)
