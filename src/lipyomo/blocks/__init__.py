@@ -1,10 +1,11 @@
 """Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
 
+from lipyomo.base.modules import imported_when_used
+from lipyomo.base.system import pyomo_without_statistics as pyomo_without_statistics
 from lipyomo.blocks.assumptions import FixedInputWarning
 from lipyomo.blocks.base import rebuild
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
-from lipyomo.blocks.grey_box import NetworkGreyBox
 from lipyomo.blocks.handle import NetworkBlock, add_network
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlock
@@ -38,3 +39,6 @@ __all__ = [
     "rebuild",
     "tangent_limits",
 ]
+
+# Grey boxes are made of a part of Pyomo that imports SciPy's statistics: half a second.
+__getattr__, __dir__ = imported_when_used(__name__, {".grey_box": ("NetworkGreyBox",)})
