@@ -63,9 +63,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_process() -> Iterator[None]:
-    """Rows are done in this process unless workers are asked for: others test at the same time."""
+    """Rows are done in this process unless workers are asked for: others test at the same time.
+
+    No file has to outlive the machine, and what nobody waits for on the disk costs nothing.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lipyomo.base.system.parallel.usable_cores", lambda: 1)
+        patch.setattr("os.fsync", lambda descriptor: None)
         yield
 
 
