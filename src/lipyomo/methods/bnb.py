@@ -16,13 +16,10 @@ from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.support import (
     form_seconds,
-    joint_first,
     run_cascade,
-    run_semidefinite,
     search_bytes,
 )
 from lipyomo.networks.digest import network_digest
-from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
 from lipyomo.primal.regions.witness import witness_near
 from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.problem import LOOKS, LipschitzProblem
@@ -34,11 +31,6 @@ from lipyomo.search.engine import protocol
 from lipyomo.search.engine.checkpoint import Checkpoint, Known
 from lipyomo.search.engine.engine import Engine, Found
 from lipyomo.search.engine.protocol import NODES, N, T
-from lipyomo.search.spaces.joint.context import Context as JointContext
-from lipyomo.search.spaces.joint.pipeline import Pipeline as JointPipeline
-from lipyomo.search.spaces.phases.params import Params
-from lipyomo.search.spaces.phases.pipeline import pipeline_for
-from lipyomo.search.spaces.phases.statistics import COUNTERS
 
 
 def why_not(problem: LipschitzProblem, memory: float, way: str) -> str | None:
@@ -138,9 +130,22 @@ def search(
     -------
     Result
     """
-    problem, reduced = run.problem, run.problem.reduced
-    if reduced.problem.network.smooth:
+    if run.problem.reduced.problem.network.smooth:
         return search_smooth(run, cutoff, checkpoint, slack)
+    return search_phases(run, cutoff, checkpoint, slack)
+
+
+def search_phases(
+    run: Run, cutoff: float, checkpoint: Kept | None, slack: float | None = None
+) -> Result:
+    """`search` of a piecewise-linear network: activation patterns, and boxes beside them."""
+    from lipyomo.methods.semidefinite import joint_first, run_semidefinite
+    from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
+    from lipyomo.search.spaces.phases.params import Params
+    from lipyomo.search.spaces.phases.pipeline import pipeline_for
+    from lipyomo.search.spaces.phases.statistics import COUNTERS
+
+    problem, reduced = run.problem, run.problem.reduced
     rng = np.random.default_rng(run.settings.seed)
     cascade = run_cascade(run, QUICK)
     joint_first(cascade, run.clock)
@@ -176,6 +181,9 @@ def search(
 
 def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
     """A pipeline that also halves boxes, where inputs are few and it may pay."""
+    from lipyomo.search.spaces.joint.context import Context as JointContext
+    from lipyomo.search.spaces.joint.pipeline import Pipeline as JointPipeline
+
     context = JointContext.of(pipeline.context.problem)
     return pipeline if context is None else JointPipeline(pipeline, context, cascade)
 
@@ -198,6 +206,8 @@ def search_smooth(
     memory = ARRAYS * box_bytes(reduced.problem)
     reason = why_not(reduced.problem, memory, "be cut into boxes")
     if reason is not None:
+        from lipyomo.methods.semidefinite import run_semidefinite
+
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         rng = np.random.default_rng(run.settings.seed)
         run_semidefinite(run, run_cascade(run, QUICK), run.clock.part())

@@ -5,15 +5,8 @@ from __future__ import annotations
 import math
 
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.methods.support import (
-    deep_bounds,
-    domain_bounds,
-    fall_back,
-    form_fits,
-    operator_bound,
-    product_bound,
-    root_bounds,
-)
+from lipyomo.methods.semidefinite import deep_bounds, operator_bound, root_bounds
+from lipyomo.methods.support import domain_bounds, fall_back, form_fits, product_bound
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 

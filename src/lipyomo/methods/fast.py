@@ -12,7 +12,8 @@ from typing import TypeAlias
 from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.methods.support import form_fits, root_bounds, run_cascade
+from lipyomo.methods.semidefinite import root_bounds
+from lipyomo.methods.support import form_fits, run_cascade
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run

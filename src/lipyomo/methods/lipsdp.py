@@ -15,14 +15,8 @@ from lipyomo.base.numerics.rounding import EXACT_TOLERANCE
 from lipyomo.base.system.processes import in_process
 from lipyomo.methods.options import choice, count_option
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.methods.support import (
-    domain_bounds,
-    fall_back,
-    form_fits,
-    operator_bound,
-    product_bound,
-    switched,
-)
+from lipyomo.methods.semidefinite import operator_bound
+from lipyomo.methods.support import domain_bounds, fall_back, form_fits, product_bound, switched
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import Phases, count_open, open_phases
 from lipyomo.problems.domains import AllSpace, Domain

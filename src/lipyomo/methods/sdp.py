@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lipyomo.methods.registry import TAKES_ALL, method
-from lipyomo.methods.support import affine_bound, run_cascade, run_semidefinite
+from lipyomo.methods.semidefinite import run_semidefinite
+from lipyomo.methods.support import affine_bound, run_cascade
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import QUICK

@@ -17,12 +17,6 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.objective import Objective
-from lipyomo.search.spaces.boxes.ranges import (
-    global_slopes,
-    semidefinite_bounds,
-    semidefinite_root,
-    slopes_on,
-)
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import slopes_at
 from lipyomo.search.spaces.bundle import joined
@@ -69,6 +63,8 @@ class Norm(Objective):
         """See `Objective`."""
         context = self.context
         if not context.domain.is_bounded:
+            from lipyomo.search.spaces.boxes.ranges import global_slopes, semidefinite_bounds
+
             bounds = semidefinite_bounds(
                 context,
                 global_slopes(context),
@@ -115,6 +111,9 @@ class Norm(Objective):
             if wide:
                 whole = self._bounded(with_chords(context, whole, within, cutoff), within)
             return whole
+        # thirty modules, which networks with products on cubes do not need
+        from lipyomo.search.spaces.boxes.ranges import semidefinite_root, slopes_on
+
         late, clock = clock, clock.part()
         first = whole.take(slice(0, 1))
         if context.multiplies:  # semidefinite bounds know units only

@@ -1,0 +1,150 @@
+"""Semidefinite bounds of the reduced problem, as several methods take them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.base.clock import Clock, fits
+from lipyomo.base.errors import MethodError
+from lipyomo.methods.support import form_fits, form_seconds, switched
+from lipyomo.networks.phases import count_open
+from lipyomo.problems.reductions.presolve import presolve
+from lipyomo.problems.run import Run
+from lipyomo.relaxations.cascade import Cascade
+from lipyomo.relaxations.linear import LayerBounds
+from lipyomo.relaxations.semidefinite.chain_root import (
+    ChainBounds,
+    chain_bounds,
+    exact_tangents,
+)
+from lipyomo.relaxations.semidefinite.choice import root_cost
+from lipyomo.relaxations.semidefinite.root import (
+    RootBounds,
+    semidefinite_targets,
+    tighten_root,
+)
+
+
+def joint_first(cascade: Cascade, clock: Clock) -> None:
+    """Take the joint stage if it costs less than semidefinite bounds in closed form do.
+
+    Where there is time for one of them only, these come first: with many unstable units they are
+    several times tighter.
+    """
+    problem, bounds = cascade.problem, cascade.bounds
+    layers = [count_open((phases,)) for phases in bounds.phases]
+    cost = root_cost(cascade.targets, problem.tangent_network.input_dim, bounds.unstable, layers)
+    joint, forms = cascade.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
+    proved = forms + cost.proof
+    alone = fits(proved, clock.left) and not fits(joint + proved, clock.left)
+    if joint <= forms and not alone:
+        cascade.run(("joint",))
+
+
+def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
+    """Go from the quick stages to the semidefinite ones; the run hears of every end.
+
+    Parameters
+    ----------
+    run : Run
+    cascade : Cascade
+    clock : Clock
+        Of the semidefinite ones.
+
+    Returns
+    -------
+    int
+        Newton steps.
+    """
+    joint_first(cascade, clock)
+    steps = 0
+    if (chain := deep_bounds(run, cascade.bounds, cascade)) is not None:
+        chain = chain.run(clock=clock, report=run.drop_upper)
+        cascade.tighten(chain.upper)
+        run.drop_upper(chain.value)
+        steps = chain.steps
+    if chain is None or chain.untouched:
+        operator_bound(run, cascade.bounds)
+    if (chain is None or chain.untouched) and form_fits(run, cascade.bounds.phases):
+        try:
+            root = root_bounds(run, cascade.bounds, cascade)
+        except MethodError as error:
+            run.warn(f"{error}: the bound is that of cheaper methods")
+        else:
+            root = tighten_root(root, cascade, clock, report=run.drop_upper)
+            run.drop_upper(root.value)
+            steps = root.steps
+    cascade.run(("joint",))
+    run.drop_upper(cascade.value)
+    return steps
+
+
+def operator_bound(run: Run, bounds: LayerBounds) -> None:
+    """Give a run the bound by the layers' operators, of networks too large for one matrix.
+
+    Parameters
+    ----------
+    run : Run
+    bounds : LayerBounds
+        Of its pre-activations.
+    """
+    small = switched(run, bounds)
+    tangents = exact_tangents(small.network, small.directions)
+    if tangents is None or not tangents.hidden or small.norm == "l1" or run.expired:
+        return
+    try:
+        targets = semidefinite_targets(small)
+    except MethodError:
+        return
+    layers = [count_open((phases,)) for phases in bounds.phases]
+    if root_cost(targets, tangents.input_dim, sum(layers), layers).fits:
+        return
+    if not targets.whole_ball or small.output_norm.dual_ball == "round":
+        from lipyomo.relaxations.semidefinite.sparse_chain import sparse_bounds
+
+        sparse_bounds(tangents, bounds.phases, targets, run.clock, run.drop_upper)
+
+
+def deep_bounds(
+    run: Run, bounds: LayerBounds, cascade: Cascade | None = None
+) -> ChainBounds | None:
+    """Semidefinite bounds of the reduced problem layer by layer, not begun yet.
+
+    None where these serve no purpose, or are not much cheaper than `root_bounds`; parameters are
+    those of it.
+    """
+    small = switched(run, bounds)
+    try:
+        targets = semidefinite_targets(small)
+    except MethodError:
+        return None
+    known = np.full(targets.count, np.inf) if cascade is None else cascade.bounds_of(targets)
+    tangents = exact_tangents(small.network, small.directions)
+    return chain_bounds(tangents, small.output_norm, bounds.phases, targets, known)
+
+
+def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -> RootBounds:
+    """Semidefinite bounds of the reduced problem, not begun yet.
+
+    Parameters
+    ----------
+    run : Run
+    bounds : LayerBounds
+        Of its pre-activations.
+    cascade : Cascade, optional
+        Bounds to begin with.
+
+    Raises
+    ------
+    MethodError
+        If the dual ball has too many vertices.
+    """
+    small = switched(run, bounds)
+    targets = semidefinite_targets(small)
+    known = None if cascade is None else cascade.bounds_of(targets)
+    given = small.network, targets.functionals, small.domain, bounds.phases
+    left = presolve(*given, small.directions)
+    targets = replace(targets, functionals=left.functionals)
+    return RootBounds.of(left.system, targets, left.phases, known, small.output_norm, join=True)
