@@ -43,7 +43,7 @@ def test_hr2_is_at_least_as_tight_as_published(shared: Path, name: str) -> None:
     value = solve(load(shared, name), "hr2", attain=False).upper
     assert value <= known["hr2"] * (1 + 1e-4)
     assert value >= known["hr2"] * (1 - 1e-3)
-    assert value >= known["lbs"]
+    assert value >= known["lbs"] * (1 - 1e-7)  # single precision, once above the constant
 
 
 @pytest.mark.reference

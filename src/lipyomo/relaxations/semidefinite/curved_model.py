@@ -7,15 +7,12 @@ For a functional c and inputs ``x = m + r xi``, |xi| <= 1, the l1 norm of the gr
 
 a quadratic function of the adjoints ``t_l = sigma'(z_l) b_l``, ``b_l = W_l+1' t_l+1``.  Where only
 ranges [p, q] of slopes are known, ``(t - p b)(q b - t) >= 0``, all units may have their worst
-slopes together, though no input is there.  Here slopes s and values y are variables between two
-lines over z, with ``t = s b`` (b is constant in the last hidden layer),
-
-    (s - p z - low)(high + p z - s) >= 0,    (y - q z - low')(high' + q z - y) >= 0,
-
-and pre-activations are linear forms: of y behind the first layer, and there of the ball of
-`curved_ball`.  (Shor's relaxation, as in `shor_model`, which has phases in place of slopes.)
-Between these lines z, y and s of one unit may still be where none is: `curved_cuts` has further
-inequalities, for the moments of a solution.
+slopes together, though no input is there.  Here slopes s and values y are variables, too, with
+``t = s b`` (b is constant in the last hidden layer), and pre-activations z are linear forms: of y
+behind the first layer, and there of the ball of `curved_ball`.  What is known of a unit is its
+curve: ``c' Q c >= 0`` for any symmetric Q that is so for all points ``c = (1, z, y, s)`` of it
+(in the last hidden layer ``(1, z, s)``).  The Q are multipliers, see `curved_system`.
+(Otherwise it is Shor's relaxation, as in `shor_model`, which has phases in place of slopes.)
 
 The best zeta for given moments of the variables are roots of the mean squares of g.  An
 interior-point method has such moments at every step, and goes on with these zeta now and then: it
@@ -26,7 +23,8 @@ Rounding.  Forms are off by as many roundings as they have terms (`QuadraticProg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -36,23 +34,20 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
-from lipyomo.relaxations.semidefinite.curved_cuts import CurveCuts, CurvePieces
-from lipyomo.relaxations.semidefinite.interior import minimise_gamma
-from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
+from lipyomo.relaxations.semidefinite.curved_system import CurveNodes
+from lipyomo.relaxations.semidefinite.curved_units import CurvePieces, raised
+from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram, proved_bound
 from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 from lipyomo.relaxations.semidefinite.verify import powers
 
-TOLERANCE = 5e-3
-"""Relative distance from the optimum at which to stop: the last steps gain ever less."""
+NODES = 16
+"""Of a unit's curve: with 64 bounds are 1 % tighter, after twice the steps."""
 
-LEAST_SHARE = 0.02
-"""Zeta that have to be mixed with less of the best ones to be feasible stay as they are."""
+START = 6.0
+"""First multipliers of squares, over what makes the matrix diagonally dominant."""
 
 Ends = tuple[FloatArray, FloatArray]
 """Least and greatest values."""
-
-Lines = tuple[FloatArray, FloatArray, FloatArray]
-"""Slopes, lower and upper offsets of lines over z."""
 
 
 class CurvedLayer(NamedTuple):
@@ -64,8 +59,6 @@ class CurvedLayer(NamedTuple):
     bias : ndarray, shape (n,)
     z, y, s : pairs of ndarray
         Ranges of pre-activations, of values and of slopes.
-    value, slope : Lines
-        Lines around sigma and sigma' over the range of z.
     pieces : CurvePieces
         Sigma and sigma' on pieces of it.
     """
@@ -75,25 +68,7 @@ class CurvedLayer(NamedTuple):
     z: Ends
     y: Ends
     s: Ends
-    value: Lines
-    slope: Lines
     pieces: CurvePieces
-
-
-class CurvedBound(NamedTuple):
-    """What a program gave.
-
-    Attributes
-    ----------
-    bound : float
-        Proved; infinite where there was no time for any.
-    moments : tuple of ndarray, shape (n, k, k)
-        Of (1, z, y, s) of the units of each layer, in the last one of (1, z, s); none where there
-        was no time.
-    """
-
-    bound: float
-    moments: tuple[FloatArray, ...]
 
 
 def adjoint_ends(layers: Sequence[CurvedLayer], low: FloatArray, high: FloatArray) -> list[Ends]:
@@ -124,8 +99,13 @@ class CurvedModel:
     ball : PreactivationBall
     low, high : ndarray, shape (n,)
         The functional times the last weights: what it is between.
-    cuts : sequence of CurveCuts, optional
-        Further inequalities of units, by layer.
+
+    Attributes
+    ----------
+    plain : QuadraticProgram
+        Without objective and without inequalities of units.
+    curves : list of CurveNodes
+        Nodes of the units of each layer.
     """
 
     def __init__(
@@ -134,7 +114,6 @@ class CurvedModel:
         ball: PreactivationBall,
         low: FloatArray,
         high: FloatArray,
-        cuts: Sequence[CurveCuts] = (),
     ) -> None:
         self._layers, last = layers, len(layers) - 1
         counts = [len(layer.bias) for layer in layers]
@@ -148,24 +127,21 @@ class CurvedModel:
         self._at = self._variables
         self._made = ProgramBuilder(self._variables, width - self._variables)
         self._error = max(ball.error, gamma(max(layer.weight.shape[1] for layer in layers) + 16))
-        self._made.anchor(u)
         z = ball.middle[:, None] * self._made.one + ball.turn @ self._made.unit(u)
         more, slopes = ball.magnitudes, []
-        self._units: list[FloatArray] = []
+        units: list[FloatArray] = []
         for k, layer in enumerate(layers):
-            z = self._named(z, more, np.maximum(-layer.z[0], layer.z[1]))
+            z = self._centred(z, more, layer.z)
             slopes.append(self._ranged(s_places[k], layer.s))
-            self._on_lines(slopes[k], z, layer.slope)
             forms = [np.broadcast_to(self._made.one, z.shape), z, slopes[k]]
             if k < last:
                 y = self._ranged(y_places[k], layer.y)
-                self._on_lines(y, z, layer.value)
                 forms.insert(2, y)
                 following = layers[k + 1]
                 z = following.weight @ y + following.bias[:, None] * self._made.one
                 more = np.abs(following.weight) @ (np.abs(y) @ self._made.columns)
                 more = more + np.abs(following.bias)
-            self._units.append(np.stack(forms, axis=1))
+            units.append(np.stack(forms, axis=1))
         adjoints = adjoint_ends(layers, low, high)
         middle, radius = 0.5 * low + 0.5 * high, high - low
         t, more = middle[:, None] * slopes[last], np.abs(slopes[last]) @ self._made.columns
@@ -175,6 +151,7 @@ class CurvedModel:
             size = np.maximum(-adjoints[k][0], adjoints[k][1])
             b = self._named(weight @ t, np.abs(weight) @ more, size)
             t = self._ranged(t_places[k], _product(*adjoints[k], *layers[k].s))
+            self._made.anchor(t_places[k])
             least, most = (end[:, None] for end in layers[k].s)
             self._made.add(*self._scaled(t - least * b, most * b - t))
             scale = np.square(powers(size))[:, None]
@@ -182,16 +159,25 @@ class CurvedModel:
             self._made.add_sums([(scale * t, one), (-scale * b, s)], equal=True)
             more = np.abs(t) @ self._made.columns
         self._adjoint, self._adjoint_sizes = t[:, : self._variables], more
+        self._ranged_t = np.concatenate([np.zeros(0, dtype=np.int64), *t_places])
         nothing = np.zeros((self._variables, self._variables))
-        self._program = self._made.program(nothing, u, 0.0, 4.0 * self._error)
-        for known, own in zip(self._units, cuts, strict=False):
-            self._program = self._with_cuts(known, own)
+        self.plain = self._made.program(nothing, u, 0.0, 4.0 * self._error)
+        self.curves: list[CurveNodes] = []
+        self._pieces: list[CurvePieces] = []
+        for layer, own in zip(layers, units, strict=True):
+            columns = np.abs(own[:, :, 1:]).argmax(axis=2) + 1
+            columns[:, 0] = 0
+            factors = np.take_along_axis(own, columns[:, :, None], axis=2)[:, :, 0]
+            constants = np.where(columns > 0, own[:, :, 0], 0.0)
+            pieces = layer.pieces.seen(columns.shape[1]).scaled(constants, factors)
+            self.curves.append(CurveNodes(columns, pieces.nodes(NODES)))
+            self._pieces.append(pieces)
 
     @staticmethod
     def size(units: Sequence[int]) -> tuple[int, int]:
         """Variables, dense forms included, and multipliers of a program for such layers."""
         inner = sum(units[:-1])
-        return 1 + units[0] + 2 * sum(units) + 3 * inner, units[0] + 2 * sum(units) + 5 * inner + 1
+        return 1 + units[0] + 2 * sum(units) + 3 * inner, 5 * sum(units) + 7 * inner + 1
 
     def program(self, zeta: FloatArray) -> QuadraticProgram:
         """The program for given zeta (d,)."""
@@ -201,7 +187,7 @@ class CurvedModel:
         objective[0, 0] += 0.5 * float(zeta.sum())
         mass = float((np.square(np.abs(weight).T @ self._adjoint_sizes) / zeta + zeta).sum())
         symmetric = 0.5 * (objective + objective.T)
-        return replace(self._program, objective=symmetric, objective_mass=mass)
+        return replace(self.plain, objective=symmetric, objective_mass=mass)
 
     def first(self, total: float) -> FloatArray:
         """Some zeta with this sum, in proportion to lengths of columns."""
@@ -220,61 +206,38 @@ class CurvedModel:
         """Away from zero, which entries have whose inputs do not count."""
         return np.asarray(np.maximum(zeta, max(1e-9 * float(zeta.max(initial=0.0)), 1e-300)))
 
-    def bound(self, known: float, aim: float, left: Callable[[], float]) -> CurvedBound:
-        """A proved bound of the gradient's l1 norm.
+    def started(self, program: QuadraticProgram) -> tuple[FloatArray, list[FloatArray]]:
+        """Multipliers y, and Q of layers, for which the matrix is diagonally dominant."""
+        y = np.where(program.equality, 0.0, 1e-3)
+        y = np.append(y, 1e-3)
+        rest = START * np.abs(program.objective + program.combine(y)).sum(axis=1) + 1e-2
+        y[-1] = rest[program.ball].max()
+        y[program.anchors[self._ranged_t - 1]] = rest[self._ranged_t]
+        forms = []
+        for columns, nodes in self.curves:
+            inner = columns < program.variables
+            squares = np.where(inner, rest[np.where(inner, columns, 0)], 1e-3)
+            squares[:, 0] = 0.0
+            most = (np.square(nodes) @ squares[:, :, None]).max(axis=(1, 2))
+            squares[:, 0] = -1.1 * most
+            forms.append(-squares[:, :, None] * np.eye(columns.shape[1]))
+        return y, forms
 
-        Parameters
-        ----------
-        known : float
-            A bound of it.
-        aim : float
-            A bound that is good enough.
-        left : callable
-            Seconds that may still be used.
-        """
-        zeta, last = self.first(known), np.zeros((0, 0))
-
-        def renew(
-            moments: FloatArray, feasible: Callable[[QuadraticProgram], bool]
-        ) -> tuple[QuadraticProgram, bool]:
-            nonlocal zeta, last
-            last, best, share = moments, self.best(moments), 1.0
-            while share > LEAST_SHARE:
-                mixed = 1.0 / ((1.0 - share) / zeta + share / best)
-                program = self.program(mixed)
-                if feasible(program):
-                    zeta = mixed
-                    return program, share == 1.0
-                share *= 0.5
-            return self.program(zeta), False
-
-        start = self.program(zeta)
-        bound = minimise_gamma(start, TOLERANCE, left, renew=renew, enough=aim).bound
-        if not last.size:
-            return CurvedBound(bound, ())
-        wide = self._program.lift(last)
-        return CurvedBound(
-            bound, tuple(part @ wide @ part.transpose(0, 2, 1) for part in self._units)
-        )
-
-    def _with_cuts(self, forms: FloatArray, cuts: CurveCuts) -> QuadraticProgram:
-        """The program with further inequalities of the units of one layer."""
-        owners, places = np.nonzero(cuts.left.any(axis=2) | cuts.right.any(axis=2))
-        own = forms[cuts.units[owners]]
-        sizes = np.abs(own) @ self._made.columns
-        left, right = cuts.left[owners, places], cuts.right[owners, places]
-        return self._program.with_sums(
-            np.einsum("pk,pkn->pn", left, own),
-            np.einsum("pk,pkn->pn", right, own),
-            owners,
-            np.stack([(np.abs(part) * sizes).sum(axis=1) for part in (left, right)], axis=1),
-        )
+    def proved(self, zeta: FloatArray, y: FloatArray, forms: Sequence[FloatArray]) -> float:
+        """A proved bound from any multipliers, and any Q (n, k, k) of layers; may be infinite."""
+        program = self.program(zeta)
+        for curves, pieces, Q in zip(self.curves, self._pieces, forms, strict=True):
+            above = raised(pieces, Q)
+            if above is None:
+                return math.inf
+            program = _with_forms(program, curves.columns, above, self._made.columns)
+        units = sum(map(len, forms))
+        return proved_bound(program, np.concatenate([y[:-1], np.ones(units), y[-1:]]))
 
     # -- forms and products ------------------------------------------------------------------------
 
     def _ranged(self, places: IntArray, ends: Ends) -> FloatArray:
         """Forms with these ranges, in a variable each."""
-        self._made.anchor(places)
         low, high = ends
         middle = 0.5 * low + 0.5 * high
         radius = np.maximum(high - middle, middle - low) * (1.0 + 4.0 * UNIT_ROUNDOFF)
@@ -291,6 +254,15 @@ class CurvedModel:
         dense = (scale[:, None] * forms)[:, : self._variables]
         return self._made.define(index, dense, scale * magnitudes) / scale[:, None]
 
+    def _centred(self, forms: FloatArray, magnitudes: FloatArray, ends: Ends) -> FloatArray:
+        """Dense forms as those of the extension, which are about as long as one, and constants."""
+        middle = 0.5 * ends[0] + 0.5 * ends[1]
+        magnitudes = magnitudes + np.abs(middle)
+        radius = np.maximum(0.5 * (ends[1] - ends[0]), 1e-9 * magnitudes)
+        constant = middle[:, None] * self._made.one
+        named = self._named(forms - constant, magnitudes, radius)
+        return np.asarray(constant + named)
+
     def _scaled(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both factors times powers of two that make them about one."""
         return (
@@ -298,8 +270,29 @@ class CurvedModel:
             right * np.square(powers(np.abs(right).max(axis=1)))[:, None],
         )
 
-    def _on_lines(self, forms: FloatArray, z: FloatArray, lines: Lines) -> None:
-        """The same between two lines over z."""
-        slope, low, high = (part[:, None] for part in lines)
-        rest = forms - slope * z
-        self._made.add(*self._scaled(rest - low * self._made.one, high * self._made.one - rest))
+
+def _with_forms(
+    program: QuadraticProgram, columns: IntArray, forms: FloatArray, sizes: FloatArray
+) -> QuadraticProgram:
+    """With an inequality ``w' Q w >= 0`` of some variables of each unit.
+
+    Parameters
+    ----------
+    program : QuadraticProgram
+    columns : ndarray of int, shape (n, k)
+        The variables w.
+    forms : ndarray, shape (n, k, k)
+        Q.
+    sizes : ndarray, shape (N + E,)
+        Magnitudes of all variables.
+    """
+    n, k = columns.shape
+    left, right = np.zeros((2, n, k, sizes.size))
+    np.put_along_axis(left, columns[:, :, None], 1.0, axis=2)
+    for j in range(k):
+        np.put_along_axis(right, columns[:, None, j : j + 1], forms[:, :, j : j + 1], axis=2)
+    magnitudes = np.stack([left @ sizes, np.abs(right) @ sizes], axis=2)
+    owners = np.repeat(np.arange(n), k)
+    return program.with_sums(
+        left.reshape(n * k, -1), right.reshape(n * k, -1), owners, magnitudes.reshape(-1, 2)
+    )

@@ -4,6 +4,9 @@ The program (see `quadratic`) minimises gamma over y >= 0 (on inequalities) subj
 
     Z = gamma e_0 e_0^T - Q - sum_i y_i sym(a_i b_i^T)   positive semidefinite.
 
+The steps are those for any ``c^T v`` in the place of gamma, ``Z = sum_i v_i S_i - Q`` and slacks
+``G v >= 0`` (`ConicProgram`); here G picks the multipliers of inequalities.
+
 With S_i = sym(A_i B_i^T), P = Z^-1 and the primal matrix X (the moments of the relaxation), the
 Schur complement of the HKM direction, ``M_ij = tr(S_i X S_j P)``, is a quarter of
 
@@ -20,7 +23,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,44 +64,138 @@ class DualPoint:
     converged: bool
 
 
+class ConicProgram(Protocol):
+    """The linear algebra of a program.
+
+    Attributes
+    ----------
+    costs : ndarray, shape (K,)
+        c.
+    """
+
+    costs: FloatArray
+
+    def combine(self, v: FloatArray) -> FloatArray:
+        """``sum_i v_i S_i``."""
+
+    def traces(self, matrix: FloatArray) -> FloatArray:
+        """``tr(S_i sym(matrix))`` for all i."""
+
+    def slacks(self, v: FloatArray) -> FloatArray:
+        """``G v``."""
+
+    def weighted(self, x: FloatArray) -> FloatArray:
+        """``G^T x``."""
+
+    def solver(
+        self, X: FloatArray, P: FloatArray, ratio: FloatArray
+    ) -> Callable[[FloatArray], FloatArray]:
+        """What solves systems of the matrix ``tr(S_i X S_j P) + (G^T diag(ratio) G)_ij``."""
+
+
 @dataclass(frozen=True)
-class _Iterate:
-    """Dual (v, Z) with v = (gamma, y), and primal (X, x)."""
+class Iterate:
+    """Dual (v, Z, slacks), and primal (X, x); or changes of them."""
 
     v: FloatArray
     Z: FloatArray
+    slacks: FloatArray
     X: FloatArray
     x: FloatArray
 
+    @property
+    def gap(self) -> float:
+        """Complementarity: the distance of both objectives where the primal is feasible."""
+        return float(np.sum(self.X * self.Z)) + float(self.x @ self.slacks)
 
-@dataclass(frozen=True)
-class _Step:
-    """Changes of an iterate."""
+    @property
+    def mu(self) -> float:
+        """Its average."""
+        return self.gap / (len(self.Z) + len(self.x))
 
-    v: FloatArray
-    Z: FloatArray
-    X: FloatArray
-    x: FloatArray
-
-
-BETWEEN, EARLY = 3, 0.5
-"""Steps from one renewal of a program to the next, once the relative gap is so small.  Each leads
-away from the central path: with one step, there are almost twice as many in all."""
-
-Renewal: TypeAlias = (
-    "Callable[[FloatArray, Callable[[QuadraticProgram], bool]], tuple[QuadraticProgram, bool]]"
-)
-"""A program for moments (N, N), given what tells whether one is feasible; and whether it is the
-best one, or only on the way there, so that the next step asks again."""
+    def moved(self, step: Iterate, along: float, across: float) -> Iterate:
+        """After a step of these lengths in the dual and in the primal."""
+        return Iterate(
+            self.v + along * step.v,
+            self.Z + along * step.Z,
+            self.slacks + along * step.slacks,
+            self.X + across * step.X,
+            self.x + across * step.x,
+        )
 
 
-class _System:
-    """The linear algebra of one program with a scaled objective."""
+def advanced(system: ConicProgram, at: Iterate, share: float = 0.95) -> Iterate | None:
+    """After a predictor and a corrector; None if there is no way on.
 
-    def __init__(self, program: QuadraticProgram, objective: FloatArray) -> None:
-        n = program.variables
+    Steps are this share of those that a factorisation allows.
+    """
+    try:
+        P = cho_solve((np.linalg.cholesky(at.Z), True), np.eye(len(at.Z)), check_finite=False)
+        P = 0.5 * (P + P.T)
+        ratio = at.x / at.slacks
+        solve = system.solver(at.X, P, ratio)
+    except np.linalg.LinAlgError:
+        return None
+    barrier = system.traces(P) + system.weighted(1.0 / at.slacks)
+    nothing = np.zeros_like(at.X), np.zeros_like(at.x)
+
+    def step_for(target: float, bend: tuple[FloatArray, FloatArray] = nothing) -> Iterate:
+        right = target * barrier - system.costs
+        if bend is not nothing:
+            right = right - system.traces(bend[0]) - system.weighted(bend[1])
+        v = solve(right)
+        Z, slacks = system.combine(v), system.slacks(v)
+        move = at.X @ Z @ P + bend[0]
+        X = target * P - at.X - 0.5 * (move + move.T)
+        x = target / at.slacks - at.x - ratio * slacks - bend[1]
+        return Iterate(v, Z, slacks, X, x)
+
+    first = step_for(0.0)
+    along, across = _lengths(at, first, share)
+    sigma = float(np.clip((at.moved(first, along, across).mu / at.mu) ** 2, 1e-4, 0.9))
+    if min(along, across) < 0.1:
+        sigma = max(sigma, 0.5)
+    bend = first.X @ first.Z @ P, first.x * first.slacks / at.slacks
+    step = step_for(sigma * at.mu, bend)
+    along, across = _lengths(at, step, share)
+    return at.moved(step, along, across) if max(along, across) >= 1e-6 else None
+
+
+def _lengths(at: Iterate, step: Iterate, share: float) -> tuple[float, float]:
+    """Lengths of a step, dual and primal."""
+    return (
+        _length((at.slacks, step.slacks), (at.Z, step.Z), share),
+        _length((at.x, step.x), (at.X, step.X), share),
+    )
+
+
+def _length(
+    numbers: tuple[FloatArray, FloatArray], matrices: tuple[FloatArray, FloatArray], share: float
+) -> float:
+    """Longest step (up to one) that stays inside the cone, with some room."""
+    (values, change), (matrix, move) = numbers, matrices
+    shrinking = change < 0
+    ratio = float((-values[shrinking] / change[shrinking]).min(initial=np.inf))
+    full = length = min(1.0, 0.97 * ratio)
+    for _ in range(90):
+        if cholesky_or_none(matrix + length * move) is not None:
+            # keep some distance from the boundary that the factorisation just missed
+            return length if length == full else share * length
+        length *= 0.9
+    return 0.0
+
+
+def infeasibility(system: ConicProgram, at: Iterate) -> float:
+    """Largest violation of ``tr(S_i X) + (G^T x)_i = c_i``."""
+    return float(np.abs(system.costs - system.traces(at.X) - system.weighted(at.x)).max())
+
+
+class _TermsOfRankTwo:
+    """The linear algebra of a `QuadraticProgram`: v = (gamma, y), and slacks are multipliers."""
+
+    def __init__(self, program: QuadraticProgram) -> None:
         corner = sp.csr_array(([1.0], ([0], [0])), shape=(1, program.left.shape[1]))
-        self.program, self.objective = program, objective
+        self.program = program
         self.A = sp.csr_array(sp.vstack([corner, -program.left]))
         self.B = sp.csr_array(sp.vstack([corner, program.right]))
         places = np.append(0, program.owners + 1)
@@ -107,28 +204,47 @@ class _System:
         self._sums = sp.csr_array((ones, (places, np.arange(places.size))), shape=shape)
         self._single = shape[0] == shape[1]
         inequality = ~program.equality
-        self.mask = np.zeros(n)
+        self.mask = np.zeros(program.variables)
         if program.ball.size:
             inequality = np.append(inequality, True)
             self.mask[program.ball] = 1.0
             self.mask[0] = -1.0
-        self.signed = np.concatenate([[False], inequality])
-        self.order = n + int(inequality.sum())
+        self.signed = np.flatnonzero(np.append(False, inequality))
+        self.costs = np.zeros(program.constraints + 1)
+        self.costs[0] = 1.0
 
     def combine(self, v: FloatArray) -> FloatArray:
-        """``sum_i v_i S_i``, gamma included."""
+        """See `ConicProgram`."""
         total = -self.program.combine(v[1:])
         total[0, 0] += v[0]
         return np.asarray(total)
 
     def traces(self, matrix: FloatArray) -> FloatArray:
-        """``tr(S_i sym(matrix))`` for all i."""
+        """See `ConicProgram`."""
         lifted = self.program.lift(0.5 * (matrix + matrix.T))
         found = np.asarray(self.B.multiply(self.A @ lifted).sum(axis=1)).reshape(-1)
         found = found if self._single else self._sums @ found
         if self.program.ball.size:
             found = np.append(found, float(self.mask @ np.diagonal(matrix)))
         return found
+
+    def slacks(self, v: FloatArray) -> FloatArray:
+        """See `ConicProgram`."""
+        return np.asarray(v[self.signed])
+
+    def weighted(self, x: FloatArray) -> FloatArray:
+        """See `ConicProgram`."""
+        found = np.zeros_like(self.costs)
+        found[self.signed] = x
+        return found
+
+    def solver(
+        self, X: FloatArray, P: FloatArray, ratio: FloatArray
+    ) -> Callable[[FloatArray], FloatArray]:
+        """See `ConicProgram`."""
+        M = self.schur(X, P)
+        M[self.signed, self.signed] += ratio
+        return positive_solver(M)
 
     def schur(self, X: FloatArray, P: FloatArray) -> FloatArray:
         """The matrix M."""
@@ -154,75 +270,13 @@ class _System:
             M = np.block([[M, column[:, None]], [column[None, :], np.array([[corner]])]])
         return np.asarray(0.5 * (M + M.T))
 
-    def length(self, at: _Iterate, step: _Step, dual: bool) -> float:
-        """Longest step (up to one) that stays inside the cone, with some room."""
-        values, change = (at.v, step.v) if dual else (at.x, step.x)
-        matrix, move = (at.Z, step.Z) if dual else (at.X, step.X)
-        shrinking = self.signed & (change < 0)
-        ratio = float((-values[shrinking] / change[shrinking]).min(initial=np.inf))
-        full = min(1.0, 0.97 * ratio)
-        length = full
-        for _ in range(60):
-            if cholesky_or_none(matrix + length * move) is not None:
-                # keep some distance from the boundary that the factorisation just missed
-                return length if length == full else 0.95 * length
-            length *= 0.85
-        return 0.0
 
-
-def _advance(system: _System, at: _Iterate, P: FloatArray) -> tuple[_Step, float]:
-    """Predictor and corrector; returns the step and the centring parameter."""
-    signed = system.signed
-    M = system.schur(at.X, P)
-    index = np.flatnonzero(signed)
-    ratio = at.x[signed] / at.v[signed]
-    M[index, index] += ratio
+def positive_solver(M: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """What solves systems of a positive definite matrix, which is overwritten."""
     diagonal = np.arange(len(M))
     M[diagonal, diagonal] *= 1.0 + 1e-13
     factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
-    aim = np.zeros(len(at.v))
-    aim[0] = -1.0
-    barrier = system.traces(P)
-    barrier[signed] += 1.0 / at.v[signed]
-    mu = _centre(system, at)
-
-    def step_for(target: float, fix: FloatArray | None, fix_x: FloatArray | None) -> _Step:
-        right = aim + target * barrier
-        if fix is not None and fix_x is not None:
-            right = right - system.traces(fix)
-            right[signed] -= fix_x
-        v = cho_solve(factor, right, check_finite=False)
-        Z = system.combine(v)
-        move = at.X @ Z @ P
-        X = target * P - at.X - 0.5 * (move + move.T)
-        x = np.zeros_like(v)
-        x[signed] = target / at.v[signed] - at.x[signed] - ratio * v[signed]
-        if fix is not None and fix_x is not None:
-            X -= 0.5 * (fix + fix.T)
-            x[signed] -= fix_x
-        return _Step(v, Z, X, x)
-
-    first = step_for(0.0, None, None)
-    along = min(system.length(at, first, True), 1.0)
-    across = min(system.length(at, first, False), 1.0)
-    ahead = _Iterate(
-        at.v + along * first.v,
-        at.Z + along * first.Z,
-        at.X + across * first.X,
-        at.x + across * first.x,
-    )
-    sigma = float(np.clip((_centre(system, ahead) / mu) ** 2, 1e-4, 0.9))
-    if min(along, across) < 0.1:
-        sigma = max(sigma, 0.5)
-    bend = first.X @ first.Z @ P
-    bend_x = first.x[signed] * first.v[signed] / at.v[signed]
-    return step_for(sigma * mu, bend, bend_x), sigma
-
-
-def _centre(system: _System, at: _Iterate) -> float:
-    """Average complementarity mu."""
-    products = float(np.sum(at.X * at.Z)) + float(at.x[system.signed] @ at.v[system.signed])
-    return products / system.order
+    return lambda right: np.asarray(cho_solve(factor, right, check_finite=False))
 
 
 def predicted_seconds(variables: int, constraints: int) -> float:
@@ -237,8 +291,6 @@ def minimise_gamma(
     left: Callable[[], float] | None = None,
     max_iterations: int = 80,
     tell: Callable[[DualPoint], object] | None = None,
-    renew: Renewal | None = None,
-    enough: float = -np.inf,
 ) -> DualPoint:
     """Minimise gamma over the multipliers.
 
@@ -253,11 +305,6 @@ def minimise_gamma(
     max_iterations : int, optional
     tell : callable, optional
         Hears of every iterate.
-    renew : callable, optional
-        Another program for the moments of an iterate, which differs in its objective alone; it is
-        asked whether the multipliers are feasible there.  The method ends after a renewal.
-    enough : float, optional
-        A bound that is good enough.
 
     Returns
     -------
@@ -270,76 +317,33 @@ def minimise_gamma(
         )  # zero where all has cancelled
         return DualPoint(np.zeros(program.constraints), rounding, 0, 0.0, True)
     objective = program.objective / scale
-    system = _System(program, objective)
+    system = _TermsOfRankTwo(program)
     y = starting_multipliers(program, objective)
     gamma = least_gamma(-objective - program.combine(y))
     v = np.concatenate([[1.1 * abs(gamma) + 1e-3], y])
     X = _independent_moments(program)
-    x = np.zeros_like(v)
-    x[system.signed] = np.maximum(-system.traces(X)[system.signed], 0.1)
-    at = _Iterate(v, -objective + system.combine(v), X, x)
+    x = np.maximum(-system.traces(X)[system.signed], 0.1)
+    at = Iterate(v, system.combine(v) - objective, system.slacks(v), X, x)
     width = program.variables + len(program.extension)
 
     def point(done: bool) -> DualPoint:
         y = at.v[1:] * scale
         return DualPoint(y, proved_bound(program, y), iterations, gap * scale, done)
 
-    whole = True
     iterations, gap, took = 0, np.inf, predicted_seconds(width, program.constraints)
     while iterations < max_iterations and (left is None or left() > 1.5 * took):
         iterations += 1
         began = time.monotonic()
-        try:
-            P = cho_solve((np.linalg.cholesky(at.Z), True), np.eye(program.variables))
-            step, _ = _advance(system, at, 0.5 * (P + P.T))
-        except np.linalg.LinAlgError:
+        following = advanced(system, at)
+        if following is None:
             break
-        along, across = system.length(at, step, True), system.length(at, step, False)
-        if max(along, across) < 1e-6:
-            break
-        at = _Iterate(
-            at.v + along * step.v,
-            -objective + system.combine(at.v + along * step.v),
-            at.X + across * step.X,
-            at.x + across * step.x,
-        )
-        early = gap > EARLY * abs(at.v[0])
-        settled = renew is None or iterations % BETWEEN == 0 or early or not whole
-        if renew is not None and settled:
-            program, at, whole = _renewed(system, at, program, renew, scale)
-            objective = program.objective / scale
-        took = time.monotonic() - began
-        infeasible = np.abs(_residual(system, at)).max()
-        gap = _centre(system, at) * system.order
-        if settled and gap <= tolerance * abs(at.v[0]) and infeasible <= 1e-4:
-            break
-        if at.v[0] * scale <= enough:
+        at, took = following, time.monotonic() - began
+        gap = at.gap
+        if gap <= tolerance * abs(at.v[0]) and infeasibility(system, at) <= 1e-4:
             break
         if tell is not None:
             tell(point(False))
     return point(bool(gap <= tolerance * abs(at.v[0])))
-
-
-def _renewed(
-    system: _System, at: _Iterate, program: QuadraticProgram, renew: Renewal, scale: float
-) -> tuple[QuadraticProgram, _Iterate, bool]:
-    """A renewed program, and the iterate there; both as they were if that is not feasible."""
-
-    def moved(other: QuadraticProgram) -> _Iterate | None:
-        v, Z = at.v, system.combine(at.v) - other.objective / scale
-        if cholesky_or_none(Z) is None:
-            if cholesky_or_none(Z[1:, 1:]) is None:
-                return None
-            more = least_gamma(Z) * (1.0 + 1e-6) + _centre(system, at)
-            v = np.append(v[0] + more, v[1:])
-            Z[0, 0] += more
-            if cholesky_or_none(Z) is None:
-                return None
-        return _Iterate(v, Z, at.X, at.x)
-
-    other, whole = renew(at.X, lambda other: moved(other) is not None)
-    found = moved(other)
-    return (program, at, False) if found is None else (other, found, whole)
 
 
 def _independent_moments(program: QuadraticProgram) -> FloatArray:
@@ -352,10 +356,3 @@ def _independent_moments(program: QuadraticProgram) -> FloatArray:
     variance = np.concatenate([[0.0], np.where(switches, 0.25, 0.5)])
     moments = np.outer(mean, mean) + np.diag(variance)
     return np.asarray(moments)
-
-
-def _residual(system: _System, at: _Iterate) -> FloatArray:
-    """Primal infeasibility ``b_i - tr(S_i X) - x_i``."""
-    rest = -system.traces(at.X) - np.where(system.signed, at.x, 0.0)
-    rest[0] += 1.0
-    return rest

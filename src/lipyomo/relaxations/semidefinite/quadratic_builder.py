@@ -38,9 +38,9 @@ class ProgramBuilder:
         self.one = self.unit(np.zeros(1, dtype=np.int64))[0]
         self._extension = np.zeros((extended, total))
         self._anchors = np.zeros(total - 1, dtype=np.int64)
-        self._left: list[sp.csr_array] = []
-        self._right: list[sp.csr_array] = []
-        self._magnitudes: list[FloatArray] = []
+        nothing = sp.csr_array((0, self.columns.size))  # there may be no products
+        self._left, self._right = [nothing], [nothing]
+        self._magnitudes: list[FloatArray] = [np.zeros((0, 2))]
         self._owners: list[int] = []
         self._equal: list[bool] = []
 
@@ -118,7 +118,7 @@ class ProgramBuilder:
             sp.csr_array(sp.vstack(self._left)),
             sp.csr_array(sp.vstack(self._right)),
             self._extension,
-            np.array(self._owners),
+            np.array(self._owners, dtype=np.int64),
             np.array(self._equal, dtype=bool),
             self._anchors,
             ball,
