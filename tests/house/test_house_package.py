@@ -228,22 +228,29 @@ def test_functions_set_no_attributes_of_what_they_are_given() -> None:
     found = set()
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        suspect = re.search(r"^ +(?!self\.)\w+\.[^(=\n]*= ", text, re.M)  # few are worth parsing
-        for function in ast.walk(ast.parse(text)) if suspect else ():
-            if isinstance(function, ast.FunctionDef):
+        suspect = re.search(r"^ +(?!self\.)\w+[.\[][^=\n]*= |(set|del)attr", text, re.M)
+        for function in ast.walk(ast.parse(text)) if suspect else ():  # few are worth parsing
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 taken = function.args
-                given = {one.arg for one in taken.args + taken.kwonlyargs} - {"self", "cls"}
+                every = taken.posonlyargs + taken.args + taken.kwonlyargs
+                given = {one.arg for one in every} - {"self", "cls"}
                 if any(name in given for name in _with_set_attributes(function)):
                     found.add(path.relative_to(SOURCE).as_posix())
     assert found == SET_UP
 
 
-def _with_set_attributes(function: ast.FunctionDef) -> Iterator[str]:
+SETTERS = {"setattr", "delattr", "object.__setattr__", "object.__delattr__"}
+
+
+def _with_set_attributes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     """Names of things of which a function sets or deletes attributes."""
     for node in ast.walk(function):
+        thing: ast.expr | None = None
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             thing = node.value
-            while isinstance(thing, ast.Attribute | ast.Subscript):
-                thing = thing.value
-            if isinstance(thing, ast.Name):
-                yield thing.id
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in SETTERS:
+            thing = node.args[0]
+        while isinstance(thing, ast.Attribute | ast.Subscript):
+            thing = thing.value
+        if isinstance(thing, ast.Name):
+            yield thing.id
