@@ -24,14 +24,20 @@ INPUTS, UNITS, BOXES, POINTS = 3, 4, 30, 40
 
 
 def network(
-    seed: int, first: tuple[str, ...], norm: str, epsilon: float, mixed: bool, last: str
+    seed: int,
+    first: tuple[str, ...],
+    norm: str,
+    epsilon: float,
+    mixed: bool,
+    last: str,
+    inputs: int = INPUTS,
 ) -> Network:
     """Layers of units, a normalised row, which may be mixed, and units of that.
 
     Its first weights are nearly the same, so that rows are nearly constant, if the seed is odd.
     """
     rng = np.random.default_rng(seed)
-    sizes = [INPUTS] + [UNITS] * len(first)
+    sizes = [inputs] + [UNITS] * len(first)
     nodes, arrays, at = [], {}, "x"
     for k, (operator, n) in enumerate(zip((*first, "Identity"), sizes, strict=True)):
         weight = rng.normal(size=(n, UNITS))
@@ -61,7 +67,7 @@ def network(
     nodes.append(helper.make_node(last, [at], ["t"]))
     arrays["S"] = rng.normal(size=(UNITS, 1))
     nodes.append(helper.make_node("MatMul", ["t", "S"], ["y"]))
-    x = helper.make_tensor_value_info("x", TensorProto.DOUBLE, [1, INPUTS])
+    x = helper.make_tensor_value_info("x", TensorProto.DOUBLE, [1, inputs])
     y = helper.make_tensor_value_info("y", TensorProto.DOUBLE, [1, 1])
     constants = [
         numpy_helper.from_array(
@@ -222,3 +228,19 @@ def test_sums_of_sums_have_what_common_errors_leave() -> None:
         off = (p * shares) @ groups.T - found.constant
         assert (np.abs(off) <= found.error * (1.0 + 1e-12)).all()
     assert (found.error < (sums.functions.error * np.abs(shares)) @ groups.T).all()
+
+
+@pytest.mark.parametrize("inputs", [5, 6])
+def test_layers_up_to_rows_over_roots_have_no_parabolas(inputs: int) -> None:
+    """Networks of so many inputs have, but not where rows are multiples of those before."""
+    net = network(0, ("Tanh", "Sigmoid"), "LayerNormalization", 1e-2, False, "Tanh", inputs)
+    context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, inputs)).reduced.problem))
+    assert context.tail is not None
+    assert any(stage.copies is not None for stage in context.up_to_tail.stages)
+    boxes = Boxes.whole(context)
+    boxes = replace(boxes, v_low=boxes.v_high)
+    bound = bounded(context, boxes, -np.inf).boxes.bounds[0]
+    points = np.random.default_rng(0).uniform(-1.0, 1.0, (POINTS, inputs))
+    along = np.repeat(boxes.v_high, POINTS, axis=0)
+    rows = np.repeat(context.rows, POINTS, axis=0)
+    assert derivatives_along(context, points, rows, along).values.max() <= bound

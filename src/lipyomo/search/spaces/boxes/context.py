@@ -172,7 +172,9 @@ class Context:
         """The layers up to a tail's squares, or the first one, if they are sums of its units."""
         assert self.tail is not None
         count = self.tail.start + 1 if self.tail.first is None else 1
-        return replace(self, stages=self.stages[:count])
+        params = replace(self.params, curved=(1, 0))  # never: rows are products
+        question = replace(self.question, params=params)
+        return replace(self, stages=self.stages[:count], question=question)
 
     @cached_property
     def breaks(self) -> tuple[tuple[float, ...], ...]:
