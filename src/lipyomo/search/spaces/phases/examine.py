@@ -221,7 +221,8 @@ def _judged(
         asked.append(asks)
     # on unbounded domains emptiness is proved in rational numbers, which costs more
     closing = statistics.closed_by_bound * statistics.programs
-    first = closing > statistics.empty * statistics.semidefinite or not context.domain.is_bounded
+    emptying = statistics.empty_by_program * statistics.semidefinite
+    first = closing > emptying or not context.domain.is_bounded
     claims = list(parts)
     for bounding in (first, not first):
         value = points.best.value
