@@ -219,6 +219,23 @@ class Bounder:
         state = minimise(kernel, start, aim, steps, stop=stop)
         return None if state is None else Minimum(target, kernel, state, signs)
 
+    def restricted(self, form: NodeForm, found: Minimum, signs: FloatArray) -> Minimum | None:
+        """A minimum with more inputs joined, by its own multipliers; None if rounding forbids it.
+
+        Parameters
+        ----------
+        form : NodeForm
+            What it was found for.
+        found : Minimum
+        signs : ndarray, shape (d,)
+            Those of `found`, and more.
+        """
+        target, state = found.target, found.state
+        y = self.rejoined(target, form.units, state.multipliers, found.signs, signs)
+        kernel = self.kernel(form, target, signs)
+        joined = minimise(kernel, y, max_iterations=0)
+        return None if joined is None else Minimum(target, kernel, joined, signs)
+
     def excluded(
         self,
         form: NodeForm,

@@ -55,7 +55,8 @@ class DualCertificate:
     multipliers : ndarray
         (gamma of a ball of functionals, zeta, lambda of `units`).
     signs : ndarray, shape (d,), optional
-        By which inputs are joined, if not by those of the whole problem.
+        By which inputs are joined, if not by those of the whole problem: up to a common sign.
+        Directions without them are bounded elsewhere.
     """
 
     target: int
