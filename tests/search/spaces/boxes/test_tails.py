@@ -9,16 +9,18 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.base.clock import Clock
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import WIDE, bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
+from lipyomo.search.spaces.boxes.chords import with_chords
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals, sums_of_products
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.rows_over_roots import rows_over_roots
 from lipyomo.search.spaces.boxes.stacked import Quadratics
 from lipyomo.search.spaces.boxes.tails import tail_of
-from lipyomo.search.spaces.boxes.values import derivatives_along
+from lipyomo.search.spaces.boxes.values import derivatives_along, jacobians
 
 INPUTS, UNITS, BOXES, POINTS = 3, 4, 30, 40
 
@@ -244,3 +246,14 @@ def test_layers_up_to_rows_over_roots_have_no_parabolas(inputs: int) -> None:
     along = np.repeat(boxes.v_high, POINTS, axis=0)
     rows = np.repeat(context.rows, POINTS, axis=0)
     assert derivatives_along(context, points, rows, along).values.max() <= bound
+
+
+def test_directions_of_one_box_where_a_layer_has_products_alone() -> None:
+    net = network(0, ("Tanh",), "RMSNormalization", 1e-2, True, "Tanh", 5)
+    problem = LipschitzProblem(net, Box(-0.1, 0.1, 5)).reduced.problem
+    context = Context.of(Question(problem))
+    assert any(not stage.kinds for stage in context.stages)
+    found = with_chords(context, Boxes.whole(context), Clock())
+    points = np.random.default_rng(0).uniform(-0.1, 0.1, (POINTS, 5))
+    gradients = jacobians(context, points, np.repeat(context.rows[:, None], POINTS, axis=0))
+    assert np.abs(gradients).sum(axis=-1).max() <= found.bounds.max()

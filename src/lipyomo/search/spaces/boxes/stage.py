@@ -217,7 +217,7 @@ class Stage:
         """A method of every unit's activation, applied to numbers of rows (..., n)."""
         some = [self.units_of(array) for array in rows]
         if not self.kinds:
-            none = np.zeros_like(some[-1])
+            none = np.zeros(np.broadcast_shapes(*(part.shape for part in some)))
             counts = {"enclose": 2, "slope_range": 2, "lines": 3, "parabolas": 4}
             return (none,) * counts[name] if name in counts else none
         return each_kind(self.kinds, name, *some)
