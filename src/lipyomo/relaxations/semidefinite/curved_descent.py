@@ -55,6 +55,8 @@ class CurvedDescent:
     ----------
     done : bool
         Whether no further step lowers the bound.
+    seconds : float
+        What a step and a proof may take.
     """
 
     def __init__(self, model: CurvedModel, known: float) -> None:
@@ -62,7 +64,7 @@ class CurvedDescent:
         self._system = CurvedSystem(model.plain, model.curves)
         program = model.program(self._zeta)
         self._scale = float(np.abs(program.objective).sum(axis=1).max())
-        self.done = not self._scale > 0.0
+        self.done, self.seconds = not self._scale > 0.0, 0.0
         self._steps, self._gap, self._whole, self._beyond = 0, math.inf, True, 0.0
         if not self.done:
             self._at = self._first()
@@ -82,12 +84,11 @@ class CurvedDescent:
         float
             Infinite if there is none.
         """
-        took = 0.0
         while not self.done:
             began = time.monotonic()
             self._step()
-            took = max(took, time.monotonic() - began)
-            if self._value * self._scale + self._beyond <= aim or late(2.0 * took):
+            self.seconds = max(self.seconds, 2.0 * (time.monotonic() - began))
+            if self._value * self._scale + self._beyond <= aim or late(self.seconds):
                 break
         return self._proved()
 

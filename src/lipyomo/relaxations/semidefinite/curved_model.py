@@ -35,7 +35,7 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
 from lipyomo.relaxations.semidefinite.curved_system import CurveNodes
-from lipyomo.relaxations.semidefinite.curved_units import CurvePieces, raised
+from lipyomo.relaxations.semidefinite.curved_units import PIECES, CurvePieces, raised
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram, proved_bound
 from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 from lipyomo.relaxations.semidefinite.verify import powers
@@ -178,6 +178,11 @@ class CurvedModel:
         """Variables, dense forms included, and multipliers of a program for such layers."""
         inner = sum(units[:-1])
         return 1 + units[0] + 2 * sum(units) + 3 * inner, 5 * sum(units) + 7 * inner + 1
+
+    @classmethod
+    def memory(cls, units: Sequence[int]) -> float:
+        """About how many bytes a descent keeps between its steps."""
+        return 8.0 * (6.0 * cls.size(units)[0] ** 2 + 4.0 * 4.0 * PIECES * sum(units))
 
     def program(self, zeta: FloatArray) -> QuadraticProgram:
         """The program for given zeta (d,)."""

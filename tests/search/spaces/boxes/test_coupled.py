@@ -46,6 +46,14 @@ def test_bounds_are_less_than_those_of_ranges_and_not_below_what_is_attained(kno
     assert slopes_at(context, points).values.max() <= found.max()
 
 
+def test_targets_that_memory_has_no_room_for_begin_anew(known, monkeypatch):
+    context, layers, bounds = known
+    before = coupled_bounds(context, layers, bounds, 0.0, Clock(), lambda upper: None)
+    monkeypatch.setattr("lipyomo.search.spaces.boxes.coupled.KEPT", 0)
+    found = coupled_bounds(context, layers, bounds, 0.0, Clock(), lambda upper: None)
+    assert found.max() == pytest.approx(before.max(), rel=0.01)
+
+
 def test_nothing_is_lowered_below_the_cutoff_or_without_time(known):
     context, layers, bounds = known
     for cutoff, clock in ((bounds.max(), Clock()), (0.0, Clock(0.0))):

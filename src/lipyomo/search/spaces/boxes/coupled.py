@@ -14,6 +14,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.system.memory import KEPT
 from lipyomo.networks.network import Layer
 from lipyomo.relaxations.semidefinite.curved_ball import PreactivationBall
 from lipyomo.relaxations.semidefinite.curved_descent import CurvedDescent
@@ -67,13 +68,19 @@ def coupled_bounds(
     first, domain = layers[0], problem.domain
     ball = PreactivationBall.of(first.weight, first.bias, domain.lower, domain.upper)
     descents: dict[int, CurvedDescent] = {}
+    room = KEPT / CurvedModel.memory([layer.units for layer in hidden])
     while ball is not None and not clock.expired:
         k = int(bounds.argmax())
-        if bounds[k] <= cutoff or (k in descents and descents[k].done):
+        if bounds[k] <= cutoff:
             break
-        if k not in descents:
-            if not _fits(hidden, clock):
+        if k in descents:
+            if descents[k].done or descents[k].seconds > clock.left:
                 break
+        elif not _fits(hidden, clock):
+            break
+        else:
+            if len(descents) >= max(room, 1.0):  # the one whose turn is furthest away
+                del descents[min(descents, key=lambda j: float(bounds[j]))]
             off = context.row_errors[k]
             low, high = context.rows[k] - off, context.rows[k] + off
             low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
