@@ -17,6 +17,7 @@ from lipyomo.problems.domains import AllSpace
 from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.search.spaces.boxes.context import Question
 from lipyomo.search.spaces.boxes.norm import Norm
+from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.pipeline import Pipeline
 from samples import steepest
 
@@ -186,6 +187,30 @@ def test_boxes_are_not_halved_for_what_rounding_leaves(bias):
     sizes = abs(np.cosh(weight @ corner + bias) ** -2 @ weight).sum()
     assert sizes <= result.upper * (1 + 1e-12)
     assert result.upper <= 1.05 * result.lower
+
+
+def test_rounding_alone_is_asked_about_more_and_more_rarely(monkeypatch):
+    """After one, two, four, ... batches, of which none is of a few boxes but the last."""
+    plans, looks, sizes = [], [], []
+
+    def counted(kind, name, found, what):
+        method = getattr(kind, name)
+
+        def called(self, *given, **named):
+            found.append(what(*given))
+            return method(self, *given, **named)
+
+        monkeypatch.setattr(kind, name, called)
+
+    counted(Pipeline, "plan", plans, len)
+    counted(Norm, "floor", looks, lambda box, cutoff: len(plans))
+    counted(Norm, "bounded", sizes, lambda boxes, cutoff: len(boxes))
+    network = smooth_network(np.random.default_rng(0), [4, 16, 16, 1], ["tanh"])
+    result = solved(LipschitzProblem(network, Box([-1.0] * 4, [1.0] * 4)))
+    assert result.status is Status.EXACT
+    assert len(plans) > 4
+    assert looks == [2**k for k in range(len(plans).bit_length())]
+    assert min(sizes) >= Params().few
 
 
 def test_one_unit_has_the_constant_of_its_slope():
