@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from doc_blocks import Block, read_blocks, read_commands
 
+from experiments.benchmark.__main__ import main as benchmark
 from lipyomo.cli.main import main
 from lipyomo.cli.tables import markdown
 from lipyomo.formats.onnx.lower import registry as lowerings
@@ -127,7 +128,7 @@ def _run_commands(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]
         kept = " && ".join(part for part in parts if not part.startswith(NOT_HERE))
         if not kept:
             continue
-        plain = kept.startswith(OWN) and not set(kept) & set("|&;<>$*`")
+        plain = kept.startswith(tuple(OWN)) and not set(kept) & set("|&;<>$*`")
         here = plain and block.page.name != "README.md"
         code, out, err = _called(kept, capsys) if here else _started(kept, folder)
         where = f"{name(block.page)}:{block.line}: {kept}"
@@ -139,13 +140,15 @@ def _run_commands(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]
             assert matched, f"{where}\nprinted:\n{out}{err}"
 
 
-OWN = "python -m lipyomo "
+OWN = {"python -m lipyomo ": main, "python -m experiments.benchmark ": benchmark}
+"""Commands that run in this process, which has imported what they need."""
 
 
 def _called(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Run the command line in this process, which has imported what it needs."""
+    """Run one of our own commands, and none of the shell, in this process."""
     capsys.readouterr()
-    code = main(shlex.split(command.removeprefix(OWN)))
+    own = next(prefix for prefix in OWN if command.startswith(prefix))
+    code = OWN[own](shlex.split(command.removeprefix(own)))
     return code, *capsys.readouterr()
 
 
