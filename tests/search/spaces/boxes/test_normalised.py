@@ -94,7 +94,7 @@ def test_points_are_within_ranges(centred: bool, rows: int, epsilon: float) -> N
     functions = functions_of(context.stages[place], own, before, inputs)
     assert (functions is not None) == (rows > INPUTS)  # else sums of squares are not whole
     ranges = normalised(roots, ranges_of(roots, before), ends, unit, functions)
-    outputs = output_signals(context.stages[place + 1], after, inputs, None, unit)
+    outputs = output_signals(context.stages[place + 1], after, None, unit)
     rng = np.random.default_rng(2)
     for k in range(POINTS):
         x, v = (

@@ -37,7 +37,6 @@ from lipyomo.search.spaces.boxes.quotients import (
     over_powers,
     quadratic_of,
 )
-from lipyomo.search.spaces.boxes.ratios import wholes_of
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -56,15 +55,17 @@ def functions_of(
     """
     roots = stage.roots
     assert roots is not None
-    wholes = wholes_of(stage, layer, roots.units)
-    if wholes is None:
+    if layer.wholes is None or not np.isin(roots.units, stage.whole.fresh).all():
         return None
-    moving = len(wholes[0].linear) > inputs.x.middle.shape[1]
+    place = np.searchsorted(stage.whole.fresh, roots.units)
+    source, scale = stage.whole.source[place], stage.whole.scale[place]
+    v, along = (one.take(source).stacked().times(scale[None]) for one in layer.wholes)
+    moving = len(v.linear) > inputs.x.middle.shape[1]
     s, turn = (
         quadratic_of(affine.take(roots.squares), inputs, moving).stacked()
         for affine in (before.pre, before.pre_tangent)
     )
-    return RootFunctions(s, turn, *wholes)
+    return RootFunctions(s, turn, v, along)
 
 
 def ranges_of(roots: Roots, before: Relaxed) -> tuple[Ends, Ends]:

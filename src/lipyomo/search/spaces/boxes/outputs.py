@@ -8,16 +8,15 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.search.spaces.boxes.inputs import Inputs, Signal
+from lipyomo.search.spaces.boxes.inputs import Signal
 from lipyomo.search.spaces.boxes.normalised import Normalised
 from lipyomo.search.spaces.boxes.planes import with_products
-from lipyomo.search.spaces.boxes.ratios import with_ratios
 from lipyomo.search.spaces.boxes.relaxation import Change, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
 
 def output_signals(
-    stage: Stage, layer: Relaxed, inputs: Inputs, rooted: Normalised | None, unit: float
+    stage: Stage, layer: Relaxed, rooted: Normalised | None, unit: float
 ) -> tuple[Signal, Signal]:
     """Ranges of h and t of all outputs.
 
@@ -25,15 +24,11 @@ def output_signals(
     ----------
     stage : Stage
     layer : Relaxed
-    inputs : Inputs
     rooted : Normalised, optional
         What is known of the layer's inverse roots.
     unit : float
     """
     tangents = _tangents(stage, layer, unit)
-    known = rooted is not None and layer.wholes is not None  # by narrower quotients
-    if stage.powers and not known and (inputs.v.middle.any() or inputs.v.radius.any()):
-        tangents = with_ratios(stage, layer, tangents, inputs, unit)
     if stage.roots is not None and rooted is not None:
         tangents = _within(tangents, stage.roots.units, rooted.roots, unit)
     units = _values(stage, layer), tangents

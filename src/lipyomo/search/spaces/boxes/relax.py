@@ -135,7 +135,7 @@ def relaxed(
             left = None
             if context.stages[number + 1].summed.size and not forwards:
                 left = remainders_of(stage, found[-1], inputs, unit)
-            units = output_signals(stage, found[-1], inputs, rooted, unit)
+            units = output_signals(stage, found[-1], rooted, unit)
             if whole is not None:
                 found[-1] = with_ranges(stage, found[-1], units, unit)
             signals = [signals[-1], units]

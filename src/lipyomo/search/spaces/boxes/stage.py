@@ -167,15 +167,6 @@ class Stage:
         rows = np.flatnonzero(np.isin(own, self.summed))
         return Copies(rows, np.searchsorted(self.summed, own[rows]), scale[rows])
 
-    @cached_property
-    def powers(self) -> tuple[Kind, ...]:
-        """Units that are powers, but for squares."""
-        return tuple(
-            (activation, units)
-            for activation, units in self.kinds
-            if isinstance(activation.true, Power) and activation.true.exponent != 2.0
-        )
-
     # -- from rows to branches to outputs, and back ------------------------------------------------
 
     @cached_property
