@@ -127,7 +127,7 @@ def test_bounds_of_entries_are_not_taken_if_less_is_attained() -> None:
     assert _ends(rest) == pytest.approx(_ends(whole), abs=2e-6)  # by at most two tolerances
 
 
-@pytest.mark.parametrize(("kind", "polls"), zip(QUESTIONS, (8, 30, 8, 30), strict=True))
+@pytest.mark.parametrize(("kind", "polls"), list(zip(QUESTIONS, (8, 30, 8, 30), strict=True)))
 def test_a_range_goes_on_from_its_checkpoint(tmp_path: Path, kind: str, polls: int) -> None:
     ask, file, asked = QUESTIONS[kind], tmp_path / "range", count()
     first = ask(checkpoint=file, should_stop=lambda: next(asked) >= polls)
