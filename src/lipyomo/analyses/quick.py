@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Unpack
 
@@ -97,7 +98,8 @@ def lipschitz(
     >>> lipyomo.lipschitz("models/iris.onnx", box=(4, 6), time_limit=10).is_exact
     True
     """
-    settings: dict[str, Any] = {**keywords}
+    # a file is read, and compared with onnxruntime, within the time limit
+    settings: dict[str, Any] = {"started": time.monotonic(), **keywords}
     asked = {name: settings.pop(name) for name in ProblemKeywords.__annotations__.keys() & keywords}
     if budget is not None:
         one_of(budget, ("fast",), "budget", ProblemError)

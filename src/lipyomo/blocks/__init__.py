@@ -1,7 +1,9 @@
 """Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
 
 from lipyomo.base.modules import imported_when_used
-from lipyomo.base.system import pyomo_without_statistics as pyomo_without_statistics
+from lipyomo.base.system import (  # before any of Pyomo
+    pyomo_without_statistics as pyomo_without_statistics,
+)
 from lipyomo.blocks.assumptions import FixedInputWarning
 from lipyomo.blocks.base import rebuild
 from lipyomo.blocks.dual_ball import DualBallBlock

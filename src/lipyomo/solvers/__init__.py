@@ -12,7 +12,9 @@ imported when they are used.
 
 from __future__ import annotations
 
-from lipyomo.base.system import pyomo_without_statistics as pyomo_without_statistics
+from lipyomo.base.system import (  # before any of Pyomo
+    pyomo_without_statistics as pyomo_without_statistics,
+)
 from lipyomo.solvers.factory import register
 from lipyomo.solvers.options import SolverOptions
 from lipyomo.solvers.outcome import SolveOutcome

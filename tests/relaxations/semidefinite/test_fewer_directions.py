@@ -10,11 +10,15 @@ import pytest
 from lipyomo import Box, LipschitzProblem
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.network import Network
+from lipyomo.networks.phases import flat
 from lipyomo.problems.affine.system import NodeForm, UnitSystem
 from lipyomo.problems.targets import targets_of
 from lipyomo.relaxations.linear import preactivation_bounds
 from lipyomo.relaxations.semidefinite.bounder import Bounder
 from lipyomo.relaxations.semidefinite.directions import with_fewer_directions
+from lipyomo.search.spaces.phases.bound import _with_fewer_directions
+from lipyomo.search.spaces.phases.context import Context, Question
+from lipyomo.search.spaces.phases.node import Part, Worst
 from networks import random_network
 
 
@@ -117,3 +121,32 @@ def test_signs_that_nothing_connects_are_not_joined() -> None:
     kept = fixed.within(form, 0, known)
     assert kept is not None
     assert np.array_equal(kept, known)
+
+
+def test_a_node_keeps_the_bound_of_directions_that_it_leaves_out() -> None:
+    out = 0
+    for network in NETWORKS:
+        box = Box(-0.3, 0.3, network.input_dim)
+        problem = LipschitzProblem(network, box, "linf", functional=[1.0, -1.0])
+        known = flat(preactivation_bounds(problem.network, box).phases)
+        context = Context.of(Question(problem, known=known))
+        node, bounder = context.whole(), context.bounder
+        form = context.system.form(context.presolved.phases)
+        found = bounder.minimise(form, 0) if form.units.size else None
+        if found is None:
+            continue
+        vertices, values = _values(form)
+        before = bounder.prover.joining(0)
+        for share in (0.75, 0.85, 0.95):
+            cutoff = share * found.state.value
+            bounded = node.but(target_bounds=np.array([found.state.value]))
+            part = Part(node, bounded, form, Worst.of(found))
+            left = _with_fewer_directions(context, part, cutoff, cutoff)
+            own = left.node.certificates.get(0)
+            kept = _agree(vertices, before if own is None else own.signs)
+            gone = _agree(vertices, before) & ~kept
+            assert values[gone].max(initial=0.0) <= left.node.dropped
+            if not left.is_open:
+                assert values[_agree(vertices, before)].max() <= left.closed
+            out += np.count_nonzero(gone)
+    assert out > 50

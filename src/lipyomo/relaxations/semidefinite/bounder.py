@@ -14,7 +14,7 @@ from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel, wide_kernel
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
-from lipyomo.relaxations.semidefinite.descent import minimise
+from lipyomo.relaxations.semidefinite.descent import minimise, standing
 from lipyomo.relaxations.semidefinite.kernel import Kernel, State
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion
@@ -233,7 +233,7 @@ class Bounder:
         target, state = found.target, found.state
         y = self.rejoined(target, form.units, state.multipliers, found.signs, signs)
         kernel = self.kernel(form, target, signs)
-        joined = minimise(kernel, y, max_iterations=0)
+        joined = standing(kernel, y)
         return None if joined is None else Minimum(target, kernel, joined, signs)
 
     def excluded(

@@ -66,8 +66,10 @@ class CurvedDescent:
         self._scale = float(np.abs(program.objective).sum(axis=1).max())
         self.done, self.seconds = not self._scale > 0.0, 0.0
         self._steps, self._gap, self._whole, self._beyond = 0, math.inf, True, 0.0
-        if not self.done:
-            self._at = self._first()
+        at = None if self.done else self._first()
+        self.done = at is None
+        if at is not None:
+            self._at = at
 
     def lowered(self, aim: float, late: Callable[[float], bool]) -> float:
         """A proved bound after one step or more.
@@ -99,7 +101,7 @@ class CurvedDescent:
 
     def _proved(self) -> float:
         """What the multipliers prove."""
-        if not self._scale > 0.0:
+        if not self._steps:
             return math.inf
         y, forms = self._system.multipliers(self._scale * self._at.v)
         bound = self._model.proved(self._zeta, y, forms)
@@ -107,14 +109,23 @@ class CurvedDescent:
             self._beyond = bound - self._value * self._scale
         return bound
 
-    def _first(self) -> Iterate:
-        """Where it begins: multipliers that make the matrix diagonally dominant."""
+    @np.errstate(all="ignore")  # what overflows has no beginning
+    def _first(self) -> Iterate | None:
+        """Where it begins: multipliers that make the matrix diagonally dominant.
+
+        None where numbers are too large or too small: slopes of units that are saturated.
+        """
         system, program = self._system, self._model.program(self._zeta)
         program = replace(program, objective=program.objective / self._scale)
         v = system.started(*self._model.started(program))
-        gamma = least_gamma(system.combine(v) - program.objective)
+        try:
+            gamma = least_gamma(system.combine(v) - program.objective)
+        except np.linalg.LinAlgError:
+            return None
         v[0] = 1.1 * abs(gamma) + 1e-3
         Z, slacks = system.combine(v) - program.objective, system.slacks(v)
+        if not (np.isfinite(Z).all() and np.isfinite(slacks).all() and slacks.min() > 0.0):
+            return None
         X = 0.5 * np.eye(len(Z))
         X[0, 0] = 1.0
         mu = float(np.sum(X * Z)) / len(Z)
@@ -156,6 +167,8 @@ class CurvedDescent:
         at = self._at
         Z = self._system.combine(at.v) - self._model.program(zeta).objective / self._scale
         v = at.v
+        if not np.isfinite(Z).all():
+            return None
         if cholesky_or_none(Z) is None:
             if cholesky_or_none(Z[1:, 1:]) is None:
                 return None

@@ -126,7 +126,7 @@ class CurvedModel:
         width = self._variables + sum(counts) + sum(counts[:-1])
         self._at = self._variables
         self._made = ProgramBuilder(self._variables, width - self._variables)
-        self._error = max(ball.error, gamma(max(layer.weight.shape[1] for layer in layers) + 16))
+        self._error = max(ball.error, gamma(max(max(layer.weight.shape) for layer in layers) + 16))
         z = ball.middle[:, None] * self._made.one + ball.turn @ self._made.unit(u)
         more, slopes = ball.magnitudes, []
         units: list[FloatArray] = []
@@ -228,6 +228,7 @@ class CurvedModel:
             forms.append(-squares[:, :, None] * np.eye(columns.shape[1]))
         return y, forms
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows proves nothing
     def proved(self, zeta: FloatArray, y: FloatArray, forms: Sequence[FloatArray]) -> float:
         """A proved bound from any multipliers, and any Q (n, k, k) of layers; may be infinite."""
         program = self.program(zeta)

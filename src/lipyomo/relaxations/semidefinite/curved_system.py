@@ -86,7 +86,9 @@ class CurvedSystem:
             pairs.append((layer.columns[:, left].ravel(), layer.columns[:, right].ravel()))
             size = pairs[-1][0].size
             self._places.append(at + np.arange(size).reshape(-1, left.size))
-            self._values.append(layer.nodes[:, :, left] * layer.nodes[:, :, right])
+            with np.errstate(over="ignore"):  # no descent begins with what is not finite
+                values = layer.nodes[:, :, left] * layer.nodes[:, :, right]
+            self._values.append(values)
             at += size
         self._own, self._inner = len(first), at
         self._first, self._second = (np.concatenate(part) for part in zip(*pairs, strict=True))

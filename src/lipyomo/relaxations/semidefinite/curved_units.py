@@ -91,6 +91,7 @@ def least_values(pieces: CurvePieces, forms: FloatArray) -> FloatArray:
     return np.asarray((constant - drop - off).min(axis=1))
 
 
+@np.errstate(all="ignore")  # what overflows proves nothing
 def raised(pieces: CurvePieces, forms: FloatArray) -> FloatArray | None:
     """Symmetric matrices Q (n, k, k) with constants for which ``c' Q c >= 0`` on curves.
 

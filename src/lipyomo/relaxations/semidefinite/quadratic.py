@@ -143,7 +143,15 @@ def starting_multipliers(program: QuadraticProgram, objective: FloatArray) -> Fl
 
 
 def least_gamma(matrix: FloatArray) -> float:
-    """Smallest gamma with ``gamma e_0 e_0^T + matrix`` semidefinite (its corner is ignored)."""
+    """Smallest gamma with ``gamma e_0 e_0^T + matrix`` semidefinite (its corner is ignored).
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If there is none, or numbers are not finite.
+    """
+    if not np.isfinite(matrix).all():
+        raise np.linalg.LinAlgError("numbers that are not finite")
     factor = cho_factor(matrix[1:, 1:], lower=True)
     return float(matrix[0, 1:] @ cho_solve(factor, matrix[0, 1:])) - float(matrix[0, 0])
 

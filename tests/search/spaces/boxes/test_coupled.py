@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
-from lipyomo import Box, LipschitzProblem, Network
+from lipyomo import Box, LipschitzProblem, Network, lipschitz
 from lipyomo.base.clock import Clock
 from lipyomo.networks.activations import Sigmoid
 from lipyomo.networks.network import Curve, Layer
@@ -66,3 +67,24 @@ def test_layers_with_kinks_keep_their_bounds(known):
     context = Context.of(question(smooth=UNITS - 1))
     found = coupled_bounds(context, layers, bounds, 0.0, Clock(), lambda upper: None)
     assert (found == bounds).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e3, 1e4, 1e5])
+def test_saturated_units_whose_squares_overflow_are_no_error(scale):
+    rng = np.random.default_rng(0)
+    shapes = (5, 96), (7, 5), (1, 7)
+    weights = [
+        size * rng.standard_normal(shape)
+        for size, shape in zip((scale, 10.0, 1.0), shapes, strict=True)
+    ]
+    biases = [np.zeros(len(weight)) for weight in weights]
+    network = Network.from_arrays(weights, biases, activation="sigmoid")
+    center = 0.3 * rng.standard_normal(96)
+    found = lipschitz(network, (center - 1e-4, center + 1e-4), norm="linf", time_limit=2)
+    first, second, last = weights
+    for x in center + rng.uniform(-1e-4, 1e-4, (50, 96)):
+        y = expit(first @ x)
+        v = expit(second @ y)
+        gradient = last @ ((v * (1.0 - v))[:, None] * second) @ ((y * (1.0 - y))[:, None] * first)
+        assert np.abs(gradient).sum() <= found.upper

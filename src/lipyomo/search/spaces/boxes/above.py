@@ -22,7 +22,7 @@ class Above:
     constant : ndarray, shape (N,)
     fuzz : ndarray, shape (N,)
         What of the constant pays for rounding.
-    gaps : list of (ndarray, ndarray)
+    gaps : sequence of (ndarray, ndarray)
         What each unit of each layer adds for want of knowledge: in all, and of its tangent alone;
         shapes (N, n); none where that is not told.
     form : QuadraticOnCube, optional

@@ -70,7 +70,7 @@ class Params:
         cutoff by more than that, relative to it: of two, less than half would be closed.
     few : int
         Boxes are split until so many are bounded at a time: calls of many small arrays take as
-        long as with one (128 alike).
+        long as with one.
     little : float
         Boxes of networks with products of which a cut leaves less are bounded again before they are
         split.

@@ -1,9 +1,8 @@
 """Weighted sums of products of quadratic functions.
 
 Terms of third order cancel out in a sum of many as others do: they are added up before lines stand
-for them (`cubics.py`).  And where
-functions are sums of the same signals, as rows of a layer are, the errors of these are common to
-all: a sum's error is what they amount to together.
+for them (`cubics.py`).  And where functions are sums of the same signals, as rows of a layer are,
+the errors of these are common to all: a sum's error is what they amount to together.
 """
 
 from __future__ import annotations

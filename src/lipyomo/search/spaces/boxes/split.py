@@ -94,11 +94,11 @@ def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
 
     The calls that bound some take as long as those that bound a few times as many.
     """
-    split_up, count = 0, 1
+    halvings, count = 0, 1
     while count and len(boxes) < context.few:
         boxes, count = split_again(context, boxes, -np.inf)
-        split_up += count
-    return boxes, split_up
+        halvings += count
+    return boxes, halvings
 
 
 def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:

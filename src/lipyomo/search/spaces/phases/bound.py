@@ -90,7 +90,7 @@ def bounded_targets(
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
         part = replace(part, node=found.node, worst=found.worst).without_targets(cutoff)
         solved, steps = solved + found.solved, steps + found.steps
-        if aim is not None and part.is_open:
+        if part.is_open:
             part = _with_fewer_directions(context, part, aim, cutoff)
         closed += not part.is_open
         claims.append(part)

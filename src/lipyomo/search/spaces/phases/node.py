@@ -116,7 +116,8 @@ class Node:
     sample : ndarray, shape (k, d)
         Some of them, where the node travels.
     dropped : float
-        Largest bound of the targets that it or its ancestors have dropped.
+        Largest bound of the targets and directions that it or its ancestors have left out; other
+        bounds are of those that are left.
     candidates : ndarray of int
         Unstable units to split on, the best first; none if it is still to be examined.
     features : ndarray, shape (k, FEATURES)
