@@ -14,7 +14,7 @@ from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.linear.pairs import Pairs
 from lipyomo.relaxations.semidefinite.choice import Ball, kernel_for, shared_kernel, wide_kernel
 from lipyomo.relaxations.semidefinite.dense import DenseKernel
-from lipyomo.relaxations.semidefinite.descent import minimise, standing
+from lipyomo.relaxations.semidefinite.descent import minimise
 from lipyomo.relaxations.semidefinite.kernel import Kernel, State
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.proportional import minimise_in_proportion
@@ -218,23 +218,6 @@ class Bounder:
                 return Minimum(target, *found, signs)
         state = minimise(kernel, start, aim, steps, stop=stop)
         return None if state is None else Minimum(target, kernel, state, signs)
-
-    def restricted(self, form: NodeForm, found: Minimum, signs: FloatArray) -> Minimum | None:
-        """A minimum with more inputs joined, by its own multipliers; None if rounding forbids it.
-
-        Parameters
-        ----------
-        form : NodeForm
-            What it was found for.
-        found : Minimum
-        signs : ndarray, shape (d,)
-            Those of `found`, and more.
-        """
-        target, state = found.target, found.state
-        y = self.rejoined(target, form.units, state.multipliers, found.signs, signs)
-        kernel = self.kernel(form, target, signs)
-        joined = standing(kernel, y)
-        return None if joined is None else Minimum(target, kernel, joined, signs)
 
     def excluded(
         self,

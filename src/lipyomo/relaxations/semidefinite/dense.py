@@ -279,20 +279,3 @@ class DenseKernel:
         off = np.square(x[d:]) / inverse.diagonal()[d:]
         on = np.square(x @ basis) / np.einsum("ij,ij->j", basis, inverse @ basis)
         return relative_drop(off, state.value), relative_drop(on, state.value)
-
-    def pair_lookahead(self, state: State, count: int) -> tuple[FloatArray, FloatArray]:
-        """Relative drops when two inputs move together, and against each other; (count, d) each.
-
-        The first inputs with all others.  The multipliers stay; as above, w is restricted to a
-        hyperplane.
-        """
-        d = self.inputs
-        inverse = self._pencil.inverse(state.factor)[:d, :d]
-        x, own = state.primal[:d], np.einsum("ii->i", inverse)
-        both, twice = np.add.outer(own[:count], own), 2.0 * inverse[:count]
-        least = np.finfo(np.float64).tiny
-        together = np.square(np.subtract.outer(x[:count], x)) / np.maximum(both - twice, least)
-        against = np.square(np.add.outer(x[:count], x)) / np.maximum(both + twice, least)
-        for drop in (together, against):
-            drop.flat[:: d + 1] = 0.0
-        return relative_drop(together, state.value), relative_drop(against, state.value)

@@ -164,12 +164,6 @@ def minimise(
     return begun.lowered(target, lambda _: stop()).best
 
 
-def standing(kernel: Kernel, y: FloatArray) -> State | None:
-    """The state at some multipliers, as they are; None if C is not positive definite."""
-    point = _at(kernel, y)
-    return None if point is None else point.balanced(0)
-
-
 def refine(
     kernel: Kernel,
     point: _Point,

@@ -201,33 +201,14 @@ class Prover:
             objective[i, d + k] -= sign * item.step
             sizes[i] += np.abs(objective[i])
             sizes[i, d + k] += abs(item.step)
-        return _bounds(sized, objective, sizes, (zeta, lam, grouped, products))
-
-    def on_planes(
-        self,
-        form: NodeForm,
-        target: int,
-        multipliers: FloatArray,
-        planes: FloatArray,
-        signs: FloatArray | None = None,
-    ) -> FloatArray:
-        """Proved bounds of a target for directions v with ``q . v = 0``, shape (k,).
-
-        All from the same multipliers: as in `exclude`, the objective can be replaced by ``c - q``.
-
-        Parameters
-        ----------
-        form, target, multipliers, signs
-            See `bound`.
-        planes : ndarray, shape (k, d)
-            q, in the inputs as `signs` join them.
-        """
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, signs)
-        row, d = int(self._targets.rows[target]), sized.inputs
-        objective = np.repeat(sized.objective[row][None], len(planes), axis=0)
-        objective[:, :d] -= planes
-        sizes = sized.objective_size[row] + np.abs(objective)
-        return _bounds(sized, objective, sizes, (zeta, lam, grouped, products))
+        changed = replace(
+            sized,
+            objective=objective,
+            objective_size=sizes,
+            rounding=sized.rounding + 4 * UNIT_ROUNDOFF,
+        )
+        matrix = VerifiedMatrix(changed, zeta, lam, products)
+        return bounds_from(matrix, np.arange(len(tries)), zeta, grouped)
 
     def _by_column(self, entries: FloatArray) -> FloatArray:
         """Bounds of targets that are one input each from bounds (k, d) of the entries."""
@@ -274,20 +255,3 @@ class Prover:
         d = sized.inputs
         zeta = np.full(d, head[-1]) if grouped else head[head.size - d :]
         return sized, zeta, lam, grouped, products
-
-
-def _bounds(
-    sized: SizedForm,
-    objective: FloatArray,
-    sizes: FloatArray,
-    multipliers: tuple[FloatArray, FloatArray, bool, Products | None],
-) -> FloatArray:
-    """Proved bounds of other objectives (k, d + F) of a form, which are sums of a few numbers.
-
-    Of magnitudes (k, d + F), with zeta, lambda, whether zeta is one number, and products.
-    """
-    zeta, lam, grouped, products = multipliers
-    rounding = sized.rounding + 4 * UNIT_ROUNDOFF
-    changed = replace(sized, objective=objective, objective_size=sizes, rounding=rounding)
-    matrix = VerifiedMatrix(changed, zeta, lam, products)
-    return bounds_from(matrix, np.arange(len(objective)), zeta, grouped)

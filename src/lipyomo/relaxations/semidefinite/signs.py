@@ -52,9 +52,8 @@ class FixedSigns:
         return self._known[row]
 
     def within(self, form: NodeForm, target: int, known: FloatArray | None) -> FloatArray | None:
-        """The same under the phases of a form, beside signs that are `known` up to a common one.
+        """The same under the phases of a form, beside signs that are `known`.
 
-        Only those that are known where nothing tells that one.
         Adjoints are bounded by intervals, from the last unstable units to the inputs.
         """
         if self._stay_apart:
@@ -72,12 +71,9 @@ class FixedSigns:
             high += most @ up + least @ down
         room = 3.0 * self._errors[row]  # the sums just made have as many terms, each twice
         signs = _signs(low[:d], high[:d], room)
-        if known is None:
-            return signs if np.count_nonzero(signs) > 1 else None
-        turned = (known * signs)[known * signs != 0]
-        if not turned.size or (turned != turned[0]).any():
-            return known
-        return np.where(known != 0, known, turned[0] * signs)
+        if known is not None:
+            signs = np.where(known != 0, known, signs)
+        return signs if np.count_nonzero(signs) > 1 else None
 
     @property
     def _stay_apart(self) -> bool:

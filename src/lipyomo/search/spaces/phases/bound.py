@@ -18,7 +18,6 @@ from lipyomo.networks.phases import OPEN, RIGHT
 from lipyomo.problems.affine.system import NodeForm
 from lipyomo.relaxations.semidefinite.bounder import Minimum
 from lipyomo.relaxations.semidefinite.choice import root_cost
-from lipyomo.relaxations.semidefinite.directions import with_fewer_directions
 from lipyomo.relaxations.semidefinite.params import PARAMS
 from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.relaxations.semidefinite.switched_bounds import (
@@ -90,8 +89,6 @@ def bounded_targets(
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
         part = replace(part, node=found.node, worst=found.worst).without_targets(cutoff)
         solved, steps = solved + found.solved, steps + found.steps
-        if part.is_open:
-            part = _with_fewer_directions(context, part, aim, cutoff)
         closed += not part.is_open
         claims.append(part)
     return claims, statistics.counting(semidefinite=solved, newton=steps, closed_by_bound=closed)
@@ -171,29 +168,6 @@ def bound_targets(
         certificates={target: own for target, own in certificates.items() if target in wanted},
     )
     return BoundedNode(node, None if worst is None else Worst.of(worst), solved, steps)
-
-
-def _with_fewer_directions(context: Context, part: Part, aim: float, cutoff: float) -> Part:
-    """The part without those directions of its only target that cannot beat the incumbent."""
-    node, worst, form = part.node, part.worst, part.known_form
-    vertices = context.targets.norm == "linf" and not context.targets.whole_ball
-    if not (isinstance(worst, Worst) and node.targets.size == 1 and vertices):
-        return part
-    found, closed = with_fewer_directions(context.bounder, form, worst.found, aim, cutoff)
-    if found is worst.found:
-        return part
-    target, y = found.target, found.state.multipliers
-    bounds, proved = np.minimum(node.target_bounds, found.state.value), node.proved
-    if bounds[0] <= cutoff:
-        proved = np.minimum(proved, context.bounder.prover.bound(form, target, y, found.signs))
-        bounds = proved
-    node = node.but(
-        target_bounds=bounds,
-        proved=proved,
-        certificates={target: DualCertificate(target, form.units, y, found.signs)},
-        dropped=max(node.dropped, closed),
-    )
-    return replace(part, node=node, worst=Worst.of(found)).without_targets(cutoff)
 
 
 def bound_whole(

@@ -55,8 +55,7 @@ class DualCertificate:
     multipliers : ndarray
         (gamma of a ball of functionals, zeta, lambda of `units`).
     signs : ndarray, shape (d,), optional
-        By which inputs are joined, if not by those of the whole problem: up to a common sign.
-        Directions without them are bounded elsewhere.
+        By which inputs are joined, if not by those of the whole problem.
     """
 
     target: int
@@ -116,8 +115,7 @@ class Node:
     sample : ndarray, shape (k, d)
         Some of them, where the node travels.
     dropped : float
-        Largest bound of the targets and directions that it or its ancestors have left out; other
-        bounds are of those that are left.
+        Largest bound of the targets that it or its ancestors have dropped.
     candidates : ndarray of int
         Unstable units to split on, the best first; none if it is still to be examined.
     features : ndarray, shape (k, FEATURES)
