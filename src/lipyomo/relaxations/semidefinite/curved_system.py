@@ -74,6 +74,7 @@ class CurvedSystem:
 
     def __init__(self, program: QuadraticProgram, layers: Sequence[CurveNodes]) -> None:
         self._extension, self._count = program.extension, program.variables
+        self._curves = layers
         first, second, self._sums = _single_products(program)
         rows = self._sums.shape[0]
         self._ball, at = rows, rows + 1
@@ -102,10 +103,10 @@ class CurvedSystem:
     def multipliers(self, v: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
         """Those of the program's constraints and of its ball, and Q (n, k, k) of layers."""
         found = []
-        for places, constants in zip(self._places, self._constants, strict=True):
-            size = int(np.sqrt(2 * places.shape[1] + 2))
-            left, right = (part[1:] for part in np.triu_indices(size))
-            Q = np.zeros((len(places), size, size))
+        for curves, places, constants in self._forms():
+            left, right = curves.entries
+            n, k = curves.columns.shape
+            Q = np.zeros((n, k, k))
             Q[:, left, right] = 0.5 * v[places]
             Q = Q + Q.transpose(0, 2, 1)
             Q[:, 0, 0] = v[constants]
@@ -116,8 +117,8 @@ class CurvedSystem:
         """The v for multipliers y and matrices Q, with gamma zero."""
         v = np.zeros_like(self.costs)
         v[1 : self._ball + 1] = y
-        for places, constants, Q in zip(self._places, self._constants, forms, strict=True):
-            left, right = (part[1:] for part in np.triu_indices(Q.shape[1]))
+        for (curves, places, constants), Q in zip(self._forms(), forms, strict=True):
+            left, right = curves.entries
             v[places] = np.where(left == right, 1.0, 2.0) * Q[:, left, right]
             v[constants] = Q[:, 0, 0]
         return v
@@ -234,6 +235,10 @@ class CurvedSystem:
         found[:n, n:] = found[n:, :n].T
         found[n:, n:] = found[n:, :n] @ Z.T
         return found
+
+    def _forms(self) -> zip[tuple[CurveNodes, IntArray, IntArray]]:
+        """Layers, with places of their entries and of their constants."""
+        return zip(self._curves, self._places, self._constants, strict=True)
 
     def _layers(self) -> zip[tuple[IntArray, FloatArray, IntArray]]:
         """Places of entries and their values at the nodes, and places of constants."""
