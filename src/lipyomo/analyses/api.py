@@ -81,7 +81,7 @@ def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
     name = choose_method(problem) if method == "auto" else method
     result = run_method(name, problem, _telling(chosen))
     if chosen.rational:
-        from lipyomo.proofs.replay import confirmed
+        from lipyomo.primal.regions.replay import confirmed
 
         result = confirmed(problem, result)
     warnings = [*result.warnings, *_unused(chosen, result)]

@@ -21,7 +21,7 @@ else:
 def imported_when_used(
     package: str, homes: "Mapping[str, Sequence[str]]"
 ) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
-    """The functions ``__getattr__`` and ``__dir__`` of a package.
+    """``__getattr__`` and ``__dir__`` of a package; it keeps what it was asked for.
 
     Parameters
     ----------
@@ -39,7 +39,9 @@ def imported_when_used(
             return import_module(modules[name], package)
         if name not in home:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        return getattr(import_module(home[name], package), name)
+        found = getattr(import_module(home[name], package), name)
+        vars(sys.modules[package])[name] = found
+        return found
 
     def listed() -> "list[str]":
         return sorted({*vars(sys.modules[package]), *home})

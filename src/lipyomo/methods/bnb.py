@@ -16,6 +16,7 @@ from lipyomo.base.system.memory import ARRAYS, LARGE
 from lipyomo.methods.registry import STARVED, TAKES_ALL, method
 from lipyomo.methods.support import (
     form_seconds,
+    joint_first,
     run_cascade,
     search_bytes,
 )
@@ -139,7 +140,7 @@ def search_phases(
     run: Run, cutoff: float, checkpoint: Kept | None, slack: float | None = None
 ) -> Result:
     """`search` of a piecewise-linear network: activation patterns, and boxes beside them."""
-    from lipyomo.methods.semidefinite import joint_first, run_semidefinite
+    from lipyomo.methods.semidefinite import run_semidefinite
     from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
     from lipyomo.search.spaces.phases.params import Params
     from lipyomo.search.spaces.phases.pipeline import pipeline_for

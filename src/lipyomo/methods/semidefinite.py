@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.base.clock import Clock, fits
+from lipyomo.base.clock import Clock
 from lipyomo.base.errors import MethodError
-from lipyomo.methods.support import form_fits, form_seconds, switched
+from lipyomo.methods.support import form_fits, joint_first, switched
 from lipyomo.networks.phases import count_open
 from lipyomo.problems.reductions.presolve import presolve
 from lipyomo.problems.run import Run
@@ -25,22 +25,6 @@ from lipyomo.relaxations.semidefinite.root import (
     semidefinite_targets,
     tighten_root,
 )
-
-
-def joint_first(cascade: Cascade, clock: Clock) -> None:
-    """Take the joint stage if it costs less than semidefinite bounds in closed form do.
-
-    Where there is time for one of them only, these come first: with many unstable units they are
-    several times tighter.
-    """
-    problem, bounds = cascade.problem, cascade.bounds
-    layers = [count_open((phases,)) for phases in bounds.phases]
-    cost = root_cost(cascade.targets, problem.tangent_network.input_dim, bounds.unstable, layers)
-    joint, forms = cascade.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
-    proved = forms + cost.proof
-    alone = fits(proved, clock.left) and not fits(joint + proved, clock.left)
-    if joint <= forms and not alone:
-        cascade.run(("joint",))
 
 
 def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:

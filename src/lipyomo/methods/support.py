@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import dense_entries, model_seconds, model_terms, seconds_of
+from lipyomo.base.clock import Clock, dense_entries, fits, model_seconds, model_terms, seconds_of
 from lipyomo.base.errors import MethodError
 from lipyomo.base.system.memory import LARGE
 from lipyomo.networks.network import check_two_slopes
@@ -219,3 +219,21 @@ def form_fits(run: Run, phases: Phases) -> bool:
         "many for the memory, or for the time that is left: the bound is that of cheaper methods"
     )
     return False
+
+
+def joint_first(cascade: Cascade, clock: Clock) -> None:
+    """Take the joint stage if it costs less than semidefinite bounds in closed form do.
+
+    Where there is time for one of them only, these come first: with many unstable units they are
+    several times tighter.
+    """
+    from lipyomo.relaxations.semidefinite.choice import root_cost
+
+    problem, bounds = cascade.problem, cascade.bounds
+    layers = [count_open((phases,)) for phases in bounds.phases]
+    cost = root_cost(cascade.targets, problem.tangent_network.input_dim, bounds.unstable, layers)
+    joint, forms = cascade.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
+    proved = forms + cost.proof
+    alone = fits(proved, clock.left) and not fits(joint + proved, clock.left)
+    if joint <= forms and not alone:
+        cascade.run(("joint",))

@@ -6,7 +6,7 @@ package of its own, `lipyomo_check`, and imports nothing of this.
 """
 
 from lipyomo.networks.digest import network_digest
-from lipyomo.proofs.replay import ExactReplay, replay
+from lipyomo.primal.regions.replay import ExactReplay, replay
 from lipyomo.proofs.values import lie_network, write_value_proof
 from lipyomo.proofs.writing import Written, write_proof
 

@@ -20,6 +20,7 @@ from lipyomo.base.system.outputs import PROOF, check_output, written
 from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.networks.activations import Derivative, Unbounded
 from lipyomo.networks.network import Network
+from lipyomo.primal.regions.replay import replay
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Result
 from lipyomo.problems.run import PROVED
@@ -36,7 +37,6 @@ from lipyomo.proofs.records import (
     network_record,
     output_norm_record,
 )
-from lipyomo.proofs.replay import replay
 from lipyomo.proofs.undivided import slope_steps
 from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import SMOOTH_FORMAT

@@ -150,16 +150,35 @@ class Domain(ABC):
         """Whether the bounding box is the whole domain."""
         return self.is_polyhedral and self.rows.count == 0
 
-    @abstractmethod
     def support(self, directions: Matrix) -> FloatArray:
         """Upper bounds of ``c . x`` over the domain for each row c of `directions` (k, d).
 
-        Exact for boxes, unclipped balls and polytopes; infinite where unbounded.
+        Exact for boxes, unclipped balls and polytopes; infinite where unbounded.  These are the
+        exact maxima over the bounding box; zero entries ignore infinities.
         """
+        if self.is_bounded:
+            middle, radius = 0.5 * (self.lower + self.upper), 0.5 * (self.upper - self.lower)
+            return np.asarray(directions @ middle + abs(directions) @ radius)
+        rows = dense(directions)
+        with np.errstate(invalid="ignore"):
+            terms = np.where(rows < 0, rows * self.lower, 0.0)
+            terms = np.where(rows > 0, rows * self.upper, terms)
+        return np.asarray(terms.sum(axis=1))
 
-    @abstractmethod
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Random points of the interior, shape (count, d)."""
+        """Random points, of the interior up to rounding, shape (count, d).
+
+        Uniform in the bounding box, on its unbounded sides Gaussian around the nearest finite
+        point; and then drawn into the domain.
+        """
+        if self.is_bounded:
+            return self.drawn_in(rng.uniform(self.lower, self.upper, (count, self.dimension)))
+        scale = 10.0 ** rng.uniform(-1.0, 2.0, (count, 1))
+        draw = self.center + scale * rng.standard_normal((count, self.dimension))
+        both = np.isfinite(self.lower) & np.isfinite(self.upper)
+        draw[:, both] = rng.uniform(self.lower[both], self.upper[both], (count, int(both.sum())))
+        draw = np.where(draw < self.lower, 2 * self.lower - draw, draw)
+        return self.drawn_in(np.where(draw > self.upper, 2 * self.upper - draw, draw))
 
     @abstractmethod
     def restrict(self, keep: BoolArray) -> Domain:
@@ -330,17 +349,6 @@ def read_clip(clip: object) -> tuple[npt.ArrayLike, npt.ArrayLike]:
         raise DomainError(f"the clip box is {brief(clip)}.  Remedy: give (lower, upper)")
     low, high = cast("tuple[npt.ArrayLike, npt.ArrayLike]", clip)
     return low, high
-
-
-def box_support(lower: FloatArray, upper: FloatArray, directions: Matrix) -> FloatArray:
-    """Exact maxima of the rows of `directions` over a box; zero entries ignore infinities."""
-    if np.isfinite(lower).all() and np.isfinite(upper).all():
-        middle, radius = 0.5 * (lower + upper), 0.5 * (upper - lower)
-        return np.asarray(directions @ middle + abs(directions) @ radius)
-    rows = dense(directions)
-    with np.errstate(invalid="ignore"):
-        terms = np.where(rows > 0, rows * upper, np.where(rows < 0, rows * lower, 0.0))
-    return np.asarray(terms.sum(axis=1))
 
 
 def domain_digest(domain: Domain) -> str:

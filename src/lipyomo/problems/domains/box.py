@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.base.arguments import whole_number
-from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, read_only
+from lipyomo.base.arrays import BoolArray, FloatArray, read_only
 from lipyomo.base.errors import DomainError
-from lipyomo.problems.domains.base import Domain, box_support, read_vector
+from lipyomo.problems.domains.base import Domain, read_vector
 
 
 class Box(Domain):
@@ -46,21 +46,6 @@ class Box(Domain):
             )
         if np.isposinf(self.lower).any() or np.isneginf(self.upper).any():
             raise DomainError("the box is empty: a lower bound is +inf or an upper bound -inf")
-
-    def support(self, directions: Matrix) -> FloatArray:
-        """Exact maxima, shape (k,)."""
-        return box_support(self.lower, self.upper, directions)
-
-    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Uniform points; on unbounded sides Gaussian around the nearest finite point."""
-        if self.is_bounded:
-            return rng.uniform(self.lower, self.upper, (count, self.dimension))
-        scale = 10.0 ** rng.uniform(-1.0, 2.0, (count, 1))
-        draw = self.center + scale * rng.standard_normal((count, self.dimension))
-        both = np.isfinite(self.lower) & np.isfinite(self.upper)
-        draw[:, both] = rng.uniform(self.lower[both], self.upper[both], (count, int(both.sum())))
-        mirrored = np.where(draw < self.lower, 2 * self.lower - draw, draw)
-        return np.where(mirrored > self.upper, 2 * self.upper - mirrored, mirrored)
 
     def restrict(self, keep: BoolArray) -> Box:
         """The box in the kept inputs."""

@@ -13,7 +13,7 @@ from lipyomo.base.arrays import BoolArray, FloatArray, Matrix, lengths
 from lipyomo.base.errors import DomainError
 from lipyomo.base.numerics.exact import exact, lost_in_sum
 from lipyomo.base.quantities import norm_name
-from lipyomo.problems.domains.base import Domain, box_support, read_clip, read_vector
+from lipyomo.problems.domains.base import Domain, read_clip, read_vector
 from lipyomo.problems.domains.box import Box
 from lipyomo.problems.domains.polytope import Polytope
 from lipyomo.problems.norms import ONE_BY_ONE
@@ -134,8 +134,7 @@ class NormBall(Domain):
 
     def support(self, directions: Matrix) -> FloatArray:
         """Upper bounds (exact without clip): the smaller of the ball's and the box's maximum."""
-        box_side = box_support(self.lower, self.upper, directions)
-        return np.asarray(np.minimum(self.curve(directions), box_side))
+        return np.asarray(np.minimum(self.curve(directions), super().support(directions)))
 
     def slack(self, points: FloatArray) -> FloatArray:
         """``radius - |x - center|_p`` for `points` (..., d)."""
