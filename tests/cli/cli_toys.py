@@ -17,8 +17,8 @@ def patient(run: Run) -> Result:
     for step in itertools.count():
         lower, upper = 2 - 1 / (step + 1), 2 + 1 / (step + 1)
         if settings.progress is not None:
-            settings.progress(Progress(run.seconds, lower, upper, step))
-        if run.interrupted:
+            settings.progress(Progress(run.clock.seconds, lower, upper, step))
+        if run.clock.interrupted:
             status = Status.INTERRUPTED
             break
         if run.expired:
@@ -28,7 +28,7 @@ def patient(run: Run) -> Result:
             status = Status.GAP
             break
         time.sleep(0.01)
-    return Result(lower, upper, status, "patient", seconds=run.seconds)
+    return Result(lower, upper, status, "patient", seconds=run.clock.seconds)
 
 
 def deaf(run: Run) -> Result:

@@ -85,16 +85,16 @@ def run_loop(run: Run) -> Result:
     found: list[Result] = []
     excess = 0.0  # by how much problems exceeded their shares: steps that are not interrupted
     for position, y in enumerate(vertices):
-        if run.left <= excess:
+        if run.clock.left <= excess:
             run.clock.curtail()
             break
-        share = max(run.left / (len(vertices) - position), 1e-2)
+        share = max(run.clock.left / (len(vertices) - position), 1e-2)
         own = {"functional": y, "directions": problem.directions}
         scalar = LipschitzProblem(problem.network, problem.domain, problem.norm, **own)
         chosen = replace(settings, options={}, time_limit=share, started=None, progress=None)
-        began = run.seconds
+        began = run.clock.seconds
         found.append(run_method(inner, scalar, chosen))
-        excess = max(excess, run.seconds - began - share)
+        excess = max(excess, run.clock.seconds - began - share)
         if found[-1].status is Status.INTERRUPTED:
             run.clock.stop()
         point = found[-1].witness

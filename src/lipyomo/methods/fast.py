@@ -18,7 +18,7 @@ from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 from lipyomo.relaxations.cascade import QUICK
-from lipyomo.relaxations.semidefinite.start import Start
+from lipyomo.relaxations.semidefinite.start import Start, start_of, started
 
 SECONDS, FIRST = 0.05, 1.0
 """Time of a call, and of the first one of a shape, which has no multipliers to begin with."""
@@ -58,10 +58,10 @@ def run(run: Run) -> Result:
     left = min(max(limit - run.clock.seconds, 0.0), run.clock.left)
     clock = Clock(left, lambda: run.clock.interrupted)  # its end is not that of the run
     if last is not None:
-        root = root.started(last)
+        root = started(root, last)
     root = root.run(clock=clock, report=run.drop_upper)
     run.drop_upper(root.value)
-    _LAST[shape] = root.start if last is None else root.start.after(last)
+    _LAST[shape] = start_of(root) if last is None else start_of(root).after(last)
     while len(_LAST) > REMEMBERED:
         del _LAST[next(iter(_LAST))]
     run.record(newton_steps=root.steps)

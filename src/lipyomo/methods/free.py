@@ -54,8 +54,8 @@ def _moved(run: Run, look: Solve) -> tuple[Witness | None, bool]:
     if free is None or free.is_constant:
         return None, True
     settings = Settings(
-        time_limit=max(PART * run.left, 1e-3),
-        should_stop=lambda: run.interrupted,
+        time_limit=max(PART * run.clock.left, 1e-3),
+        should_stop=lambda: run.clock.interrupted,
         gap=1.0 - EQUAL,  # any witness will do
         seed=run.settings.seed,
         workers=1,

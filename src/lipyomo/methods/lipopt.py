@@ -221,7 +221,7 @@ def run(run: Run) -> Result:
     for position, y in enumerate(vertices):
         try:
             terms, count = gradient_polynomial(small, bounds, y, lambda: run.expired)
-            found = polynomial_bound(terms, count, k, run.left) + coefficient_error(small, y)
+            found = polynomial_bound(terms, count, k, run.clock.left) + coefficient_error(small, y)
         except OutOfTime:
             break
         except TooLarge as reason:

@@ -89,7 +89,7 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
     model = form
     if not grouped and form.count + form.inputs > CONIC_ORDER:
         model, grouped = along_norms(form), True
-    limit = run.left if math.isfinite(run.left) else None
+    limit = run.clock.left if math.isfinite(run.clock.left) else None
     order = form.count + min(form.inputs, form.count + len(form.objective) if grouped else math.inf)
     if limit is not None and (order > CONIC_ORDER or limit < 1.0):
         raise SolverError("the program is too large for the time limit")
@@ -160,7 +160,7 @@ def bound_piece(piece: _Piece, run: Run) -> float:
                 "the conic solver's multipliers prove no bound: Newton's method bounds instead"
             )
         except SolverError as error:
-            if run.interrupted:
+            if run.clock.interrupted:
                 return math.inf
             run.warn(f"{error}: Newton's method bounds instead, with one multiplier a unit")
     return root.run(clock=run.clock).value

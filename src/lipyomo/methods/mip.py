@@ -141,7 +141,8 @@ def accept(run: Run, claim: Claim | None) -> bool:
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
         # What tolerances put in doubt is worth nothing unless it is confirmed.
-        limit = run.left if claim.doubt else min(SHARE * claim.seconds + MOMENT, run.left)
+        left = run.clock.left
+        limit = left if claim.doubt else min(SHARE * claim.seconds + MOMENT, left)
         settings = Settings(seed=run.settings.seed, gap=run.settings.gap, workers=1)
         inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
         bnb.search(inner, max(claim.upper, closing))

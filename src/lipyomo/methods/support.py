@@ -50,7 +50,7 @@ def domain_bounds(run: Run) -> LayerBounds:
         small.network,
         small.domain,
         relaxation="linear" if relaxation == "auto" else relaxation,
-        time_limit=run.left,
+        time_limit=run.clock.left,
         stop=run.clock.steps(),
     )
     run.state(unstable=found.unstable, bounds=found.relaxation)

@@ -227,7 +227,8 @@ class CellLoop:
 
     def _done(self, upper: float) -> bool:
         """Whether a bound of a cell is all that is asked for."""
-        return not self._beats(upper) or self._within_gap(upper)
+        gap = self.settings.gap
+        return not self._beats(upper) or (gap > 0.0 and upper - self.lower <= gap * upper)
 
     def _cut_and_solve(
         self, cell: Cell, model: CellModel, others: Closed, nodes: int | None
@@ -250,11 +251,11 @@ class CellLoop:
             start = self._witness.start(model, cell)
             # In hard models the solver's own searches find better points than ours.
             quick = nodes is not None
-            seconds = SHARE * run.left if quick else math.inf
+            seconds = SHARE * run.clock.left if quick else math.inf
             how = {"start": start, "progress": progress, "searched": quick}
             outcome = model.solve(run, options, seconds, **how)
             self.work = self.work.after(outcome)
-            run.count(self.work.nodes)
+            run.show(nodes=self.work.nodes)
             if outcome.status is SolveStatus.INTERRUPTED:
                 run.clock.stop()
             claimed = _claimed(outcome)
@@ -287,10 +288,6 @@ class CellLoop:
                 break
             self.work = replace(self.work, no_good_cuts=self.work.no_good_cuts + 1)
         return max(upper, floor)
-
-    def _within_gap(self, upper: float) -> bool:
-        gap = self.settings.gap
-        return gap > 0.0 and upper - self.lower <= gap * upper
 
     def _report(self, report: Progress, upper: float, others: Closed) -> None:
         """Pass a solver's progress on; its bound counts only once it is checked."""

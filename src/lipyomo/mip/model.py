@@ -81,7 +81,7 @@ class CellModel:
         **how
             As of `lipyomo.solvers.solve_model`: `start`, `progress`, `relax`, `searched`.
         """
-        settings, left = run.settings, min(run.left, seconds)
+        settings, left = run.settings, min(run.clock.left, seconds)
         limit = max(left, 0.05) if math.isfinite(left) else None
         options = replace(options, time_limit=limit, threads=settings.workers)
         how |= {"stop": run.clock, "settings": settings.solvers_file}

@@ -46,14 +46,14 @@ def presolve_model(run: Run) -> PresolvedModel:
     Presolved
     """
     small, settings = for_models(run.problem), run.settings
-    root = whole_cell(small, settings.bounds, PART * run.left, lambda: run.expired)
+    root = whole_cell(small, settings.bounds, PART * run.clock.left, lambda: run.expired)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     cascade = Cascade(small, root.bounds, clock=run.clock, report=run.drop_upper)
     cascade.run()
     run.drop_upper(cascade.value)
     root = replace(root, upper=min(root.upper, cascade.value))
-    clock = run.clock.within(min(SHARE * run.left, SECONDS))
+    clock = run.clock.within(min(SHARE * run.clock.left, SECONDS))
     run.raise_lower(quick_incumbent(run.problem, settings.seed, clock))
     units, root = scaled(small, root, run.lower or root.upper)
     return PresolvedModel(units, root)

@@ -38,7 +38,7 @@ def relaxed_bound(run: Run) -> bool:
     """
     settings, problem = run.settings, for_models(run.problem)
     relaxation = "linear" if settings.bounds == "auto" else settings.bounds
-    cell = whole_cell(problem, relaxation, 0.5 * run.left, lambda: run.expired)
+    cell = whole_cell(problem, relaxation, 0.5 * run.clock.left, lambda: run.expired)
     run.state(unstable=cell.bounds.unstable, bounds=cell.bounds.relaxation)
     run.record(interval_bound=cell.upper)
     run.drop_upper(cell.upper)

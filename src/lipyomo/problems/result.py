@@ -297,9 +297,9 @@ class Result:
     def summary(self) -> str:
         """A few lines for people: interval, status, method, what the ends rest on."""
         rows = {
-            "constant": self._interval(),
-            "status": self._ending(),
-            "method": self._how(),
+            "constant": _interval(self),
+            "status": _ending(self),
+            "method": _how(self),
             "upper end": self.basis or "none",
             "lower end": "nothing attained"
             if self.witness is None
@@ -310,23 +310,18 @@ class Result:
         lines = [f"{name:<10}  {text}" for name, text in rows.items()]
         return "\n".join(lines + [f"{'warning':<10}  {note}" for note in self.warnings])
 
-    def _interval(self) -> str:
-        """Such as ``[1.2, 1.3]``."""
-        infinite = math.isinf(self.lower)
-        return "infinite" if infinite else interval(self.lower, self.upper)
-
     def __eq__(self, other: object) -> bool:
         """Whether all that `to_dict` gives is the same."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
     def __repr__(self) -> str:
         """Three lines at most: the interval, how it ended, by what."""
-        shown = f"Result {self._interval()}"
+        shown = f"Result {_interval(self)}"
         if self.estimate is not None:
             shown += f", estimate {self.estimate:.9g}"
         count = len(self.warnings)
         more = f", {count} warning{'s' * (count > 1)}" if count else ""
-        return f"{shown}\n  {self._ending()}{more}\n  {self._how()}"
+        return f"{shown}\n  {_ending(self)}{more}\n  {_how(self)}"
 
     def _repr_html_(self) -> str:
         """A small table for notebooks."""
@@ -337,16 +332,6 @@ class Result:
             for name, text in pairs
         )
         return f"<table>{rows}</table>"
-
-    def _ending(self) -> str:
-        gap = "" if self.is_exact or not math.isfinite(self.gap) else f", gap {self.gap:.2%}"
-        return f"{self.status}{gap}, {self.seconds:.2f} s"
-
-    def _how(self) -> str:
-        parts = [self.method, self.formulation, self.solver]
-        if self.nodes is not None:
-            parts.append(f"{self.nodes} nodes")
-        return ", ".join(part for part in parts if part)
 
     def to_frame(self) -> Any:
         """The history as a pandas frame with columns ``seconds``, ``lower`` and ``upper``.
@@ -454,6 +439,25 @@ class Result:
     def to_json(self, indent: int | None = None) -> str:
         """One JSON object."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+def _interval(found: Result) -> str:
+    """Such as ``[1.2, 1.3]``."""
+    return "infinite" if math.isinf(found.lower) else interval(found.lower, found.upper)
+
+
+def _ending(found: Result) -> str:
+    """Such as ``gap, gap 1.00%, 3.10 s``."""
+    gap = "" if found.is_exact or not math.isfinite(found.gap) else f", gap {found.gap:.2%}"
+    return f"{found.status}{gap}, {found.seconds:.2f} s"
+
+
+def _how(found: Result) -> str:
+    """Such as ``bnb, 12 nodes``."""
+    parts = [found.method, found.formulation, found.solver]
+    if found.nodes is not None:
+        parts.append(f"{found.nodes} nodes")
+    return ", ".join(part for part in parts if part)
 
 
 def frame_of(

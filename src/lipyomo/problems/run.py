@@ -74,27 +74,10 @@ class Run:
         self._shown = math.inf
         self._reported = -math.inf
 
-    # -- the clock ---------------------------------------------------------------------------------
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock seconds so far."""
-        return self.clock.seconds
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left, at least 0; infinite without a limit, none once it is stopped."""
-        return self.clock.left
-
     @property
     def expired(self) -> bool:
         """Whether the time is over or the caller asked to stop."""
         return self.clock.expired
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the caller asked to stop."""
-        return self.clock.interrupted
 
     # -- the interval ------------------------------------------------------------------------------
 
@@ -151,16 +134,12 @@ class Run:
         if upper is not None:
             self._shown = min(self._shown, upper)
         if nodes is not None:
-            self.count(nodes)
+            self.nodes = nodes
         self._note(message=message)
-
-    def count(self, nodes: int) -> None:
-        """Keep the number of nodes so far."""
-        self.nodes = nodes
 
     def _note(self, better: bool = False, message: str = "") -> None:
         """Enter the interval in the history and tell the caller, both not too often."""
-        seconds = self.seconds
+        seconds = self.clock.seconds
         upper = max(min(self._shown, self.upper), self.lower)
         if not self.history or self.history[-1][1:] != (self.lower, upper):
             pause = PAUSE_SHARE * seconds
@@ -241,7 +220,7 @@ class Run:
             self.method,
             guarantee,
             estimate=estimate,
-            seconds=self.seconds,
+            seconds=self.clock.seconds,
             nodes=self.nodes,
             basis=self.basis if math.isfinite(self.upper) else None,
             witness=self.witness,
@@ -259,7 +238,7 @@ class Run:
         if close_enough(self.lower, self.upper) and (self.witness is not None or self.upper == 0):
             return Status.EXACT
         if not done and not (self.settings.gap > 0 and self.closed):
-            if self.interrupted:
+            if self.clock.interrupted:
                 return Status.INTERRUPTED
             if self.expired or self.clock.curtailed:
                 return Status.TIME_LIMIT
@@ -276,5 +255,5 @@ class Run:
         Bounds that were shown below the final one were not confirmed and are lifted.
         """
         rows = [(at, low, max(high, self.upper)) for at, low, high in self.history]
-        last = (self.seconds, self.lower, self.upper)
+        last = (self.clock.seconds, self.lower, self.upper)
         return rows if rows and rows[-1][1:] == last[1:] else [*rows, last]

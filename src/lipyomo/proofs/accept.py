@@ -65,7 +65,7 @@ def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
     bounder = recording.search.bounder
     tries = [
         replace(given, step=float(f"{given.step:.6g}"))
-        for given in bounder.exclusions(worst.found, (worst.off, worst.on), aim)
+        for given in worst.found.exclusions((worst.off, worst.on), aim)
     ]
     if not tries:
         return case.at(recording, case.node)

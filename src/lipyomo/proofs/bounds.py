@@ -119,7 +119,7 @@ def _ascend(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> 
     stack = Stack.of([case.ours for case in cases])
     width, before = stack.upper - stack.lower, _sides(stack)
     kept = [case.ours.warm_start for case in cases]
-    seen = [recording.points.seen(case.ours.points) for case in cases]
+    seen = [recording.points.pool.seen(case.ours.points) for case in cases]
     with np.errstate(invalid="ignore"):  # units without a kink have no bounds
         warm_start = tighten(ascent, context.system, stack, kept, seen, is_proof=True)
     better, nodes, keys, values = _sides(stack), [], [], []

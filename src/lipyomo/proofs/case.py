@@ -106,8 +106,8 @@ class Case:
         ours, points = self.ours, recording.points
         phases = np.array([OURS[p] for p in node.phases], dtype=np.int8)
         kinked = np.flatnonzero(recording.search.system.kinked)
-        inside = points.within(ours.points, phases, kinked)
-        here = points.at(inside)
+        inside = points.pool.within(ours.points, phases, kinked)
+        here = points.pool.at(inside)
         ours = ours.but(
             phases=phases,
             lower=np.array(node.lower, dtype=np.float64),

@@ -90,7 +90,7 @@ class Recorder:
         """
         recording = self._recording
         node = recording.linear.root()
-        root = Case(node, recording.search.whole(recording.points.count)).at(recording, node)
+        root = Case(node, recording.search.whole(recording.points.pool.count)).at(recording, node)
         unwritten, waiting, count = [0], [(0, root)], 1  # the next one last
         settled: dict[int, Settled] = {}
         together = recording.search.params.together

@@ -147,7 +147,7 @@ def slope_steps(
     )
     recording = Recording.of(anywhere, known, clock, PARAMS)
     node = recording.linear.root()
-    case = Case(node, recording.search.whole(recording.points.count)).at(recording, node)
+    case = Case(node, recording.search.whole(recording.points.pool.count)).at(recording, node)
     case = replace(case, form=recording.search.system.form(case.ours.phases))
     layered = layer_steps(recording, case)
     if layered is not None:

@@ -102,8 +102,8 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Landscape:
-    """The norms of a problem's Jacobians over its domain.
+class Costs:
+    """What looks at points of a problem cost.
 
     Parameters
     ----------
@@ -124,6 +124,10 @@ class Landscape:
     def work(self) -> float:
         """Multiplications that it takes."""
         return evaluation_work(self.problem)
+
+    def share(self, rows: FloatArray | None) -> float:
+        """What some functionals at a point cost, as a share of all."""
+        return 1.0 if rows is None else (1.0 + len(rows)) / self.passes
 
     @cached_property
     def few_inputs(self) -> bool:
@@ -157,6 +161,36 @@ class Landscape:
         return not self.few_inputs and self.flip_work > self.params.look_work
 
     @cached_property
+    def region_points(self) -> int:
+        """Evaluations that finding a point of one of many regions counts as."""
+        return self.params.region_points * (1 if self.few_inputs else 10)
+
+    @cached_property
+    def program_points(self) -> int:
+        """Evaluations that a linear program counts as."""
+        return 6 * self.params.region_points * (1 if self.few_inputs else 4)
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The norms of a problem's Jacobians over its domain.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    params : Params, optional
+    """
+
+    problem: LipschitzProblem
+    params: Params = PARAMS
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What looks at it cost."""
+        return Costs(self.problem, self.params)
+
+    @cached_property
     def functionals(self) -> FloatArray:
         """Vertices of the dual ball, or the outputs (k, m)."""
         vertices = self.problem.dual_vertices
@@ -166,16 +200,6 @@ class Landscape:
     def width(self) -> FloatArray:
         """Of the domain, infinite where it has no end."""
         return np.asarray(self.problem.domain.upper - self.problem.domain.lower)
-
-    @cached_property
-    def region_points(self) -> int:
-        """Evaluations that finding a point of one of many regions counts as."""
-        return self.params.region_points * (1 if self.few_inputs else 10)
-
-    @cached_property
-    def program_points(self) -> int:
-        """Evaluations that a linear program counts as."""
-        return 6 * self.params.region_points * (1 if self.few_inputs else 4)
 
     def empty(self) -> GoodPoints:
         """No points."""
@@ -198,8 +222,8 @@ class Landscape:
         rows : ndarray, shape (k, m), optional
             Functionals that are looked at; by default all.
         """
-        budget.spend(len(points) * self._share(rows))
-        step = max(1, int(self.params.look_work / self.work))
+        budget.spend(len(points) * self.costs.share(rows))
+        step = max(1, int(self.params.look_work / self.costs.work))
         for first in range(0, len(points), step):
             if first and budget.clock.expired:
                 break
@@ -207,10 +231,6 @@ class Landscape:
             values = point_norms(self.problem, part, rows)[0]
             known = known.with_points(part, values, self.params.population)
         return known
-
-    def _share(self, rows: FloatArray | None) -> float:
-        """What some functionals at a point cost, as a share of all."""
-        return 1.0 if rows is None else (1.0 + len(rows)) / self.passes
 
     def best_functionals(self, known: GoodPoints, budget: SearchBudget) -> FloatArray | None:
         """The functional that the best point attains; None for all."""
@@ -232,7 +252,7 @@ class Landscape:
         whole = np.repeat(np.concatenate(patterns, axis=1)[:, None, :], len(units), axis=1)
         whole[:, np.arange(len(units)), units] ^= True
         flipped = by_layer(hidden, whole.reshape(-1, whole.shape[2]))
-        budget.spend(len(flipped[0]) * self._share(rows))
+        budget.spend(len(flipped[0]) * self.costs.share(rows))
         return flipped, pattern_norms(self.problem, flipped, rows)
 
 
@@ -275,9 +295,9 @@ def crossings(land: Landscape, x: FloatArray, rng: np.random.Generator) -> Float
         use = layer.kinked & (size > 0)
         steps.append(-(z[use] / size[use])[:, None] * gain[use])
     straight = np.vstack(steps)
-    if len(straight) > land.children:
+    if len(straight) > land.costs.children:
         near = np.argsort(np.abs(straight).max(axis=1), kind="stable")
-        straight = straight[near[: land.children]]
+        straight = straight[near[: land.costs.children]]
     straight *= scale
     beyond = 1.0 + 10.0 ** rng.uniform(-4.0, 0.0, (len(straight), 1))
     parents = np.broadcast_to(x, straight.shape)

@@ -124,10 +124,11 @@ class LocalSearch:
     ) -> None:
         self._problem, self._params = problem, params
         land = self._land = Landscape(problem, params)
+        costs = land.costs
         self._walkers = 0
-        if solves_regions_of(problem.domain) and land.flips:
-            self._walkers = int(np.clip(params.look_work / land.flip_work, 1, params.walks))
-        count = min(samples, 2 * params.population if problem.domain.rows.count else land.children)
+        if solves_regions_of(problem.domain) and costs.flips:
+            self._walkers = int(np.clip(params.look_work / costs.flip_work, 1, params.walks))
+        count = min(samples, 2 * params.population if problem.domain.rows.count else costs.children)
         center = problem.domain.center[None, :]
         self._sampled = np.vstack([center, problem.domain.sample(rng, count)])
         first = land.with_points(land.empty(), self._sampled, SearchBudget(0.0, clock or Clock()))
@@ -207,10 +208,10 @@ class LocalSearch:
         land = self._land
         points = guide() if guide is not None and state.turn % 2 == 0 else None
         # where inputs are many, ascents leave such points for lower hills
-        walking = self._walkers > 0 and (land.few_inputs or points is None)
+        walking = self._walkers > 0 and (land.costs.few_inputs or points is None)
         known = land.empty()
         if points is not None:
-            budget.spend(land.program_points)
+            budget.spend(land.costs.program_points)
             known = land.with_points(known, points, budget)
             if walking:
                 starts = np.resize(points, (self._params.population, points.shape[1]))
@@ -244,7 +245,7 @@ class LocalSearch:
         """An archive with the ends of ascents from points, which may be near good ones."""
         land, params, count = self._land, self._params, len(starts)
         temperatures, steps = TEMPERATURES, STEPS
-        if not land.few_inputs:
+        if not land.costs.few_inputs:
             temperatures, steps = _NEAR if near else _AFAR
         found = self._ascent.ascend(
             starts,
@@ -256,13 +257,13 @@ class LocalSearch:
             budget.clock,
         )
         passes = 4.0  # of a step: five, mostly with half as many digits
-        budget.spend(passes * count * params.ascent_steps / land.passes)
+        budget.spend(passes * count * params.ascent_steps / land.costs.passes)
         return land.with_points(known, found, budget)
 
     def _hopeful(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Functionals (count, m) that ascents are to raise."""
         functionals = self._land.functionals
-        if self._land.few_inputs or not 1 < len(functionals) <= ONE_BY_ONE:
+        if self._land.costs.few_inputs or not 1 < len(functionals) <= ONE_BY_ONE:
             return functionals[rng.integers(0, len(functionals), count)]
         hope = self._hope
         return functionals[rng.choice(len(hope), count, p=hope)]

@@ -82,7 +82,7 @@ def _evolve(
     """One generation of perturbed and recombined points."""
     if budget.over:
         return points
-    count = land.children
+    count = land.costs.children
     parents = points.parents(rng, count)
     children = perturbed(land, parents, rng)
     children[: count // 4] += towards(points, parents[: count // 4], -0.5, 1.5, rng)
@@ -101,7 +101,7 @@ def _cross(
     budget: SearchBudget,
 ) -> GoodPoints:
     """Step from a good point across the kinks of units."""
-    if budget.over or index >= len(points.values) or not land.flips:
+    if budget.over or index >= len(points.values) or not land.costs.flips:
         return points
     crossed = crossings(land, points.points[index], rng)
     return land.with_points(points, crossed, budget, land.best_functionals(points, budget))
@@ -139,7 +139,7 @@ def _flip(
     land: Landscape, points: GoodPoints, index: int, most: int, tried: Tried, budget: SearchBudget
 ) -> GoodPoints:
     """Look for a region with one unit flipped that is better than the best so far."""
-    if budget.over or not land.flips:
+    if budget.over or not land.costs.flips:
         return points
     network, best = land.problem.network, points.best
     patterns = network.pattern(points.points[index : index + 1])
@@ -149,7 +149,7 @@ def _flip(
     for k in islice(tried.first(flipped, better), most):
         if budget.clock.expired:
             break
-        budget.spend(land.program_points)
+        budget.spend(land.costs.program_points)
         found = interior_point(network, land.problem.domain, tuple(on[k] for on in flipped))
         if found.margin > 0:
             points = land.with_points(points, found.x[None, :], budget)

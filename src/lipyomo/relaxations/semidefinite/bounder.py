@@ -42,6 +42,31 @@ class Minimum:
     state: State
     signs: FloatArray | None = None
 
+    def exclusions(self, drops: tuple[FloatArray, FloatArray], aim: float) -> list[Exclusion]:
+        """Unit decisions that the multipliers may rule out.
+
+        Parameters
+        ----------
+        drops : (ndarray, ndarray), shapes (F,)
+            Look-ahead of the kernel: relative drops with units off, and on.
+        aim : float
+            Decisions whose bound is about this or less are tried.
+        """
+        kernel, state = self.kernel, self.state
+        if not kernel.rank_one:
+            return []
+        value, primal, d = state.value, state.primal, kernel.inputs
+        slack = kernel.rows @ primal - primal[d:]
+        candidates = []
+        for on, drop, along in ((False, drops[0], primal[d:]), (True, drops[1], slack)):
+            hits = np.flatnonzero((value * (1.0 - drop) <= aim) & (along != 0.0))
+            removed = 0.5 * value * (1.0 - np.square(1.0 - drop[hits]))
+            candidates += [
+                Exclusion(int(k), on, float(2.0 * r / a))
+                for k, r, a in zip(hits, removed, along[hits], strict=True)
+            ]
+        return candidates
+
 
 class Bounder:
     """Bounds targets under phases that decide at least what `phases` decide.
@@ -232,14 +257,14 @@ class Bounder:
         ----------
         form : NodeForm
         found, drops, aim
-            See `exclusions`.
+            See `Minimum.exclusions`.
 
         Returns
         -------
         list of (position, on, bound)
             Deciding unstable unit number `position` that way cannot exceed the proved `bound`.
         """
-        tries = self.exclusions(found, drops, aim)
+        tries = found.exclusions(drops, aim)
         if not tries:
             return []
         y, signs = found.state.multipliers, found.signs
@@ -295,35 +320,6 @@ class Bounder:
         split = old.size - int(np.count_nonzero(before))
         kept = old[split:][pairs[before].within(form.units)]
         return np.concatenate([inherited(kernel, form, units, old[:split]), kept])
-
-    @staticmethod
-    def exclusions(
-        found: Minimum, drops: tuple[FloatArray, FloatArray], aim: float
-    ) -> list[Exclusion]:
-        """Unit decisions that the multipliers of a minimum may rule out.
-
-        Parameters
-        ----------
-        found : Minimum
-        drops : (ndarray, ndarray), shapes (F,)
-            Look-ahead of the kernel: relative drops with units off, and on.
-        aim : float
-            Decisions whose bound is about this or less are tried.
-        """
-        kernel, state = found.kernel, found.state
-        if not kernel.rank_one:
-            return []
-        value, primal, d = state.value, state.primal, kernel.inputs
-        slack = kernel.rows @ primal - primal[d:]
-        candidates = []
-        for on, drop, along in ((False, drops[0], primal[d:]), (True, drops[1], slack)):
-            hits = np.flatnonzero((value * (1.0 - drop) <= aim) & (along != 0.0))
-            removed = 0.5 * value * (1.0 - np.square(1.0 - drop[hits]))
-            candidates += [
-                Exclusion(int(k), on, float(2.0 * r / a))
-                for k, r, a in zip(hits, removed, along[hits], strict=True)
-            ]
-        return candidates
 
 
 def shaped(zeta: FloatArray, inputs: int, euclidean: bool) -> FloatArray:

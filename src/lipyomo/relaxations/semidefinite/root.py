@@ -9,7 +9,6 @@ are never touched.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,10 +34,8 @@ from lipyomo.relaxations.semidefinite.ellipsoids import (
     ClosedForm,
     blocks,
     closed_forms,
-    enlarged,
 )
 from lipyomo.relaxations.semidefinite.params import PARAMS
-from lipyomo.relaxations.semidefinite.start import Start
 
 
 def semidefinite_targets(problem: LipschitzProblem) -> Targets:
@@ -71,6 +68,10 @@ class Seconds:
 
 
 Report = Callable[[float], object]
+
+
+def _unheard(value: float) -> None:
+    """Nobody hears of bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,61 +227,6 @@ class RootBounds:
         """
         return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only).begun(self)
 
-    def started(self, start: Start) -> RootBounds:
-        """The same with multipliers of a similar problem to begin with, instead of a closed form.
-
-        Those of the inputs are enlarged until they prove a bound; targets for which they never do
-        have none.
-        """
-        if not self.form.units.size or not self.cost.fits:
-            return self
-        root, best = self, math.inf
-        if start.shared is not None:
-            root = self._started_together(
-                start.shared[0], start.fitted(start.shared[1], self.form.units)
-            )
-        for target, (zeta, lam) in start.multipliers.items():
-            kernel = self.bounder.kernel(self.form, target)
-            if kernel.outputs or zeta.size != self.form.inputs:
-                continue
-            lam = start.fitted(lam, self.form.units)
-            y = self.bounder.fitted(kernel, target, zeta, lam)
-            found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
-            if found is None:
-                continue
-            root = root.proved(target, found, _unheard)
-            if root.shared is None or root.upper[target] > best:
-                best, shared = float(root.upper[target]), (zeta * (found[0] / y[0]), lam)
-                root = replace(root, shared=shared, asked_together=True)
-        return root
-
-    def _started_together(self, zeta: FloatArray, lam: FloatArray) -> RootBounds:
-        """With what multipliers that all targets have in common prove, enlarged."""
-        kernel = self.bounder.shared(self.form, np.arange(self.targets.count))
-        if kernel is None or zeta.size != self.form.inputs:
-            return self
-        y = np.concatenate([shaped(zeta, kernel.inputs, kernel.euclidean), lam])
-        found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
-        if found is None:
-            return self
-        zeta = zeta * (found[0] / y[0])
-        root = replace(self, shared=(zeta, lam), asked_together=True)
-        return root.proved(0, np.concatenate([zeta, lam]), _unheard)
-
-    @property
-    def start(self) -> Start:
-        """Multipliers of the targets that were lowered, for `started`."""
-        found, inputs = {}, self.form.inputs
-        for target, descent in self.descents.items():
-            kernel, best = descent.kernel, descent.best
-            spans = kernel.euclidean or kernel.inputs == inputs  # all of the form's
-            if best is None or kernel.outputs or not spans:
-                continue
-            zeta = shaped(best.multipliers[: kernel.inputs], inputs, kernel.euclidean)
-            end = kernel.inputs + self.form.units.size
-            found[target] = zeta, best.multipliers[kernel.inputs : end]
-        return Start(self.form.units, found, self.shared)
-
     def with_known(self, known: FloatArray) -> RootBounds:
         """With bounds (T,) that were found otherwise."""
         return replace(self, upper=np.fmin(self.upper, known))
@@ -292,7 +238,7 @@ class RootBounds:
             report(root.value)
         return root
 
-    def proved(self, target: int, y: FloatArray, report: Report) -> RootBounds:
+    def proved(self, target: int, y: FloatArray, report: Report = _unheard) -> RootBounds:
         """With what the multipliers of a target prove of all."""
         self.bounder.prover.sized(self.form)  # once
         began = time.perf_counter()
@@ -347,10 +293,6 @@ class RootBounds:
             for target, descent in self.descents.items()
         }
         return replace(self, bounder=bounder, descents=descents, finished=frozenset())
-
-
-def _unheard(value: float) -> None:
-    """Nobody hears of bounds."""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
+from lipyomo.relaxations.semidefinite.bounder import shaped
+from lipyomo.relaxations.semidefinite.ellipsoids import enlarged
+from lipyomo.relaxations.semidefinite.root import RootBounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,3 +47,59 @@ class Start:
         if shared is None and other.shared is not None:
             shared = other.shared[0], other.fitted(other.shared[1], self.units)
         return Start(self.units, known | dict(self.multipliers), shared)
+
+
+def started(root: RootBounds, start: Start) -> RootBounds:
+    """Bounds with multipliers of a similar problem to begin with, instead of a closed form.
+
+    Those of the inputs are enlarged until they prove a bound; targets for which they never do
+    have none.
+    """
+    units, bounder = root.form.units, root.bounder
+    if not units.size or not root.cost.fits:
+        return root
+    best = math.inf
+    if start.shared is not None:
+        root = _started_together(root, start.shared[0], start.fitted(start.shared[1], units))
+    for target, (zeta, lam) in start.multipliers.items():
+        kernel = bounder.kernel(root.form, target)
+        if kernel.outputs or zeta.size != root.form.inputs:
+            continue
+        lam = start.fitted(lam, units)
+        y = bounder.fitted(kernel, target, zeta, lam)
+        found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
+        if found is None:
+            continue
+        root = root.proved(target, found)
+        if root.shared is None or root.upper[target] > best:
+            best, shared = float(root.upper[target]), (zeta * (found[0] / y[0]), lam)
+            root = replace(root, shared=shared, asked_together=True)
+    return root
+
+
+def _started_together(root: RootBounds, zeta: FloatArray, lam: FloatArray) -> RootBounds:
+    """With what multipliers that all targets have in common prove, enlarged."""
+    kernel = root.bounder.shared(root.form, np.arange(root.targets.count))
+    if kernel is None or zeta.size != root.form.inputs:
+        return root
+    y = np.concatenate([shaped(zeta, kernel.inputs, kernel.euclidean), lam])
+    found = enlarged(y, kernel.inputs, kernel.factor, growth=1.05, tries=20)
+    if found is None:
+        return root
+    zeta = zeta * (found[0] / y[0])
+    root = replace(root, shared=(zeta, lam), asked_together=True)
+    return root.proved(0, np.concatenate([zeta, lam]))
+
+
+def start_of(root: RootBounds) -> Start:
+    """Multipliers of the targets that were lowered, for `started`."""
+    found, inputs, units = {}, root.form.inputs, root.form.units
+    for target, descent in root.descents.items():
+        kernel, best = descent.kernel, descent.best
+        spans = kernel.euclidean or kernel.inputs == inputs  # all of the form's
+        if best is None or kernel.outputs or not spans:
+            continue
+        zeta = shaped(best.multipliers[: kernel.inputs], inputs, kernel.euclidean)
+        end = kernel.inputs + units.size
+        found[target] = zeta, best.multipliers[kernel.inputs : end]
+    return Start(units, found, root.shared)

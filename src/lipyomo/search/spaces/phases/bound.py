@@ -307,6 +307,6 @@ def fixed(
     if count:
         statistics = statistics.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
-        inside = points.within(node.points, remaining.phases, more)
+        inside = points.pool.within(node.points, remaining.phases, more)
         part = replace(part, node=remaining.but(points=inside))
     return part, statistics

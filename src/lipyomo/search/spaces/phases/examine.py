@@ -99,7 +99,7 @@ def _narrowed(
     workspace.watch.check()
     warm_start = [part.node.warm_start for part in parts]
     if context.ascent is not None:
-        seen = [points.seen(numbers) for numbers in inside]
+        seen = [points.pool.seen(numbers) for numbers in inside]
         before = stack.phases.copy()
         warm_start = tighten(
             context.ascent, context.system, stack, warm_start, seen, context.params
@@ -142,9 +142,9 @@ def _located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArr
         node, phases, inside = part.node, stack.phases[b], part.node.points
         if stack.alive[b]:
             before = OPEN if node is part.parent else part.parent.phases
-            inside = points.within(inside, phases, np.flatnonzero(phases != before))
+            inside = points.pool.within(inside, phases, np.flatnonzero(phases != before))
             if inside.size and not part.keeps_box:
-                here = points.at(inside)
+                here = points.pool.at(inside)
                 inside = inside[((here >= node.low) & (here <= node.high)).all(axis=1)]
         found.append(inside)
     return found

@@ -313,7 +313,7 @@ class Pipeline(Searching[Node, Task]):
     def encode(self, nodes: Sequence[Node]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         question, best = self._context.question, self._points.best.point
-        points, on = self._points.all
+        points, on = self._points.pool.all
         known = self._unstable_units, self._statistics, question.known, question.pairs
         return encode(Saved(tuple(nodes), points, on, best, *known, question.switched))
 
@@ -324,7 +324,7 @@ class Pipeline(Searching[Node, Task]):
         self._context = self._context.with_bounder(bounder)
         if saved.switched:
             self._context = self._context.with_switches()
-        self._points.append(saved.points, saved.on)
+        self._points.pool.append(saved.points, saved.on)
         if saved.best is not None:
             self._points.challenge(saved.best)
         self._statistics, self._unstable_units = saved.statistics, saved.unstable_units
@@ -365,12 +365,12 @@ def pipeline_for(
 
 def _packed(points: Points, node: Node, sample: int) -> Node:
     """A node as it travels, with so many of its points."""
-    return replace(node, points=node.points[:0], sample=points.at(node.points[:sample]))
+    return replace(node, points=node.points[:0], sample=points.pool.at(node.points[:sample]))
 
 
 def _unpacked(points: Points, nodes: Sequence[Node]) -> list[Node]:
     """Travelled nodes, their points entered."""
-    own = [points.at(np.zeros(0, int)) if n.sample is None else n.sample for n in nodes]
+    own = [points.pool.at(np.zeros(0, int)) if n.sample is None else n.sample for n in nodes]
     numbers = points.adopt(own)
     return [
         replace(node, points=here, sample=None) for node, here in zip(nodes, numbers, strict=True)

@@ -21,44 +21,23 @@ from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.spaces.phases.params import Params
 
 
-class Points:
-    """Interior points of the domain with their patterns, and the incumbent.
+class Pool:
+    """Points, and the sides of their units; as many as there is room for.
 
     Points are only ever added, so that nodes may keep their numbers.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-        Without frozen inputs.
-    presolved : Presolved
-        What is left of its network: sides of these units are stored.
-    rng : numpy Generator
-    params : Params
-    best : float, optional
-        The value of an incumbent that is kept elsewhere.
+    inputs, units : int
+    nbytes : int
+        How much room there is.
     """
 
-    def __init__(
-        self,
-        problem: LipschitzProblem,
-        presolved: Presolved,
-        rng: np.random.Generator,
-        params: Params,
-        best: float = 0.0,
-    ) -> None:
-        self._problem, self._presolved, self._rng, self._params = problem, presolved, rng, params
-        count = presolved.system.count
-        self._points: FloatArray = np.zeros((0, problem.network.input_dim))
-        self._on: BoolArray = np.zeros((0, count), dtype=bool)
+    def __init__(self, inputs: int, units: int, nbytes: int) -> None:
+        self._points: FloatArray = np.zeros((0, inputs))
+        self._on: BoolArray = np.zeros((0, units), dtype=bool)
         self._count = 0
-        row = 8 * problem.network.input_dim + count + 1
-        self._capacity = max(1, params.pool_bytes // row)
-        self._best = Incumbent(best)
-
-    @property
-    def best(self) -> Incumbent:
-        """The incumbent; its value is at least 0."""
-        return self._best
+        self._capacity = max(1, nbytes // (8 * inputs + units + 1))
 
     @property
     def count(self) -> int:
@@ -74,13 +53,89 @@ class Points:
         """Some of the points, shape (k, d)."""
         return self._points[numbers]
 
+    def append(self, points: FloatArray, on: BoolArray) -> None:
+        """Store points and the sides of their units, as far as there is room."""
+        room = self._capacity - self._count
+        points, on = points[:room], on[:room]
+        need = self._count + len(points)
+        if need > len(self._points):
+            size = max(need, 2 * len(self._points), 1024)
+            more = np.zeros((size - self._count, self._points.shape[1]))
+            sides = np.zeros((size - self._count, self._on.shape[1]), dtype=bool)
+            old, old_sides = self.all
+            self._points, self._on = np.concatenate([old, more]), np.concatenate([old_sides, sides])
+        self._points[self._count : need] = points
+        self._on[self._count : need] = on
+        self._count = need
+
+    def numbers(self, entered: BoolArray, first: int, sizes: list[int]) -> list[IntArray]:
+        """Numbers of what was stored from `first` on, by groups of so many points."""
+        numbers, which = np.full(entered.size, -1), np.flatnonzero(entered)
+        numbers[which[: self._count - first]] = np.arange(first, self._count)
+        ends = np.cumsum(np.array(sizes, dtype=np.int64))
+        return [group[group >= 0] for group in np.split(numbers, ends)[:-1]]
+
+    def seen(self, numbers: IntArray) -> tuple[BoolArray, BoolArray] | None:
+        """Units that some of these points have on their left, and on their right; None of none."""
+        on = self._on[numbers]
+        return (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
+
+    def within(
+        self, candidates: IntArray, phases: FlatPhases, units: npt.NDArray[np.intp]
+    ) -> IntArray:
+        """Those of the `candidates` that agree with `phases` at the given `units`."""
+        if not candidates.size or not units.size:
+            return candidates
+        wanted = phases[units] == RIGHT
+        agree = (self._on[candidates[:, None], units] == wanted) | (phases[units] == OPEN)
+        return np.asarray(candidates[agree.all(axis=1)])
+
+
+class Points:
+    """Interior points of the domain with their patterns, and the incumbent.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    presolved : Presolved
+        What is left of its network: sides of these units are stored.
+    rng : numpy Generator
+    params : Params
+    best : float, optional
+        The value of an incumbent that is kept elsewhere.
+
+    Attributes
+    ----------
+    pool : Pool
+        The points.
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        presolved: Presolved,
+        rng: np.random.Generator,
+        params: Params,
+        best: float = 0.0,
+    ) -> None:
+        self._problem, self._presolved, self._rng, self._params = problem, presolved, rng, params
+        inputs, units = problem.network.input_dim, presolved.system.count
+        self.pool = Pool(inputs, units, params.pool_bytes)
+        self._best = Incumbent(best)
+
+    @property
+    def best(self) -> Incumbent:
+        """The incumbent; its value is at least 0."""
+        return self._best
+
     def enter(self, points: FloatArray) -> FloatArray:
         """Store the generic ones among `points` of the domain; returns all values (-1 if not)."""
         on, generic = self._patterns(points)
         values = np.where(generic, self._values(on), -1.0)
         keep = np.flatnonzero(generic)
         if keep.size:
-            self.append(points[keep], self._stored(on[keep]))
+            self.pool.append(points[keep], self._stored(on[keep]))
             k = int(np.argmax(values))
             if values[k] > self._best.value:
                 self.challenge(points[k])
@@ -88,11 +143,11 @@ class Points:
 
     def adopt(self, groups: Sequence[FloatArray]) -> list[IntArray]:
         """Enter groups of points found elsewhere; returns numbers of the interior ones of each."""
-        points = np.concatenate([self._points[:0], *groups])
+        points = np.concatenate([self.pool.at(np.zeros(0, int)), *groups])
         on, generic = self._patterns(points)
-        first = self._count
-        self.append(points[generic], self._stored(on[generic]))
-        return self._numbers(generic, first, [len(group) for group in groups])
+        first = self.pool.count
+        self.pool.append(points[generic], self._stored(on[generic]))
+        return self.pool.numbers(generic, first, [len(group) for group in groups])
 
     def challenge(self, point: FloatArray) -> None:
         """Make `point` (d,), or a sum of two (2, d), the incumbent if its region is better."""
@@ -114,31 +169,9 @@ class Points:
         length = np.abs(inward / width).max(axis=2, keepdims=True)
         near += inward * np.minimum(0.01, 0.1 * reach / np.maximum(length, 1e-300))
         near = np.clip(near, domain.lower, domain.upper).reshape(-1, points.shape[1])
-        first, entered = self._count, np.asarray(domain.contains(near))
+        first, entered = self.pool.count, np.asarray(domain.contains(near))
         entered[entered] = self.enter(near[entered]) >= 0
-        return self._numbers(entered, first, [3] * k)
-
-    def seen(self, numbers: IntArray) -> tuple[BoolArray, BoolArray] | None:
-        """Units that some of these points have on their left, and on their right; None of none."""
-        on = self._on[numbers]
-        return (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
-
-    def within(
-        self, candidates: IntArray, phases: FlatPhases, units: npt.NDArray[np.intp]
-    ) -> IntArray:
-        """Those of the `candidates` that agree with `phases` at the given `units`."""
-        if not candidates.size or not units.size:
-            return candidates
-        wanted = phases[units] == RIGHT
-        agree = (self._on[candidates[:, None], units] == wanted) | (phases[units] == OPEN)
-        return np.asarray(candidates[agree.all(axis=1)])
-
-    def _numbers(self, entered: BoolArray, first: int, sizes: list[int]) -> list[IntArray]:
-        """Numbers of what was entered from `first` on, by groups of so many points."""
-        numbers, which = np.full(entered.size, -1), np.flatnonzero(entered)
-        numbers[which[: self._count - first]] = np.arange(first, self._count)
-        ends = np.cumsum(np.array(sizes, dtype=np.int64))
-        return [group[group >= 0] for group in np.split(numbers, ends)[:-1]]
+        return self.pool.numbers(entered, first, [3] * k)
 
     def _stored(self, on: BoolArray) -> BoolArray:
         """The stored part of patterns of all units."""
@@ -148,21 +181,6 @@ class Points:
         """Operator norms of full patterns; lower bounds for the hard pairs of norms."""
         patterns = by_layer(self._problem.network.hidden, on)
         return np.full(len(on), pattern_norms(self._problem, patterns))
-
-    def append(self, points: FloatArray, on: BoolArray) -> None:
-        """Store points and the sides of their units, as far as there is room."""
-        room = self._capacity - self._count
-        points, on = points[:room], on[:room]
-        need = self._count + len(points)
-        if need > len(self._points):
-            size = max(need, 2 * len(self._points), 1024)
-            more = np.zeros((size - self._count, self._points.shape[1]))
-            sides = np.zeros((size - self._count, self._on.shape[1]), dtype=bool)
-            old, old_sides = self.all
-            self._points, self._on = np.concatenate([old, more]), np.concatenate([old_sides, sides])
-        self._points[self._count : need] = points
-        self._on[self._count : need] = on
-        self._count = need
 
     def _patterns(self, points: FloatArray) -> tuple[BoolArray, BoolArray]:
         """Patterns of all units, and whether each point is away from every kink and face."""

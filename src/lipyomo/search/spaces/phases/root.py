@@ -73,7 +73,7 @@ def begin(
         Called where there is a cascade, before bounds that take long: looks for points.
     """
     context, clock, points = workspace.context, workspace.watch.clock, workspace.points
-    node, root = context.whole(points.count), None
+    node, root = context.whole(points.pool.count), None
     if cascade is not None and context.system.count:
         cost = root_cost(
             context.targets, context.system.tangents.input_dim, cascade.bounds.unstable
@@ -114,7 +114,7 @@ def _descended(
 ) -> tuple[Node, RootBounds | None]:
     """The root with lower bounds, step by step where the first one would be long in coming."""
     context, points, clock = workspace.context, workspace.points, workspace.watch.clock
-    node = _taken_over(context, context.whole(points.count), cascade)
+    node = _taken_over(context, context.whole(points.pool.count), cascade)
     cost = root_cost(context.targets, context.system.tangents.input_dim, node.still)
     if cost.full < context.params.long_root:
         search()
@@ -153,7 +153,7 @@ def _descended(
 
 def _exclusive(workspace: Workspace, node: Node) -> Pairs:
     """Pairs of units that exclude each other, if there is time to look for them."""
-    ascent, (_, sides) = workspace.context.ascent, workspace.points.all
+    ascent, (_, sides) = workspace.context.ascent, workspace.points.pool.all
     if ascent is None:
         return Pairs.none()
     units = int(np.count_nonzero(node.phases[ascent.first :] == OPEN))
