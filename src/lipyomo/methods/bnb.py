@@ -246,6 +246,6 @@ def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Kept | None
     run.drop_upper(found.upper)
     if found.starved:
         run.warn(STARVED)
-    run.show(nodes=found.counters.get(NODES, 0))
+    run.count(found.counters.get(NODES, 0))
     run.record(root_bound=found.root)
     return found

@@ -255,7 +255,7 @@ class CellLoop:
             how = {"start": start, "progress": progress, "searched": quick}
             outcome = model.solve(run, options, seconds, **how)
             self.work = self.work.after(outcome)
-            run.show(nodes=self.work.nodes)
+            run.count(self.work.nodes)
             if outcome.status is SolveStatus.INTERRUPTED:
                 run.clock.stop()
             claimed = _claimed(outcome)

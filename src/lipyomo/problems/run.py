@@ -134,8 +134,12 @@ class Run:
         if upper is not None:
             self._shown = min(self._shown, upper)
         if nodes is not None:
-            self.nodes = nodes
+            self.count(nodes)
         self._note(message=message)
+
+    def count(self, nodes: int) -> None:
+        """Keep the number of nodes so far."""
+        self.nodes = nodes
 
     def _note(self, better: bool = False, message: str = "") -> None:
         """Enter the interval in the history and tell the caller, both not too often."""

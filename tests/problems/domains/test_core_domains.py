@@ -36,6 +36,20 @@ def test_supports_bound_all_points_and_are_attained(kind: str, sparse: bool) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_what_domains_inherit_is_sound_for_all_of_them(kind: str) -> None:
+    domain = domains(3)[kind]
+    rng = np.random.default_rng(1)
+    C = rng.standard_normal((6, 3)) * (rng.random((6, 3)) < 0.7)
+    inherited = Domain.support(domain, C)
+    assert (inherited >= domain.support(C) - 1e-9).all()
+    assert ((domain.sample(rng, 500) @ C.T).max(axis=0) <= inherited + 1e-9).all()
+    points = Domain.sample(domain, rng, 500)
+    assert points.shape == (500, 3)
+    inner = domain.center + (1.0 - 1e-6) * (points - domain.center)  # up to rounding
+    assert domain.contains(inner).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_samples_and_centers_are_interior(kind: str) -> None:
     domain = domains(3)[kind]
     points = np.vstack([domain.sample(np.random.default_rng(0), 500), domain.center])

@@ -98,6 +98,6 @@ def _answers(
         run.drop_upper(upper)
         if run.witness is not None and run.closed:
             run.warn(*problem.notes)
-            run.show(nodes=1)
+            run.count(1)
             run.record(together=len(places))
             yield k, run.result(done=True)

@@ -262,6 +262,9 @@ class Domain(ABC):
                 if not out.any():
                     break
                 share[out] *= 0.98
+            else:  # far outside: slacks are concave on the ways to the centre
+                room, here = self.ball.slack(center), self.ball.slack(inside[out])
+                share[out] = np.minimum(share[out], room / (room - here))
         return np.asarray(np.clip(center + share[:, None] * away, self.lower, self.upper))
 
     def pulled_in(self, x: FloatArray) -> list[FloatArray]:
