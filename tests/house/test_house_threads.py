@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from importlib import import_module
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from lipyomo.analyses.certification import Classifier
 from lipyomo.analyses.sweeps import Sweep
 from lipyomo.base.system import parallel
-from lipyomo.base.system.threads import has_one_blas_thread
+from lipyomo.base.system.threads import with_one_blas_thread
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.cli import main
 from lipyomo.methods import methods
@@ -70,6 +71,15 @@ def _functions() -> dict[str, object]:
         things = {name: getattr(module, name) for name in module.__all__}
         found |= {name: thing for name, thing in things.items() if inspect.isfunction(thing)}
     return found
+
+
+DECORATED = with_one_blas_thread(len).__code__
+
+
+def has_one_blas_thread(function: Callable[..., object]) -> bool:
+    """Whether a function is decorated, beneath other decorators too."""
+    found = inspect.unwrap(function, stop=lambda each: each.__code__ is DECORATED)
+    return found.__code__ is DECORATED
 
 
 def test_public_functions_have_one_thread_of_linear_algebra() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from lipyomo.methods.mip import MODELLED
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
@@ -34,7 +32,6 @@ def run(run: Run) -> Result:
     """
     if not model_fits(run):
         return run.result(done=False)
-    import_module("lipyomo.base.system.pyomo_without_statistics")  # before any of Pyomo
     from lipyomo.mip.relaxation import relaxed_bound  # loads Pyomo
 
     return run.result(relaxed_bound(run))

@@ -9,7 +9,6 @@ it.
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -100,7 +99,6 @@ def solve_encoded(run: Run, formulation: Formulation) -> Result:
             rng = np.random.default_rng(settings.seed)
             run.raise_lower(search_incumbent(run.problem, rng, None, run.clock))
         return run.result(done=False)
-    import_module("lipyomo.base.system.pyomo_without_statistics")  # before any of Pyomo
     from lipyomo.mip.loop import CellLoop
     from lipyomo.mip.model import encoding_of
     from lipyomo.mip.presolve import partitioned, presolve_model

@@ -227,8 +227,7 @@ class CellLoop:
 
     def _done(self, upper: float) -> bool:
         """Whether a bound of a cell is all that is asked for."""
-        gap = self.settings.gap
-        return not self._beats(upper) or (gap > 0.0 and upper - self.lower <= gap * upper)
+        return not self._beats(upper) or self.settings.within_gap(self.lower, upper)
 
     def _cut_and_solve(
         self, cell: Cell, model: CellModel, others: Closed, nodes: int | None

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lipyomo.base.system import (  # before any of Pyomo
+    pyomo_without_statistics as pyomo_without_statistics,
+)
+
+# isort: split
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 

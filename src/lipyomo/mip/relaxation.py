@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 import scipy.sparse as sp
-from pyomo.contrib.solver.common.util import NoDualsError
 
 from lipyomo.base.clock import model_seconds
 from lipyomo.base.numerics.lp import weak_duality
@@ -20,7 +19,7 @@ from lipyomo.mip.params import DOUBT
 from lipyomo.problems.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus
 from lipyomo.solvers.compilation import compile_model
-from lipyomo.solvers.loading import MatrixSolutionLoader
+from lipyomo.solvers.loading import MatrixSolutionLoader, NoDualsError
 from lipyomo.solvers.matrices import LinearModel
 
 

@@ -158,8 +158,7 @@ class LipschitzProblem:
             raise ProblemError(
                 f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
             )
-        if network.needs_ranges:
-            network = confined(network, domain)
+        network = confined(network, domain)
         self.network, self.domain = network, domain
         if input_norm is not None:
             deprecated("input_norm=", "norm=")

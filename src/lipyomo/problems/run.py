@@ -88,10 +88,7 @@ class Run:
 
     def closed_by(self, upper: float) -> bool:
         """Whether the gap that was asked for would be reached if this were the upper end."""
-        if close_enough(self.lower, upper):
-            return True
-        gap = self.settings.gap
-        return gap > 0.0 and upper - self.lower <= gap * upper
+        return close_enough(self.lower, upper) or self.settings.within_gap(self.lower, upper)
 
     def raise_lower(self, witness: Witness | None) -> bool:
         """Take a witness of the original problem; True if it is the best so far."""

@@ -222,6 +222,10 @@ class Settings(Work):
         for name, kind in (("formulation", Formulation), ("bounds", Relaxation)):
             one_of(getattr(self, name), get_args(kind), name, MethodError)
 
+    def within_gap(self, lower: float, upper: float) -> bool:
+        """Whether such an interval has the gap that is asked for, if any is."""
+        return self.gap > 0.0 and upper - lower <= self.gap * upper
+
     def keeping(self, kept: Kept | None) -> Settings:
         """The same for one search of several, which keeps its state there and goes on from it."""
         return replace(self, checkpoint=kept, resume=False, overwrite=False)

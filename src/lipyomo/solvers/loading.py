@@ -7,7 +7,8 @@ from typing import Any
 
 from pyomo.common.collections import ComponentMap
 from pyomo.contrib.solver.common.solution_loader import SolutionLoader
-from pyomo.contrib.solver.common.util import NoDualsError, NoReducedCostsError, NoSolutionError
+from pyomo.contrib.solver.common.util import NoDualsError as NoDualsError
+from pyomo.contrib.solver.common.util import NoReducedCostsError, NoSolutionError
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.solvers.matrices import LinearModel

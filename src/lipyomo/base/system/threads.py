@@ -100,13 +100,4 @@ def with_one_blas_thread(function: Callable[Taken, Value]) -> Callable[Taken, Va
         with blas_threads(1):
             return function(*args, **kwargs)
 
-    vars(alone)[_MARK] = True
     return alone
-
-
-_MARK = "__one_blas_thread__"
-
-
-def has_one_blas_thread(function: Callable[..., Any]) -> bool:
-    """Whether a function is decorated with `with_one_blas_thread`, beneath other decorators too."""
-    return _MARK in vars(function)

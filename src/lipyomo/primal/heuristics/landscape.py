@@ -177,18 +177,21 @@ class Landscape:
 
     Parameters
     ----------
-    problem : LipschitzProblem
-        Without frozen inputs.
-    params : Params, optional
+    costs : Costs
+        What looks at it cost.
     """
 
-    problem: LipschitzProblem
-    params: Params = PARAMS
+    costs: Costs
 
-    @cached_property
-    def costs(self) -> Costs:
-        """What looks at it cost."""
-        return Costs(self.problem, self.params)
+    @property
+    def problem(self) -> LipschitzProblem:
+        """The problem."""
+        return self.costs.problem
+
+    @property
+    def params(self) -> Params:
+        """The numbers of the search."""
+        return self.costs.params
 
     @cached_property
     def functionals(self) -> FloatArray:

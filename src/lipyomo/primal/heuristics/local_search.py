@@ -28,6 +28,7 @@ from lipyomo.primal.heuristics.evaluate import (
     point_norms,
 )
 from lipyomo.primal.heuristics.landscape import (
+    Costs,
     GoodPoints,
     Landscape,
     SearchBudget,
@@ -123,8 +124,8 @@ class LocalSearch:
         params: Params = PARAMS,
     ) -> None:
         self._problem, self._params = problem, params
-        land = self._land = Landscape(problem, params)
-        costs = land.costs
+        costs = Costs(problem, params)
+        land = self._land = Landscape(costs)
         self._walkers = 0
         if solves_regions_of(problem.domain) and costs.flips:
             self._walkers = int(np.clip(params.look_work / costs.flip_work, 1, params.walks))

@@ -137,8 +137,10 @@ class Context:
     @cached_property
     def curved(self) -> bool:
         """Whether the first layer's units are parabolas as well (`curves.py`)."""
+        if self.params.curved is None or self.multiplies:
+            return False
         fewest, most = self.params.curved
-        return fewest <= self.inputs <= most and not self.multiplies
+        return fewest <= self.inputs <= most
 
     @cached_property
     def carries(self) -> bool:
@@ -172,7 +174,7 @@ class Context:
         """The layers up to a tail's squares, or the first one, if they are sums of its units."""
         assert self.tail is not None
         count = self.tail.start + 1 if self.tail.first is None else 1
-        params = replace(self.params, curved=(1, 0))  # never: rows are products
+        params = replace(self.params, curved=None)  # rows are products
         question = replace(self.question, params=params)
         return replace(self, stages=self.stages[:count], question=question)
 

@@ -74,7 +74,7 @@ class Params:
     little : float
         Boxes of networks with products of which a cut leaves less are bounded again before they are
         split.
-    curved : (int, int)
+    curved : (int, int), optional
         Fewest and most inputs with which the first layer's units are parabolas.  With fewer, halves
         take less time than they save; with more, a box has too many corners to be compared at.
     facets : int
@@ -104,5 +104,5 @@ class Params:
     far: float = 0.7
     few: int = 64
     little: float = 0.5
-    curved: tuple[int, int] = 5, 6
+    curved: tuple[int, int] | None = 5, 6
     facets: int = 1000
