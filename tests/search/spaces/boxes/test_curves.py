@@ -34,8 +34,9 @@ def test_no_point_of_a_cube_is_above(count: int, again: bool) -> None:
     pairs = rng.normal(size=(200, count * (count - 1) // 2))
     square[:60] = np.abs(square[:60])
     square[60:70], pairs[60:65], linear[65:80] = 0.0, 0.0, 0.0
-    form = QuadraticOnCube(rng.normal(size=200), linear.T, square.T, pairs.T)
-    low, high = form.ends()
+    bends = np.concatenate([square.T, pairs.T])
+    form = QuadraticOnCube(rng.normal(size=200), linear.T, bends)
+    low, high = form.corner_ends()
     bounds = form.highest() if again else high
     axes = np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * count, indexing="ij")
     e = np.stack(axes, axis=-1).reshape(-1, count)

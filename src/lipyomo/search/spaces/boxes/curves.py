@@ -125,7 +125,7 @@ class Curves:
                 radius = radius + times(np.abs(rows), parts.error)
         form = self._form(np.asarray(terms))
         radius = radius + 8.0 * self.unit * (size + np.abs(form.constant) + radius)
-        low, high = form.ends()
+        low, high = form.corner_ends()
         return low + constant - radius, high + constant + radius
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -157,7 +157,8 @@ class Curves:
         return UnitShares(np.concatenate(parts), curve.error)
 
     def _form(self, terms: FloatArray) -> QuadraticOnCube:
-        return QuadraticOnCube.of(terms, self.radius.shape[1])
+        first = 1 + self.radius.shape[1]
+        return QuadraticOnCube(terms[0], terms[1:first], terms[first:])
 
 
 def curves_of(context: Context, layer: Relaxed, inputs: Inputs) -> Curves | None:

@@ -62,7 +62,7 @@ def functions_of(
     v, along = (one.take(source).stacked().times(scale[None]) for one in layer.wholes)
     moving = len(v.linear) > inputs.x.middle.shape[1]
     s, turn = (
-        quadratic_of(affine.take(roots.squares), inputs, moving).stacked()
+        quadratic_of(affine.take(roots.squares), inputs, moving)
         for affine in (before.pre, before.pre_tangent)
     )
     return RootFunctions(s, turn, v, along)

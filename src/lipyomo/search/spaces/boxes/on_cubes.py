@@ -8,12 +8,16 @@ diagonal of Q.  There
 which is affine in e: t is where the entry would be best alone, or beside the best corner.
 
 A corner and the opposite one differ by the sign of what is linear: they are compared at once.
+
+Quadratic terms have one coefficient each: those of squares come first, in the order of e, then
+those of all pairs of different entries, in the order of `pairs_of`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 
@@ -23,29 +27,47 @@ TURNS = 3
 """How often tangents are chosen: the second and third time beside the best corner."""
 
 
+@cache
+def pairs_of(count: int) -> tuple[tuple[int, int], ...]:
+    """All pairs of so many entries."""
+    return tuple(combinations(range(count), 2))
+
+
 @dataclass(frozen=True, eq=False)
 class QuadraticOnCube:
-    """Functions ``constant + l . e + q . e**2 + p . (e_i e_j)_{i < j}``.
+    """Functions ``constant + linear . e + bends . (e_a e_b)`` for e in [-1, 1]^D.
 
     Attributes
     ----------
     constant : ndarray, shape (...)
-    linear, square : ndarray, shape (d, ...)
-    pairs : ndarray, shape (d (d - 1) / 2, ...)
+    linear : ndarray, shape (D, ...)
+    bends : ndarray, shape (D (D + 1) / 2, ...)
+        Of the squares and of the pairs of e.
     """
 
     constant: FloatArray
     linear: FloatArray
-    square: FloatArray
-    pairs: FloatArray
+    bends: FloatArray
 
-    @classmethod
-    def of(cls, terms: FloatArray, count: int) -> QuadraticOnCube:
-        """From all coefficients in one array, in this order."""
-        ends = 1, 1 + count, 1 + 2 * count
-        return cls(terms[0], *np.split(terms, ends)[1:])
+    @property
+    def square(self) -> FloatArray:
+        """Coefficients of squares."""
+        return self.bends[: len(self.linear)]
 
-    def ends(self) -> tuple[FloatArray, FloatArray]:
+    @property
+    def pairs(self) -> FloatArray:
+        """Coefficients of pairs."""
+        return self.bends[len(self.linear) :]
+
+    def at(self, point: FloatArray) -> FloatArray:
+        """Values at points (D, ...)."""
+        turned = self.linear + self.square * point
+        found = self.constant + (turned * point).sum(axis=0)
+        for bend, (a, b) in zip(self.pairs, pairs_of(len(point)), strict=True):
+            found = found + bend * point[a] * point[b]
+        return np.asarray(found)
+
+    def corner_ends(self) -> tuple[FloatArray, FloatArray]:
         """Bounds from below and above."""
         joint = self._joint
         down = _highest(-self.linear, -self.square, -joint)
@@ -56,7 +78,6 @@ class QuadraticOnCube:
         """Bounds from above, of tangents beside the best corners as well."""
         count, less = len(self.linear), np.minimum(self.square, 0.0)
         corners, joint = _corners(count)[0], self._joint
-        first, second = np.triu_indices(count, 1)
         base = self.constant + np.maximum(self.square, 0.0).sum(axis=0)
         found, slope = np.full_like(base, np.inf), self.linear
         for _ in range(TURNS):
@@ -68,9 +89,9 @@ class QuadraticOnCube:
             side = np.sign(np.take_along_axis(along, best[None], axis=0))
             place = np.moveaxis(corners[best], -1, 0) * side
             slope = self.linear.copy()
-            for n, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-                slope[i] += self.pairs[n] * place[j]
-                slope[j] += self.pairs[n] * place[i]
+            for bend, (i, j) in zip(self.pairs, pairs_of(count), strict=True):
+                slope[i] += bend * place[j]
+                slope[j] += bend * place[i]
         return np.asarray(found)
 
     def raised(self, number: FloatArray) -> QuadraticOnCube:

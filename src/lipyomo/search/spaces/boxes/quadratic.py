@@ -13,7 +13,8 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, times
-from lipyomo.search.spaces.boxes.stacked import Quadratics, pairs_of
+from lipyomo.search.spaces.boxes.on_cubes import pairs_of
+from lipyomo.search.spaces.boxes.stacked import Quadratics
 
 
 @dataclass(frozen=True, eq=False)

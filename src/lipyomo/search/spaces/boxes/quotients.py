@@ -26,7 +26,7 @@ from lipyomo.search.spaces.boxes.product_sums import (
     products_in_all,
     sums_of_products,
 )
-from lipyomo.search.spaces.boxes.quadratic import Quadratic, turned
+from lipyomo.search.spaces.boxes.quadratic import turned
 from lipyomo.search.spaces.boxes.stacked import Quadratics, placed
 
 ROUNDS = 2
@@ -68,12 +68,11 @@ class RootFunctions(NamedTuple):
         return products_in_all([(self.turn, self.v), (self.s, half)], unit)
 
 
-def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratic:
+def quadratic_of(affine: Affine, inputs: Inputs, moving: bool) -> Quadratics:
     """Affine functions on boxes as quadratic ones, of (x, v) where that is `moving`."""
     linear, offset = turned(affine, inputs, moving)
     size = np.abs(offset) + np.abs(linear).sum(axis=2) + affine.radius
-    none = np.zeros((1, 1, linear.shape[2] ** 2))
-    return Quadratic(offset, linear, none, affine.radius, size)
+    return Quadratics.straight(offset, linear, affine.radius, size)
 
 
 @np.errstate(all="ignore")  # what overflows says nothing

@@ -43,7 +43,7 @@ def root_functions(
     else:
         moving = bool(inputs.v.radius.any())
         s, turn = (
-            quadratic_of(affine.take(roots.squares), inputs, moving).stacked()
+            quadratic_of(affine.take(roots.squares), inputs, moving)
             for affine in (known.layers[-1].pre, known.layers[-1].pre_tangent)
         )
         rows, signals = np.eye(roots.squares.size), (s.error, turn.error)
@@ -55,9 +55,7 @@ def _parabolas(known: Relaxation, unit: float) -> tuple[Quadratics, Quadratics]:
     """Outputs of a first layer of units, and their tangents."""
     layer, inputs, stage = known.layers[0], known.inputs, known.context.stages[0]
     moving = bool(inputs.v.radius.any())
-    z, u = (
-        quadratic_of(affine, inputs, moving).stacked() for affine in (layer.pre, layer.pre_tangent)
-    )
+    z, u = (quadratic_of(affine, inputs, moving) for affine in (layer.pre, layer.pre_tangent))
     low, high = np.minimum(layer.low, layer.high), layer.high
     middle, one = np.broadcast_to(z.constant, low.shape), np.ones_like(low)
     h, rate = (

@@ -109,12 +109,12 @@ def roots_on_boxes(
 
     def own(affine: Affine) -> Quadratics:
         found = quadratic_of(affine.take(roots.squares), inputs, moving)
-        d = x.middle.shape[1]
-        parts = [plan.x.take(found.linear[..., :d])]
+        d, linear = x.middle.shape[1], np.moveaxis(found.linear, 0, 2)
+        parts = [plan.x.take(linear[..., :d])]
         if moving:
-            parts.append(plan.v.take(found.linear[..., d:]))
-        matrix = np.zeros((1, 1, count * count))
-        return replace(found, linear=np.concatenate(parts, axis=2), matrix=matrix).stacked()
+            parts.append(plan.v.take(linear[..., d:]))
+        linear = np.concatenate(parts, axis=2)
+        return Quadratics.straight(found.constant, linear, found.error, found.size)
 
     s, turn = own(first.pre), own(first.pre_tangent)
     rows = np.eye(roots.squares.size)

@@ -1,21 +1,19 @@
 """Quadratic functions on cubes with the axes of e first: their upper ends, and where these are.
 
 There are few entries of e and many functions, so that sums over e are sums of whole arrays.
-Quadratic terms have one coefficient each: those of squares come first, in the order of e, then
-those of all pairs of different entries, in the order of `pairs_of`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends, size
+from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube, pairs_of
 
 ENTRIES = 8
 """Most entries of e that are worth their time: terms of third order are as many as their cubes."""
@@ -26,12 +24,6 @@ SWEEPS = 2
 
 LEAST = 1e-300
 """What stands for no curvature where numbers are divided by it."""
-
-
-@cache
-def pairs_of(count: int) -> tuple[tuple[int, int], ...]:
-    """All pairs of so many entries."""
-    return tuple(combinations(range(count), 2))
 
 
 @cache
@@ -56,7 +48,7 @@ Places = tuple[IntArray, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratics:
+class Quadratics(QuadraticOnCube):
     """Functions ``constant + linear . e + bends . (e_a e_b) +- error`` for e in [-1, 1]^D.
 
     Attributes
@@ -64,16 +56,21 @@ class Quadratics:
     constant, error : ndarray, shape (N, n)
     linear : ndarray, shape (D, N, n)
     bends : ndarray, shape (D (D + 1) / 2, N, n)
-        Of the squares and of the pairs of e.
     size : ndarray, shape (N, n)
         Sums of absolute values of all terms that they are made of.
     """
 
-    constant: FloatArray
-    linear: FloatArray
-    bends: FloatArray
     error: FloatArray
     size: FloatArray
+
+    @classmethod
+    def straight(
+        cls, constant: FloatArray, linear: FloatArray, error: FloatArray, size: FloatArray
+    ) -> Quadratics:
+        """Affine functions, whose linear parts (N, n, D) have the axis of e last."""
+        slopes = np.ascontiguousarray(np.moveaxis(linear, 2, 0))
+        terms = len(slopes) + len(pairs_of(len(slopes)))
+        return cls(constant, slopes, np.zeros((terms, 1, 1)), error, size)
 
     def take(self, which: IntArray) -> Quadratics:
         """Some of the n functions; of one alone as many copies."""
@@ -192,14 +189,6 @@ class Quadratics:
     def negative(self) -> Quadratics:
         """These functions times -1."""
         return self.times(np.full((1, 1), -1.0))
-
-    def at(self, point: FloatArray) -> FloatArray:
-        """Values at points (D, N, n), without the errors."""
-        turned = self.linear + self.bends[: len(point)] * point
-        found = self.constant + (turned * point).sum(axis=0)
-        for bend, (a, b) in zip(self.bends[len(point) :], pairs_of(len(point)), strict=True):
-            found = found + bend * point[a] * point[b]
-        return np.asarray(found)
 
     def below(
         self, unit: float, start: FloatArray | None = None, concave: BoolArray | None = None
