@@ -73,6 +73,11 @@ class Targets:
         return bool(self.rows[0] == _ALL)
 
     @property
+    def euclidean(self) -> bool:
+        """Whether one of the norms is, or may be, the Euclidean one."""
+        return self.norm == "l2" or self.whole_ball
+
+    @property
     def by_column(self) -> bool:
         """Whether each input, or direction, has targets of its own."""
         return bool(self.columns[0] != _ALL)

@@ -41,11 +41,11 @@ def bound_smooth_cells(
     narrowing = Narrowing(low, high, max(context.question.gap, params.slack))
     boxes = Boxes.over(context, low, high)
     cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
-    if not context.euclidean:
-        starts = range(0, len(boxes), context.chunk)
-        parts = (boxes.take(slice(at, at + context.chunk)) for at in starts)
+    if not context.targets.euclidean:
+        starts = range(0, len(boxes), context.batches.chunk)
+        parts = (boxes.take(slice(at, at + context.batches.chunk)) for at in starts)
         boxes = joined([_signed(context, part) for part in parts])
-    steps = BoxSteps(partial(bounded, context), partial(_attained, context), context.chunk)
+    steps = BoxSteps(partial(bounded, context), partial(_attained, context), context.batches.chunk)
     return narrowed_cells(context, steps, narrowing, (boxes, cell), clock, params)
 
 

@@ -148,7 +148,7 @@ class Along(Value):
         """See `Objective`."""
         context, field, count = self.context, self._field, len(boxes)
         unit = 4.0 * max(context.unit, field.unit)
-        free = np.full((count, len(field.breaks)), np.inf)
+        free = np.full((count, len(field.structure.breaks)), np.inf)
         inside = replace(boxes, floor=-free, ceiling=free)
         g = relaxed(field, inside, (boxes.v_low, boxes.v_high)).layers[-1]
         known = relaxed(context, boxes, (g.low, g.high))

@@ -78,7 +78,7 @@ class Shell(Along):
     def narrowed(self, known: Relaxation, boxes: Boxes, above: Above) -> tuple[Above, BoolArray]:
         """See `Along`."""
         level, count = self._level, len(boxes)
-        free = np.full((count, len(level.breaks)), np.inf)
+        free = np.full((count, len(level.structure.breaks)), np.inf)
         inside = replace(boxes, floor=-free, ceiling=free)
         pre = relaxed(level, inside, (boxes.v_low, boxes.v_high)).layers[-1].pre
         slopes = np.broadcast_to(pre.x, (count, *pre.x.shape[1:]))[:, 0]

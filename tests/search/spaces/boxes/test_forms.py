@@ -52,7 +52,7 @@ def test_forms_are_as_low_as_rows_taken_back(seed: int) -> None:
     network, rng = loop(seed), np.random.default_rng(seed)
     problem = LipschitzProblem(network, Box(-1, 1, network.input_dim), output_norm="linf")
     context = Context.of(Question(problem.reduced.problem))
-    assert context.carries
+    assert context.structure.carries
     whole = Boxes.whole(context)
     some = whole.take(rng.integers(len(whole), size=BOXES))
     middle = rng.uniform(-1, 1, some.low.shape)
@@ -101,5 +101,5 @@ def test_forms_count_in_what_a_box_takes() -> None:
     most = float(tracemalloc.get_traced_memory()[1])
     tracemalloc.stop()
     most /= 2.0 * len(some)  # all layers' ranges as well
-    assert context.box_bytes < most < ARRAYS * context.box_bytes
+    assert context.batches.box_bytes < most < ARRAYS * context.batches.box_bytes
     assert most > ARRAYS * box_bytes(problem.reduced.problem)

@@ -62,7 +62,7 @@ def context_of(epsilon: float, mixed: bool = False) -> Context:
 def test_rows_of_one_token_are_known() -> None:
     """Each sees the inputs of its token; rows of two tokens are none of them."""
     for mixed, count in ((False, TOKENS), (True, 1)):
-        found = context_of(0.1, mixed).local_roots
+        found = context_of(0.1, mixed).structure.local_roots
         assert found is not None
         assert found.x.columns.shape[1] == FEATURES
         assert found.behind is not None

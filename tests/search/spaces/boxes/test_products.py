@@ -127,7 +127,7 @@ def points_of(boxes: Boxes, rng: np.random.Generator, k: int) -> tuple[np.ndarra
 @pytest.mark.parametrize("seed", range(12))
 def test_the_affine_function_is_above_the_objective(seed: int) -> None:
     context = context_of(network(seed, 1 + seed % 3))
-    assert context.multiplies
+    assert context.structure.multiplies
     boxes = some_boxes(context, seed)
     frame = framed(context, boxes)
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
@@ -216,7 +216,7 @@ def test_entries_of_the_gradient_lie_in_what_encloses_them(seed: int) -> None:
 def test_products_compute_what_their_squares_do(seed: int) -> None:
     net = network(seed)
     native, squares = context_of(net), context_of(net, native=False)
-    assert not squares.multiplies
+    assert not squares.structure.multiplies
     rng = np.random.default_rng(seed)
     x = rng.uniform(-2, 2, (20, INPUTS))
     one, other = (slopes_at(context, x) for context in (native, squares))
@@ -241,9 +241,9 @@ def test_squares_are_products_where_their_columns_are_opposite() -> None:
     layer = Layer(rows, np.zeros(2), curves=curves)
     for other, found in ((-3.0, True), (3.0, False), (-2.0, False)):
         context = context_of(Network([layer, Layer([[3.0, other]], [0.0])]), True)
-        assert context.multiplies == found
+        assert context.structure.multiplies == found
     plain = Layer(rows, np.zeros(2), curves=[Curve(Power(2.0), [0, 1])])
-    assert not context_of(Network([plain, Layer([[3.0, -3.0]], [0.0])])).multiplies
+    assert not context_of(Network([plain, Layer([[3.0, -3.0]], [0.0])])).structure.multiplies
 
 
 def test_one_row_stands_for_a_factor_of_many_products() -> None:

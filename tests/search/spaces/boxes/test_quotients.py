@@ -113,7 +113,7 @@ def test_boxes_of_which_little_is_left_are_bounded_before_they_are_split() -> No
     assert split_again(context, left.take(slice(0, 1)), -1.0)[1] == 0
     many, count = split_up(context, boxes)
     assert len(many) == 2 + count
-    assert context.few <= len(many) < 2 * context.few
+    assert context.batches.few <= len(many) < 2 * context.batches.few
 
 
 def test_boxes_are_not_split_into_more_than_fit_in_memory() -> None:
@@ -122,5 +122,5 @@ def test_boxes_are_not_split_into_more_than_fit_in_memory() -> None:
     context = Context.of(Question(problem, params=Params(chunk_bytes=1)))
     boxes = Boxes.over(context, np.zeros((1, 2)), np.ones((1, 2)))
     boxes = replace(boxes, bounds=np.ones(1), v_low=boxes.v_high, scores=boxes.scores + 1.0)
-    assert context.chunk == 1
+    assert context.batches.chunk == 1
     assert split_up(context, boxes)[1] == 0

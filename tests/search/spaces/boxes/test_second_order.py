@@ -26,7 +26,7 @@ def context_of(kind: str, seed: int, params: Params | None = None) -> Context:
     """That of a network with products."""
     problem = LipschitzProblem(network(kind, seed), Box(-1, 1, INPUTS)).reduced.problem
     found = Context.of(Question(problem, params=params or Params()))
-    assert found.multiplies or kind == "root"
+    assert found.structure.multiplies or kind == "root"
     return found
 
 

@@ -119,7 +119,7 @@ def test_signs_and_bounds_of_wide_networks_with_products(seed: int, radius: floa
     net = product_network(seed, 12)
     problem = LipschitzProblem(net, Box(-radius, radius, 12), "linf", "linf")
     context = Context.of(Question(problem))
-    assert context.multiplies
+    assert context.structure.multiplies
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     found = with_chords(context, whole, Clock())
     gradients = [net.jacobian_at(x) for x in problem.domain.sample(np.random.default_rng(1), 300)]

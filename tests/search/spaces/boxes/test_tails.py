@@ -112,7 +112,7 @@ def test_rows_and_bounds_hold_at_points(
 ) -> None:
     problem = LipschitzProblem(network(*case), Box(-1.0, 1.0, INPUTS)).reduced.problem
     context = Context.of(Question(problem))
-    tail = context.tail
+    tail = context.structure.tail
     assert tail is not None
     assert (tail.first is None) == (case[0] in (0, 5))
     assert tail.roots.units.size == (2 if case[2] == "GroupNormalization" else 1)
@@ -163,14 +163,14 @@ def test_boxes_too_wide_for_quotients_have_bounds_by_planes() -> None:
     context = Context.of(Question(problem))
     boxes = some_boxes(context, 4)
     known = relaxed(context.up_to_tail, boxes, (boxes.v_low, boxes.v_high), lines=False)
-    tail = context.tail
+    tail = context.structure.tail
     assert tail is not None
     found = rows_over_roots(context, tail, known)
     wide = (found.ends[1] > WIDE * found.ends[0]).any(axis=1)
     assert 0 < wide.sum() < BOXES
     bounds = bounded(context, boxes, -np.inf).boxes.bounds
     plain = Context.of(Question(problem))
-    vars(plain)["tail"] = None
+    vars(plain.structure)["tail"] = None
     planes = bounded(plain, boxes, -np.inf).boxes.bounds
     assert bounds[wide] == pytest.approx(planes[wide], rel=1e-9)
     assert (bounds[~wide] != planes[~wide]).any()
@@ -237,7 +237,7 @@ def test_layers_up_to_rows_over_roots_have_no_parabolas(inputs: int) -> None:
     """Networks of so many inputs have, but not where rows are multiples of those before."""
     net = network(0, ("Tanh", "Sigmoid"), "LayerNormalization", 1e-2, False, "Tanh", inputs)
     context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, inputs)).reduced.problem))
-    assert context.tail is not None
+    assert context.structure.tail is not None
     assert any(stage.copies is not None for stage in context.up_to_tail.stages)
     boxes = Boxes.whole(context)
     boxes = replace(boxes, v_low=boxes.v_high)

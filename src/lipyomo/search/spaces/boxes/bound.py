@@ -90,7 +90,7 @@ class Bounded:
 
 def framed(context: Context, boxes: Boxes) -> Frame:
     """What boxes are bounded along."""
-    return (euclidean_frame if context.euclidean else Frame.given)(context, boxes)
+    return (euclidean_frame if context.targets.euclidean else Frame.given)(context, boxes)
 
 
 def bounded(
@@ -108,7 +108,7 @@ def bounded(
         with many inputs, and small boxes learn it from cuts.
     """
     frame, cutoffs = framed(context, boxes), np.full(len(boxes), cutoff)
-    tail = None if decide or context.euclidean else context.tail
+    tail = None if decide or context.targets.euclidean else context.structure.tail
     moving = bool((boxes.v_low < boxes.v_high).any())
     if tail is None or context.inputs + moving * context.directions > ENTRIES:
         return _by_planes(context, boxes, frame, cutoffs, decide)
@@ -127,16 +127,16 @@ def _by_planes(
     """Boxes by lines and planes of all layers."""
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
     above = collapsed(known, frame.rows, frame.errors, twice=False)  # boxes alike, 0.8 of the time
-    decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
-    jacobian = framed_jacobian(known, frame) if decide or context.euclidean else None
+    decide = decide and not context.targets.euclidean and bool((boxes.v_low < boxes.v_high).any())
+    jacobian = framed_jacobian(known, frame) if decide or context.targets.euclidean else None
     rest = None
-    if context.euclidean and jacobian is not None:
+    if context.targets.euclidean and jacobian is not None:
         rest = across(context, frame, jacobian)
         cutoffs = rest.cutoffs(cutoffs)
     top = confined_bounds(known, above, cutoffs)
     scores = gaps_of(known, above)
     v = above.v
-    if context.multiplies:
+    if context.structure.multiplies:
         v, top = closer(known, partial(_second, known, frame), v, top, cutoffs)
     bounds = _least(top, above)
     if rest is None:
@@ -309,7 +309,7 @@ def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
     broken = context.stages[number].broken
     low, high = layer.low[:, broken], layer.high[:, broken]
     inside, jump = np.zeros(low.shape, dtype=bool), np.zeros_like(low)
-    for edge, size in zip(*context.edges[number], strict=True):
+    for edge, size in zip(*context.structure.edges[number], strict=True):
         here = (low < edge) & (high > edge)
         inside |= here
         jump = np.maximum(jump, here * size)

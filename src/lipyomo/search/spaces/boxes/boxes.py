@@ -66,7 +66,7 @@ class Boxes(Bundle):
         Directions of the other norms come with their negatives; along an input either may rise.
         """
         targets, k = context.targets, context.directions
-        phases, rows = len(context.breaks), targets.rows
+        phases, rows = len(context.structure.breaks), targets.rows
         if targets.norm == "l1":
             along = np.eye(k)[targets.columns]
             v_low = v_high = np.concatenate([along, -along])
@@ -121,7 +121,7 @@ def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
     Decided in exact arithmetic: what rounding adds to a range would leave a phase without interior
     open, and on a face it can be split off for ever.
     """
-    floor, ceiling = (np.full(len(context.breaks), end) for end in (-np.inf, np.inf))
+    floor, ceiling = (np.full(len(context.structure.breaks), end) for end in (-np.inf, np.inf))
     if not context.stages or not context.domain.is_bounded or context.features is not None:
         return floor, ceiling
     stage, low, high = context.stages[0], context.domain.lower, context.domain.upper
@@ -131,7 +131,7 @@ def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
         size = context.unit * (float(sizes) + abs(bias))
         ends = np.where(weight > 0, low, high), np.where(weight > 0, high, low)
         least, largest = (float(weight @ x) + bias for x in ends)
-        for place in context.breaks[k]:
+        for place in context.structure.breaks[k]:
             for side, value in enumerate((least, largest)):
                 if abs(value - place) > 4.0 * size:
                     continue

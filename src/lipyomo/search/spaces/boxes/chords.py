@@ -53,7 +53,7 @@ def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = ma
     if clock.expired:
         return boxes
     parts = [boxes.take(slice(k, k + 1)) for k in range(len(boxes))]
-    if context.multiplies:
+    if context.structure.multiplies:
         for k, part in enumerate(parts):
             low[k], high[k] = _refined(context, part, low[k], high[k], clock)
         boxes = with_decided_signs(boxes, low, high)
@@ -157,7 +157,7 @@ def _refined(
     low, high = low.copy(), high.copy()
     cost = np.minimum(-low, high)
     order = np.argsort(-cost)[: np.count_nonzero(cost > 0)]
-    together = 4 * context.chunk
+    together = 4 * context.batches.chunk
     for start in range(0, len(order), together):
         if clock.expired:
             break
@@ -190,7 +190,7 @@ def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
     """
     context = Context.of(Question(problem))
     whole = Boxes.whole(context)
-    if context.targets.norm == "linf" and not context.euclidean:
+    if context.targets.norm == "linf" and not context.targets.euclidean:
         return max(0.0, with_chords(context, whole, clock).bound)
     return max(0.0, bounded(context, whole, -math.inf).boxes.bound)
 

@@ -62,7 +62,7 @@ def collapsed(
         middles: on narrow boxes they are a little better, and worse on wide ones.
     """
     found = _collapsed(known, rows, errors, weights, False)
-    if not (twice and known.context.multiplies):
+    if not (twice and known.context.structure.multiplies):
         return found
     return found.least(_collapsed(known, rows, errors, weights, True), known.inputs)
 
@@ -202,7 +202,7 @@ def _worst(
 ) -> tuple[FloatArray, FloatArray]:
     """Where on the boxes the objective is largest, if it were as affine as its chords."""
     a, b = np.zeros_like(rows), rows
-    if weights is not None and known.context.multiplies:
+    if weights is not None and known.context.structure.multiplies:
         a = weights
     for stage, layer in zip(reversed(known.context.stages), reversed(known.layers), strict=True):
         a, b = stage.spread(a), stage.spread(b)

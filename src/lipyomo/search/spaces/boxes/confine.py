@@ -110,7 +110,7 @@ def confined_bounds(
         top[outside(context.domain, boxes.low, boxes.high, unit)] = -np.inf
     ends = boxes.low.copy(), boxes.high.copy()
     found = ConfinedMaxima(top, above.x.copy(), fuzz, np.full_like(x.middle, np.nan), *ends)
-    half_spaces = bool(context.breaks) or not context.domain.is_box
+    half_spaces = bool(context.structure.breaks) or not context.domain.is_box
     which = np.flatnonzero((top > cutoffs) & half_spaces)
     if which.size:
         own_boxes = boxes.take(which)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -42,6 +43,75 @@ class Question:
     gap: float = 0.0
     enough: float = 0.0
     params: Params = field(default_factory=Params)
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """What is seen of layers.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+    """
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether any stage has products."""
+        return any(stage.products is not None for stage in self.stages)
+
+    @property
+    def has_roots(self) -> bool:
+        """Whether any stage has inverse roots of sums of squares: networks behind norms have."""
+        return any(stage.roots is not None for stage in self.stages)
+
+    @cached_property
+    def carries(self) -> bool:
+        """Whether z and u are carried along as forms: of products, none of which are summed."""
+        summed = any(stage.summed.size for stage in self.stages)
+        return self.multiplies and not summed and self.local_roots is None
+
+    @cached_property
+    def tail(self) -> Tail | None:
+        """The last layers, where they are rows of quotients."""
+        return tail_of(self.stages) if self.has_roots else None
+
+    @cached_property
+    def local_roots(self) -> LocalRoots | None:
+        """Norms of what the first layer sees."""
+        return local_roots_of(self.stages) if self.has_roots else None
+
+    @cached_property
+    def breaks(self) -> tuple[tuple[float, ...], ...]:
+        """The breaks of each unit that has phases."""
+        found: list[tuple[float, ...]] = []
+        for stage in self.stages:
+            own: dict[int, tuple[float, ...]] = {}
+            for activation, units in stage.kinds:
+                numbers = np.arange(stage.bias.size)[units].tolist()
+                own |= dict.fromkeys(numbers, activation.breaks)
+            found += [own[unit] for unit in stage.broken.tolist()]
+        return tuple(found)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
+        """For each layer the breaks of its units with phases, and how far slopes jump there.
+
+        Shapes (m, b), for m breaks of a unit at most; NaN and zero where there are fewer.
+        """
+        found = []
+        for stage in self.stages:
+            most = max((len(activation.breaks) for activation, _ in stage.kinds), default=0)
+            places = np.full((most, stage.bias.size), np.nan)
+            jumps = np.zeros_like(places)
+            for activation, units in stage.kinds:
+                at = np.array(activation.breaks)
+                low, high = activation.slope_range(at, at)
+                places[: at.size, units] = at[:, None]
+                jumps[: at.size, units] = (high - low)[:, None]
+            found.append((places[:, stage.broken], jumps[:, stage.broken]))
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,85 +199,42 @@ class Context:
         """K: entries of a direction v; as many as inputs if all are asked for."""
         return self.question.problem.tangent_network.input_dim
 
-    @property
-    def multiplies(self) -> bool:
-        """Whether any stage has products."""
-        return any(stage.products is not None for stage in self.stages)
+    @cached_property
+    def structure(self) -> Structure:
+        """What is seen of the layers."""
+        return Structure(self.stages)
+
+    @cached_property
+    def batches(self) -> Batches:
+        """How many boxes and points are looked at together."""
+        many, size = self.structure.multiplies, box_bytes(self.question.problem)
+        if self.structure.carries:
+            size = max(size, bytes_of_forms(self.stages, self.inputs + self.directions))
+        return Batches.of(self.params, size, 8 * len(self.rows) * self.directions, many)
 
     @cached_property
     def curved(self) -> bool:
         """Whether the first layer's units are parabolas as well (`curves.py`)."""
-        if self.params.curved is None or self.multiplies:
+        if self.params.curved is None or self.structure.multiplies:
             return False
         fewest, most = self.params.curved
         return fewest <= self.inputs <= most
 
-    @cached_property
-    def carries(self) -> bool:
-        """Whether z and u are carried along as forms: of products, none of which are summed."""
-        summed = any(stage.summed.size for stage in self.stages)
-        return self.multiplies and not summed and self.local_roots is None
-
     @property
     def sign_weight(self) -> float:
         """How often the gap of an entry of v counts against that of an input."""
-        many = self.multiplies
+        many = self.structure.multiplies
         return self.params.sign_weight_of_products if many else self.params.sign_weight
-
-    @cached_property
-    def tail(self) -> Tail | None:
-        """The last layers, where they are rows of quotients."""
-        return tail_of(self.stages) if self.has_roots else None
-
-    @cached_property
-    def local_roots(self) -> LocalRoots | None:
-        """Norms of what the first layer sees."""
-        return local_roots_of(self.stages) if self.has_roots else None
-
-    @property
-    def has_roots(self) -> bool:
-        """Whether any stage has inverse roots of sums of squares: networks behind norms have."""
-        return any(stage.roots is not None for stage in self.stages)
 
     @cached_property
     def up_to_tail(self) -> Context:
         """The layers up to a tail's squares, or the first one, if they are sums of its units."""
-        assert self.tail is not None
-        count = self.tail.start + 1 if self.tail.first is None else 1
+        tail = self.structure.tail
+        assert tail is not None
+        count = tail.start + 1 if tail.first is None else 1
         params = replace(self.params, curved=None)  # rows are products
         question = replace(self.question, params=params)
         return replace(self, stages=self.stages[:count], question=question)
-
-    @cached_property
-    def breaks(self) -> tuple[tuple[float, ...], ...]:
-        """The breaks of each unit that has phases."""
-        found: list[tuple[float, ...]] = []
-        for stage in self.stages:
-            own: dict[int, tuple[float, ...]] = {}
-            for activation, units in stage.kinds:
-                numbers = np.arange(stage.bias.size)[units].tolist()
-                own |= dict.fromkeys(numbers, activation.breaks)
-            found += [own[unit] for unit in stage.broken.tolist()]
-        return tuple(found)
-
-    @cached_property
-    def edges(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
-        """For each layer the breaks of its units with phases, and how far slopes jump there.
-
-        Shapes (m, b), for m breaks of a unit at most; NaN and zero where there are fewer.
-        """
-        found = []
-        for stage in self.stages:
-            most = max((len(activation.breaks) for activation, _ in stage.kinds), default=0)
-            places = np.full((most, stage.bias.size), np.nan)
-            jumps = np.zeros_like(places)
-            for activation, units in stage.kinds:
-                at = np.array(activation.breaks)
-                low, high = activation.slope_range(at, at)
-                places[: at.size, units] = at[:, None]
-                jumps[: at.size, units] = (high - low)[:, None]
-            found.append((places[:, stage.broken], jumps[:, stage.broken]))
-        return tuple(found)
 
     @property
     def rows(self) -> FloatArray:
@@ -233,50 +260,43 @@ class Context:
         met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack)) * (1.0 - gamma(0))
         return max(met, question.enough, question.problem.underflow, UNDERFLOW)
 
-    @cached_property
-    def box_bytes(self) -> int:
-        """Bytes of the largest array that bounding one box takes."""
-        return max(box_bytes(self.question.problem), self._form_bytes)
 
-    @property
-    def _form_bytes(self) -> int:
-        """The same of forms, where z and u are carried along: as many columns as there are e."""
-        columns, most = self.inputs + self.directions, 0
-        for stage, after in pairwise(self.stages if self.carries else ()):
-            used = np.flatnonzero(after.weight.any(axis=0))
-            columns += int((~passed_outputs(stage)[used]).sum())
-            rows = after.bias.size if after.copies is None else after.copies.fresh.size
-            most = max(most, 8 * max(rows, used.size) * columns)
-        return most
+@dataclass(frozen=True)
+class Batches:
+    """Counts of boxes and points.
 
-    @property
-    def samples(self) -> int:
-        """Points of the first look: their Jacobians take about as much as a bundle's rows."""
-        entries = 8 * len(self.rows) * self.directions
-        return int(np.clip(self.params.bundle_bytes // entries, 64, self.params.samples))
+    Attributes
+    ----------
+    box_bytes : int
+        Bytes of the largest array that bounding one box takes.
+    samples : int
+        Points of the first look: their Jacobians take about as much as a bundle's rows.
+    bundle : int
+        Most boxes of a node.
+    chunk : int
+        Boxes that are bounded at a time.
+    few : int
+        Boxes for which a call is worth it, or half a chunk of large ones.
+    """
 
-    @property
-    def bundle(self) -> int:
-        """Most boxes of a node."""
-        params = self.params
-        return int(np.clip(params.bundle_bytes // self.box_bytes, 1, params.bundle))
+    box_bytes: int
+    samples: int
+    bundle: int
+    chunk: int
+    few: int
 
-    @property
-    def chunk(self) -> int:
-        """Boxes that are bounded at a time."""
-        params, many = self.params, self.multiplies
-        most = params.chunk_bytes_of_products if many else params.chunk_bytes
-        return max(1, most // self.box_bytes)
-
-    @property
-    def few(self) -> int:
-        """Boxes for which a call is worth it, or half a chunk of large ones."""
-        return min(self.params.few, max(1, self.chunk // 2))
-
-    @property
-    def euclidean(self) -> bool:
-        """Whether one of the norms is the Euclidean one."""
-        return self.targets.norm == "l2" or self.targets.whole_ball
+    @classmethod
+    def of(cls, params: Params, box_bytes: int, point_bytes: int, multiplies: bool) -> Batches:
+        """Those of boxes and points of so many bytes, with products or without."""
+        chunk_bytes = params.chunk_bytes_of_products if multiplies else params.chunk_bytes
+        chunk = max(1, chunk_bytes // box_bytes)
+        return cls(
+            box_bytes,
+            int(np.clip(params.bundle_bytes // point_bytes, 64, params.samples)),
+            int(np.clip(params.bundle_bytes // box_bytes, 1, params.bundle)),
+            chunk,
+            min(params.few, max(1, chunk // 2)),
+        )
 
 
 def box_bytes(problem: LipschitzProblem) -> int:
@@ -284,3 +304,14 @@ def box_bytes(problem: LipschitzProblem) -> int:
     network = problem.network
     widths = [layer.units for layer in network.hidden] or [1]
     return 8 * max(widths) * max([*widths[:-1], network.input_dim])
+
+
+def bytes_of_forms(stages: Sequence[Stage], columns: int) -> int:
+    """The same of forms, where z and u are carried along: in so many e, and those of layers."""
+    most = 0
+    for stage, after in pairwise(stages):
+        used = np.flatnonzero(after.weight.any(axis=0))
+        columns += int((~passed_outputs(stage)[used]).sum())
+        rows = after.bias.size if after.copies is None else after.copies.fresh.size
+        most = max(most, 8 * max(rows, used.size) * columns)
+    return most

@@ -107,7 +107,7 @@ class Entries(Objective):
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
         """See `Objective`: ascents of every entry, and of its negative."""
         context, params, ends = self.context, self.context.params, self.whole()
-        points = context.domain.sample(rng, context.samples // 8)
+        points = context.domain.sample(rng, context.batches.samples // 8)
         values = jacobians(context, points, context.rows)
         own = (values[:, ends.rows] * ends.v_low).sum(axis=2)
         each = int(np.clip(params.starts // len(ends), 1, params.again))

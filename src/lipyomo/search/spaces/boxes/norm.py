@@ -36,7 +36,7 @@ class Norm(Objective):
         super().__init__(question, Context.of(question, featured=True))
         featured = self.context.features is not None
         self._plain = Context.of(question) if featured else self.context
-        native = self.context.multiplies
+        native = self.context.structure.multiplies
         self._squares = Context.of(question, native=False) if native else self._plain
 
     def cutoff(self, value: float) -> float:
@@ -45,7 +45,11 @@ class Norm(Objective):
 
     def far(self, cutoff: float) -> float:
         """See `Objective`; of networks with products."""
-        return (1.0 + self.context.params.far) * cutoff if self.context.multiplies else math.inf
+        return (
+            (1.0 + self.context.params.far) * cutoff
+            if self.context.structure.multiplies
+            else math.inf
+        )
 
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `Objective`."""
@@ -85,8 +89,8 @@ class Norm(Objective):
         """
         context, found = self.context, []
         decides = 8 * context.inputs**2 <= context.params.bundle_bytes
-        for at in range(0, len(whole), context.chunk):
-            part = whole.take(slice(at, at + context.chunk))
+        for at in range(0, len(whole), context.batches.chunk):
+            part = whole.take(slice(at, at + context.batches.chunk))
             if at == 0 or not clock.expired:
                 part = bounded(context, part, -math.inf, decide=decides).boxes
             if not clock.expired:
@@ -104,9 +108,11 @@ class Norm(Objective):
         are below what chords end with after many.
         """
         context, targets = self.context, self.context.targets
-        on_cube = targets.norm == "linf" and not context.euclidean
+        on_cube = targets.norm == "linf" and not context.targets.euclidean
         wide = on_cube and self._plain.inputs >= context.params.wide
-        if on_cube and context.multiplies:  # semidefinite bounds gain nothing then, and take longer
+        if (
+            on_cube and context.structure.multiplies
+        ):  # semidefinite bounds gain nothing then, and take longer
             within = clock.part()
             if wide:
                 whole = self._bounded(with_chords(context, whole, within, cutoff), within)
@@ -116,9 +122,9 @@ class Norm(Objective):
 
         late, clock = clock, clock.part()
         first = whole.take(slice(0, 1))
-        if context.multiplies:  # semidefinite bounds know units only
+        if context.structure.multiplies:  # semidefinite bounds know units only
             first = Boxes.whole(self._squares).take(slice(0, 1))
-        units = self._squares if context.multiplies else context
+        units = self._squares if context.structure.multiplies else context
         layers = relaxed(units, first, (first.v_low, first.v_high)).layers
 
         def report(upper: float) -> None:
@@ -150,7 +156,7 @@ class Norm(Objective):
     def floor(self, box: Boxes, cutoff: float) -> float:
         """See `Objective`."""
         context, domain = self.context, self.context.domain
-        if context.multiplies:
+        if context.structure.multiplies:
             wide = box.high - box.low > context.params.rounded * (domain.upper - domain.lower)
             if wide.any():
                 return 0.0
@@ -161,7 +167,7 @@ class Norm(Objective):
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
         """See `Objective`."""
         context, within = self.context, clock.part()
-        points = self._plain.domain.sample(rng, context.samples)
+        points = self._plain.domain.sample(rng, context.batches.samples)
         if context.features is not None:
             points = context.features.of(points)
         return self._ascended(Incumbent(), points, within)

@@ -87,8 +87,8 @@ class Objective(ABC):
         What there is no time for keeps its infinite bound.
         """
         whole, found = self.whole(), []
-        for at in range(0, len(whole), self.context.chunk):
-            part = whole.take(slice(at, at + self.context.chunk))
+        for at in range(0, len(whole), self.context.batches.chunk):
+            part = whole.take(slice(at, at + self.context.batches.chunk))
             late = at > 0 and clock.expired
             found.append(part if late else self.bounded(part, self.cutoff(best.value)).boxes)
         return joined(found), self.least

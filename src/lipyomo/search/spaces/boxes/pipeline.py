@@ -84,7 +84,7 @@ class Pipeline(Searching[Boxes, Task]):
         whole, closed = objective.root(self._best, clock, on_progress)
         keep = whole.bounds > self.cutoff(self._best.value)
         closed = max(closed, float(whole.bounds[~keep].max(initial=-math.inf)))
-        nodes = bundles(whole.take(keep), self._context.bundle)
+        nodes = bundles(whole.take(keep), self._context.batches.bundle)
         return Root(Outcome(nodes, closed=closed, best=self._best))
 
     def cutoff(self, value: float) -> float:
@@ -93,11 +93,11 @@ class Pipeline(Searching[Boxes, Task]):
 
     def together(self, node: Boxes) -> int:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return max(1, 4 * self._context.bundle // len(node))
+        return max(1, 4 * self._context.batches.bundle // len(node))
 
     def nbytes(self, node: Boxes) -> tuple[int, int]:
         """See `lipyomo.search.engine.protocol.Pipeline`; every bundle counts as a full one."""
-        return max(len(node), self._context.bundle) * node.nbytes, 0
+        return max(len(node), self._context.batches.bundle) * node.nbytes, 0
 
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`.
@@ -124,7 +124,7 @@ class Pipeline(Searching[Boxes, Task]):
         kept: list[Boxes] = []
         rest: list[Boxes] = []
         closed, stuck = -math.inf, int(task.floor > met)
-        size = max(1, context.chunk // 2)
+        size = max(1, context.batches.chunk // 2)
         again, far = 0, objective.far(cutoff)
         multiplies = far < math.inf
         for at in range(0, len(boxes), size):
@@ -146,7 +146,7 @@ class Pipeline(Searching[Boxes, Task]):
                 closed = max(closed, cutoff)  # what is cut off
                 some = found.take(keep)
                 left = cut(some)
-                if multiplies and len(children) >= context.few:
+                if multiplies and len(children) >= context.batches.few:
                     left = with_little_left(context, children.take(keep), left)
                 empty, proved = objective.examined(left, proved, clock)
                 if empty.any():
@@ -159,8 +159,8 @@ class Pipeline(Searching[Boxes, Task]):
                 kept.append(left.take(~hopeless))
             pulse()
         return Outcome(
-            bundles(joined(kept), context.bundle) if kept else (),
-            returned=bundles(joined(rest), context.bundle) if rest else (),
+            bundles(joined(kept), context.batches.bundle) if kept else (),
+            returned=bundles(joined(rest), context.batches.bundle) if rest else (),
             closed=closed,
             best=proved if proved.value > task.best.value else best,
             counters={NODES: again + len(boxes) - sum(map(len, rest)), STUCK: stuck},

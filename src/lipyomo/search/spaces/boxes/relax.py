@@ -125,12 +125,12 @@ def relaxed(
         if lines or not last:
             layer = _with_lines(context, stage, layer, inputs, last, whole)
         found.append(layer)
-        if number == 0 and context.carries and not forwards:
+        if number == 0 and context.structure.carries and not forwards:
             forms = first_forms(stage, layer, inputs, still)
         if number == 0 and not forwards:
             curves = curves_of(context, found[0], inputs) if context.curved else None
-            if context.local_roots is not None:
-                local = roots_on_boxes(context.local_roots, found[0], inputs, unit)
+            if context.structure.local_roots is not None:
+                local = roots_on_boxes(context.structure.local_roots, found[0], inputs, unit)
         if not last:
             left = None
             if context.stages[number + 1].summed.size and not forwards:

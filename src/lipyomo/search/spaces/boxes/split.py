@@ -95,7 +95,7 @@ def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
     The calls that bound some take as long as those that bound a few times as many.
     """
     halvings, count = 0, 1
-    while count and len(boxes) < context.few:
+    while count and len(boxes) < context.batches.few:
         boxes, count = split_again(context, boxes, -np.inf)
         halvings += count
     return boxes, halvings
@@ -154,7 +154,7 @@ def _child(
 def _breaks(context: Context, boxes: Boxes) -> FloatArray:
     """A break inside each phase, the one in the middle of several; NaN where there is none."""
     found = np.full(boxes.floor.shape, np.nan)
-    for k, places in enumerate(context.breaks):
+    for k, places in enumerate(context.structure.breaks):
         ranked = sorted(places, key=lambda place: abs(place - places[len(places) // 2]))
         for place in reversed(ranked):
             inside = (boxes.floor[:, k] < place) & (boxes.ceiling[:, k] > place)

@@ -144,10 +144,10 @@ def _lower(
     network, functionals = context.problem.tangent_network, context.targets.functionals
     switches, own = _switches(network, phases[boxes]), wanted[boxes]
     columns = np.argsort(~own, axis=1, kind="stable")[:, : own.sum(axis=1).max()]
-    kind = np.float64 if context.round_out else kind
+    kind = np.float64 if context.targets.whole_ball else kind
     known = Tangents.of(network, switches, context.directions[columns], kind)
     box, along = np.nonzero(np.take_along_axis(own, columns, axis=1))
-    middle = central(network, switches) if context.round_out else None
+    middle = central(network, switches) if context.targets.whole_ball else None
     heads = None if middle is None else network.head.dense_weight @ middle
     for at in range(0, box.size, context.params.chains):
         i, j = box[at : at + context.params.chains], along[at : at + context.params.chains]
@@ -163,7 +163,7 @@ def _lower_norms(context: Context, pairs: FloatArray, cutoff: float, phases: Pha
     """Lower bounds above the cutoff in place, where the input ball is Euclidean."""
     network, count = context.problem.tangent_network, context.box_chunk
     for k in range(pairs.shape[1]):
-        functional = None if context.round_out else context.targets.functionals[k]
+        functional = None if context.targets.whole_ball else context.targets.functionals[k]
         wanted = np.flatnonzero(pairs[:, k, 0] > cutoff)
         for at in range(0, wanted.size, count):
             some = wanted[at : at + count]
@@ -189,7 +189,7 @@ def _meet(
     """Lower bounds of pairs in place, by substitution for each: of boxes (n,) with a direction."""
     network, functionals = context.problem.tangent_network, context.targets.functionals
     directions = context.directions[direction]
-    if context.round_out:
+    if context.targets.whole_ball:
         sizes = tangent_lengths(network, phases[number], directions)[:, None]
     else:
         known = Tangents.of(network, _switches(network, phases[number]), directions[:, None], kind)

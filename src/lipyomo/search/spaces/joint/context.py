@@ -225,16 +225,6 @@ class Context:
         return self.problem.norm == "l2"
 
     @property
-    def round_out(self) -> bool:
-        """Whether functionals are."""
-        return self.targets.whole_ball
-
-    @property
-    def euclidean(self) -> bool:
-        """Whether one of the balls is Euclidean."""
-        return self.round_in or self.round_out
-
-    @property
     def box_chunk(self) -> int:
         """Boxes whose rows are taken back together: those of a layer fill a few caches."""
         widest = max(self.problem.tangent_network.sizes)
@@ -243,7 +233,7 @@ class Context:
     def whole(self) -> Boxes:
         """The box around the domain, of which nothing is known."""
         domain = self.problem.domain
-        functionals = 1 if self.round_out else len(self.targets.functionals)
+        functionals = 1 if self.targets.whole_ball else len(self.targets.functionals)
         shape = 1, functionals, 1 if self.round_in else len(self.directions)
         pairs, fall = np.full(shape, np.inf), np.full(1, np.inf)
         scores = np.ones((1, domain.dimension))

@@ -138,7 +138,7 @@ class Pipeline(Searching[Part, Task]):
         """
         assert self._cascade is not None
         beside, whole, params = self._beside, self._cascade.value, self._context.params
-        euclidean, on_box = self._context.euclidean, self._context.problem.domain.is_box
+        euclidean, on_box = self._context.targets.euclidean, self._context.problem.domain.is_box
         if beside.context.question.enough and on_box and not euclidean:
             ended = by_boxes(self._context, beside.context, clock.part())
             if ended is not None:
