@@ -16,12 +16,13 @@ those of all pairs of different entries, in the order of `pairs_of`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.ranges import Ends, size
 
 TURNS = 3
 """How often tangents are chosen: the second and third time beside the best corner."""
@@ -66,6 +67,36 @@ class QuadraticOnCube:
         for bend, (a, b) in zip(self.pairs, pairs_of(len(point)), strict=True):
             found = found + bend * point[a] * point[b]
         return np.asarray(found)
+
+    @property
+    def reach(self) -> FloatArray:
+        """Not below any absolute value."""
+        found = np.abs(self.constant) + np.abs(self.linear).sum(axis=0) + size(self.bend_ends)
+        return np.asarray(found)
+
+    @property
+    def bend(self) -> Ends:
+        """Middles and radii of quadratic parts."""
+        low, high = self.bend_ends
+        return 0.5 * (low + high), 0.5 * (high - low)
+
+    @cached_property
+    def bend_ends(self) -> Ends:
+        """Ends of quadratic parts."""
+        rest = np.abs(self.pairs).sum(axis=0)
+        high = np.maximum(self.square, 0.0).sum(axis=0) + rest
+        return np.minimum(self.square, 0.0).sum(axis=0) - rest, high
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Symmetric matrices of quadratic parts, shape (D, D, ...)."""
+        count = len(self.linear)
+        found = np.empty((count, count, *self.bends.shape[1:]))
+        index = np.arange(count)
+        found[index, index] = self.square
+        for bend, (a, b) in zip(0.5 * self.pairs, pairs_of(count), strict=True):
+            found[a, b] = found[b, a] = bend
+        return found
 
     def corner_ends(self) -> tuple[FloatArray, FloatArray]:
         """Bounds from below and above."""

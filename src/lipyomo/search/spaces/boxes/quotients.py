@@ -155,7 +155,7 @@ class _Quotients(NamedTuple):
         far = np.nonzero(best - k > SHARE * np.maximum(np.abs(best), np.abs(k)))
         if far[0].size:
             within = placed(ends[0], far), placed(ends[1], far)
-            parts = p.at_places(far), v.at_places(far), within
+            parts = p.take(*far), v.take(*far), within
             again = _Quotients(*parts, exponent, concave, unit)
             some = best[far], k[far], at[far], placed(point, far)
             best[far] = again.highest(*some, rounds - 1)

@@ -6,13 +6,13 @@ There are few entries of e and many functions, so that sums over e are sums of w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.base.numerics.ranges import Ends, size
+from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube, pairs_of
 
 ENTRIES = 8
@@ -72,20 +72,15 @@ class Quadratics(QuadraticOnCube):
         terms = len(slopes) + len(pairs_of(len(slopes)))
         return cls(constant, slopes, np.zeros((terms, 1, 1)), error, size)
 
-    def take(self, which: IntArray) -> Quadratics:
-        """Some of the n functions; of one alone as many copies."""
+    def take(self, *places: IntArray) -> Quadratics:
+        """Some of the n functions, or those at some places (N, n); of one alone as many copies."""
         parts = self.constant, self.linear, self.bends, self.error, self.size
-        return Quadratics(*(placed(part, (which,)) for part in parts))
+        return Quadratics(*(placed(part, places) for part in parts))
 
     def on(self, which: IntArray) -> Quadratics:
         """The functions on some of the boxes."""
         parts = self.constant, self.linear, self.bends, self.error, self.size
         return Quadratics(*(part[..., which, :] if part.shape[-2] > 1 else part for part in parts))
-
-    def at_places(self, places: Places) -> Quadratics:
-        """The functions at some places, in one axis."""
-        parts = self.constant, self.linear, self.bends, self.error, self.size
-        return Quadratics(*(placed(part, places) for part in parts))
 
     def times(self, share: FloatArray) -> Quadratics:
         """Multiples, by numbers (N, n)."""
@@ -147,37 +142,6 @@ class Quadratics(QuadraticOnCube):
         size = 4.0 * self.size * other.size
         parts = a * b + m * n, (a + m) * D + (b + n) * C, bends
         return Quadratics(*parts, error * (1.0 + 8.0 * unit), size)
-
-    @property
-    def reach(self) -> FloatArray:
-        """Largest absolute values, but for the errors."""
-        found = np.abs(self.constant) + np.abs(self.linear).sum(axis=0) + size(self.bend_ends)
-        return np.asarray(found)
-
-    @property
-    def bend(self) -> Ends:
-        """Middles and radii of quadratic parts."""
-        low, high = self.bend_ends
-        return 0.5 * (low + high), 0.5 * (high - low)
-
-    @cached_property
-    def bend_ends(self) -> Ends:
-        """Ends of quadratic parts."""
-        squares, pairs = self.bends[: len(self.linear)], self.bends[len(self.linear) :]
-        rest = np.abs(pairs).sum(axis=0)
-        high = np.maximum(squares, 0.0).sum(axis=0) + rest
-        return np.minimum(squares, 0.0).sum(axis=0) - rest, high
-
-    @property
-    def matrix(self) -> FloatArray:
-        """Symmetric matrices of quadratic parts, shape (D, D, N, n)."""
-        count = len(self.linear)
-        found = np.empty((count, count, *self.bends.shape[1:]))
-        index = np.arange(count)
-        found[index, index] = self.bends[:count]
-        for bend, (a, b) in zip(0.5 * self.bends[count:], pairs_of(count), strict=True):
-            found[a, b] = found[b, a] = bend
-        return found
 
     def ends(self, unit: float) -> Ends:
         """Ranges, by the sizes of all coefficients."""
