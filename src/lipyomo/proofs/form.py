@@ -40,7 +40,7 @@ def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
     search halves boxes, too.
     """
     small = problem.reduced.problem
-    if small.network.smooth or not may_end(small.domain):
+    if not may_end(small.domain):
         return False
     hopeless = PARAMS.hopeless * result.upper
     if product_of_norms(small.tangent_network, small.norm, small.output_norm) <= hopeless:

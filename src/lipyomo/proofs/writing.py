@@ -233,14 +233,14 @@ def write_proof(
     clock = Clock(time_limit, stop)
     source = None if onnx is None else Path(onnx)
     check_output(path, PROOF, () if source is None else (source,))
-    first, in_boxes = _first(problem, result, source, certify, boxes)
+    first, in_boxes, chosen = _first(problem, result, source, certify, boxes)
     with written(path, PROOF) as stream:
         cases = 0
         if first["basis"] is None:
             progress = progress or _quiet
             if in_boxes:
                 cases, first = _write_boxes(stream, first, problem, result, clock, progress)
-                if not (cases or boxes or problem.network.smooth or clock.expired):
+                if chosen and not (cases or clock.expired):
                     # kinks meet in a point, about which boxes do not end
                     first, in_boxes = statement_of(problem, result, source, certify), False
             if not in_boxes:
@@ -257,21 +257,21 @@ def _first(
     onnx: Path | None,
     certify: bool,
     boxes: bool | None,
-) -> tuple[dict[str, Any], bool]:
-    """The first line of a proof, and whether it is one in boxes."""
+) -> tuple[dict[str, Any], bool, bool]:
+    """The first line of a proof, whether it is one in boxes, and whether there was a choice."""
     first = partial(statement_of, problem, result, onnx, certify)
     if problem.network.smooth:
-        return first(), True
+        return first(), True, False
     if calls_for_boxes(problem, result) if boxes is None else boxes:
         found = first(boxes=True)
         if is_shown(found):
-            return found, True
+            return found, True, not boxes
         if boxes:
             raise ProofError(
                 "the checker of boxes does not take the witness, which lies between float64 "
                 "numbers, or at a kink.  Remedy: leave boxes= out"
             )
-    return first(), False
+    return first(), False, True
 
 
 def _quiet(cases: int) -> None:

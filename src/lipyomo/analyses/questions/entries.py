@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -87,7 +88,8 @@ class EntrySearch:
         """Search until all ends are known, or time is over, or Ctrl-C stops the clock."""
         rng = np.random.default_rng(self._settings.seed)
         before = self._before()
-        domain, boxed = self._problem.domain, _splits_boxes(self._problem.reduced.problem)
+        domain, way = self._problem.domain, _way_of(self._problem.reduced.problem)
+        boxed = way == "search"
         for x in [domain.center, *domain.sample(rng, PARAMS.starts)]:
             if self._clock.expired or (boxed and self.ends.all_attained):
                 break
@@ -98,7 +100,7 @@ class EntrySearch:
             if boxed if before is None else "tolerance" in before:
                 self._search_boxes(self.ends.tolerance if before is None else before["tolerance"])
                 return
-            if before is None:
+            if before is None and way == "batches":
                 self._bound_in_boxes()
             self._search(rng, None if before is None else Tilt.decode(before))
         except ProblemError:  # terms as large as the slopes leave the range of float64 numbers
@@ -123,10 +125,9 @@ class EntrySearch:
 
     def _bound_in_boxes(self) -> None:
         """Bound all entries in batches of boxes, as far as that leads."""
-        problem, small = self._problem, self._problem.reduced
+        small = self._problem.reduced
         domain = small.problem.domain
-        able = domain.is_box and domain.is_bounded and domain.dimension <= PARAMS.cell_inputs
-        if self.ends.done or problem.network.smooth or not able or not self.ends.all_attained:
+        if self.ends.done or not self.ends.all_attained:
             return
         low, high = divided(domain.lower, domain.upper, MAPS.least)
 
@@ -259,11 +260,14 @@ class EntrySearch:
             self._settings.progress(Progress(seconds, size, size + gap, total, message))
 
 
-def _splits_boxes(problem: LipschitzProblem) -> bool:
-    """Whether boxes of inputs are split: of smooth and mixed networks with few of them."""
-    fits = ARRAYS * box_bytes(problem) <= LARGE
-    few = problem.network.input_dim < Params().wide
-    return problem.network.smooth and problem.domain.is_bounded and few and fits
+def _way_of(problem: LipschitzProblem) -> Literal["search", "batches", "tilts"]:
+    """Few inputs are searched in boxes, or bounded in batches of boxes; others by tilts alone."""
+    domain, inputs = problem.domain, problem.network.input_dim
+    if problem.network.smooth:
+        few = inputs < Params().wide and ARRAYS * box_bytes(problem) <= LARGE
+        return "search" if few and domain.is_bounded else "tilts"
+    few = inputs <= PARAMS.cell_inputs
+    return "batches" if few and domain.is_box and domain.is_bounded else "tilts"
 
 
 @dataclass(frozen=True, eq=False)

@@ -207,7 +207,7 @@ class Norm(Objective):
         """See `Objective`."""
         problem = self.context.question.problem
         near = [point]
-        if problem.network.smooth and not problem.domain.is_box:
+        if not problem.domain.is_box:
             near = problem.domain.pulled_in(point)  # faces are not made of float64 points
         for y in near:
             found = make_witness(problem, y)
