@@ -24,101 +24,43 @@ from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
-    """A piecewise-linear problem whose cells are wanted.
+class PatternSizes:
+    """What is bounded of the Jacobians of patterns, and its rounding.
 
     Attributes
     ----------
     measure : Measure
-        What is bounded of patterns' Jacobians.
-    gap : float
-        Relative gap that is good enough.
-    params : Params
     """
 
     measure: Measure
-    gap: float = 0.0
-    params: Params = field(default=PARAMS)
-
-    @property
-    def problem(self) -> LipschitzProblem:
-        """Over a box that holds all cells; without frozen inputs."""
-        return self.measure.problem
-
-    @property
-    def network(self) -> Network:
-        """The network."""
-        return self.problem.network
 
     @property
     def targets(self) -> Targets:
         """Functionals and directions."""
         return self.measure.targets
 
-    @cached_property
-    def open(self) -> PhaseBatch:
-        """Phases (N,) of which nothing is known."""
-        return flat(open_phases(self.network))
-
-    @cached_property
-    def most_open(self) -> int:
-        """Unstable units up to which all patterns of a box are looked at; their norms are kept."""
-        rows = len(self.targets.functionals)
-        work = rows * sum(layer.weight.size for layer in self.network.layers)
-        share = max(self.params.pattern_work // max(work, 1), 1)
-        return min(share, BATCH // (8 * self.params.slice)).bit_length() - 1
-
-    # -- rounding ----------------------------------------------------------------------------------
+    @property
+    def network(self) -> Network:
+        """The network, by directions."""
+        return self.measure.problem.tangent_network
 
     @cached_property
     def terms(self) -> int:
         """Length of all sums from the inputs to an output, and back."""
-        sizes = self.network.sizes
+        sizes = self.measure.problem.network.sizes
         return 2 * (sum(sizes) + 4 * len(sizes)) + sum(self.targets.functionals.shape)
 
-    @cached_property
-    def errors(self) -> FloatArray:
-        """What pre-activations (N,) may be off by at any point of the box, and more.
-
-        A pre-activation at a point, and an affine form of it under any pattern, are sums of
-        products along paths: they are off by gamma times the sum of the absolute products.  Twice
-        that, and as much again, pays for sums over the forms (`inside`).
-        """
-        domain = self.problem.domain
-        reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-        sizes = np.concatenate([np.zeros(0), *term_sizes(self.network.hidden, reach)])
-        return np.maximum(4.0 * gamma(self.terms) * sizes, np.finfo(np.float64).tiny)
-
-    @cached_property
-    def _magnitudes(self) -> Network:
-        """Absolute weights and slopes."""
-        return Network(
-            Layer(layer.sizes, np.abs(layer.bias), np.abs(layer.left), np.abs(layer.right))
-            for layer in self.problem.tangent_network.layers
-        )
-
-    @cached_property
-    def _largest(self) -> float:
-        """The most that the norm of any pattern is off by."""
-        # magnitudes grow with slopes, and one of the two of each unit is the steeper one
-        steeper = [np.abs(layer.right) >= np.abs(layer.left) for layer in self.network.hidden]
-        return float(self._errors_of([side[None] for side in steeper])[0])
-
-    def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
-        """What the norms (n,) of patterns may be off by: sums of products, and singular values."""
-        sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.targets.functionals))
-        return self.measure.errors(sizes, self.terms)
-
-    # -- values ------------------------------------------------------------------------------------
+    def relaxed(self, phases: PhaseBatch) -> FloatArray:
+        """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
+        return self.measure.relaxed(phases, self.terms)
 
     def norms(self, on: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Norms (n,) of full patterns (n, N), and what they may be off by."""
         values = np.empty(len(on))
         for part in self.chunks(len(on), 1):
-            sides = self._sides(on[part])
-            values[part] = self.measure.sizes(
-                jacobian_rows(self.problem.tangent_network, sides, self.targets.functionals)
-            )
+            sides = sides_of(self.network, on[part])
+            rows = jacobian_rows(self.network, sides, self.targets.functionals)
+            values[part] = self.measure.sizes(rows)
         return values, self._errors(values, lambda weak: on[weak])
 
     def all_norms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -153,8 +95,8 @@ class Pieces:
 
         Layer by layer backwards: patterns of later layers share their products.
         """
-        hidden = self.problem.tangent_network.hidden
-        rows = np.asarray(self.targets.functionals @ self.problem.network.head.dense_weight)
+        hidden = self.network.hidden
+        rows = np.asarray(self.targets.functionals @ self.network.head.dense_weight)
         g = np.broadcast_to(rows, (len(on), 1, *rows.shape))
         last = units.shape[1]
         for layer, few, end in zip(reversed(hidden), shared[::-1], ends[:0:-1], strict=True):
@@ -180,8 +122,28 @@ class Pieces:
         errors = np.full(len(values), self._largest)
         weak = np.flatnonzero(self.measure.weak(values, errors))
         for part in self.chunks(weak.size, 1):
-            errors[weak[part]] = self._errors_of(self._sides(on(weak[part])))
+            errors[weak[part]] = self._errors_of(sides_of(self.network, on(weak[part])))
         return errors
+
+    @cached_property
+    def _largest(self) -> float:
+        """The most that the norm of any pattern is off by."""
+        # magnitudes grow with slopes, and one of the two of each unit is the steeper one
+        steeper = [np.abs(layer.right) >= np.abs(layer.left) for layer in self.network.hidden]
+        return float(self._errors_of([side[None] for side in steeper])[0])
+
+    def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
+        """What the norms (n,) of patterns may be off by: sums of products, and singular values."""
+        sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.targets.functionals))
+        return self.measure.errors(sizes, self.terms)
+
+    @cached_property
+    def _magnitudes(self) -> Network:
+        """Absolute weights and slopes."""
+        return Network(
+            Layer(layer.sizes, np.abs(layer.bias), np.abs(layer.left), np.abs(layer.right))
+            for layer in self.network.layers
+        )
 
     def chunks(self, count: int, each: int) -> Iterator[slice]:
         """Slices of things with so many patterns each."""
@@ -189,13 +151,64 @@ class Pieces:
         step = max(1, CACHED // 8 // (widest * each))
         return (slice(at, at + step) for at in range(0, count, step))
 
-    def _sides(self, on: BoolArray) -> list[BoolArray]:
-        """Patterns (n, N) layer by layer."""
-        return [np.ascontiguousarray(part) for part in by_layer(self.network.hidden, on)]
 
-    def relaxed(self, phases: PhaseBatch) -> FloatArray:
-        """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
-        return self.measure.relaxed(phases, self.terms)
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A piecewise-linear problem whose cells are wanted.
+
+    Attributes
+    ----------
+    measure : Measure
+        What is bounded of patterns' Jacobians.
+    gap : float
+        Relative gap that is good enough.
+    params : Params
+    """
+
+    measure: Measure
+    gap: float = 0.0
+    params: Params = field(default=PARAMS)
+
+    @property
+    def problem(self) -> LipschitzProblem:
+        """Over a box that holds all cells; without frozen inputs."""
+        return self.measure.problem
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.problem.network
+
+    @cached_property
+    def sizes(self) -> PatternSizes:
+        """What patterns' Jacobians measure."""
+        return PatternSizes(self.measure)
+
+    @cached_property
+    def open(self) -> PhaseBatch:
+        """Phases (N,) of which nothing is known."""
+        return flat(open_phases(self.network))
+
+    @cached_property
+    def most_open(self) -> int:
+        """Unstable units up to which all patterns of a box are looked at; their norms are kept."""
+        rows = len(self.measure.targets.functionals)
+        work = rows * sum(layer.weight.size for layer in self.network.layers)
+        share = max(self.params.pattern_work // max(work, 1), 1)
+        return min(share, BATCH // (8 * self.params.slice)).bit_length() - 1
+
+    @cached_property
+    def errors(self) -> FloatArray:
+        """What pre-activations (N,) may be off by at any point of the box, and more.
+
+        A pre-activation at a point, and an affine form of it under any pattern, are sums of
+        products along paths: they are off by gamma times the sum of the absolute products.  Twice
+        that, and as much again, pays for sums over the forms (`inside`).
+        """
+        domain = self.problem.domain
+        reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+        sizes = np.concatenate([np.zeros(0), *term_sizes(self.network.hidden, reach)])
+        return np.maximum(4.0 * gamma(self.sizes.terms) * sizes, np.finfo(np.float64).tiny)
 
     def preactivations(self, points: FloatArray) -> FloatArray:
         """Pre-activations (..., N) at points (..., d)."""
@@ -205,7 +218,7 @@ class Pieces:
         """Pre-activations of units (n, k) under patterns (n, N): ``A x + b``, (n, k, d), (n, k)."""
         hidden = self.network.hidden
         start = FloatSignal.inputs(self.network.input_dim)
-        signals = carry(start, hidden, decided(hidden, self._sides(on)))
+        signals = carry(start, hidden, decided(hidden, sides_of(self.network, on)))
         found = [
             np.broadcast_to(np.asarray(z.matrix), (len(on), layer.units, start.width))
             for layer, z in zip(hidden, signals, strict=True)
@@ -213,6 +226,11 @@ class Pieces:
         every = np.concatenate(found, axis=1)
         picked = np.take_along_axis(every, units[:, :, None], axis=1)
         return picked[:, :, :-1], picked[:, :, -1]
+
+
+def sides_of(network: Network, on: BoolArray) -> list[BoolArray]:
+    """Patterns (n, N) layer by layer."""
+    return [np.ascontiguousarray(part) for part in by_layer(network.hidden, on)]
 
 
 def with_sides(on: BoolArray, units: IntArray, numbers: IntArray) -> BoolArray:
