@@ -100,14 +100,15 @@ def positive(value: Any, what: str, error: type[LipyomoError]) -> float:
     return number
 
 
-def duration(value: Any, what: str, error: type[LipyomoError]) -> float:
-    """Read seconds above zero, or a text such as ``5m`` (infinity allowed).
+def duration(value: Any, error: type[LipyomoError]) -> float:
+    """Read a time limit: seconds above zero, or a text such as ``5m`` (infinity allowed).
 
     Raises
     ------
     LipyomoError
         Of type `error`.
     """
+    what = "the time limit (time_limit)"
     return positive(_in_words(value, read_seconds, what, error), what, error)
 
 

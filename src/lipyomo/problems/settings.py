@@ -70,7 +70,7 @@ class Work:
     dask: str | None = None
 
     def __post_init__(self) -> None:
-        limit = duration(self.time_limit, "the time limit (time_limit)", MethodError)
+        limit = duration(self.time_limit, MethodError)
         object.__setattr__(self, "time_limit", limit)
         if self.workers is not None:
             whole_number(self.workers, "workers", MethodError, least=1)

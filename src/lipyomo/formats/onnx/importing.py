@@ -65,7 +65,7 @@ def load(
         it may have.
     """
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
-    time_limit = duration(time_limit, "the time limit (time_limit)", ImportRefused)
+    time_limit = duration(time_limit, ImportRefused)
     if memory_limit is not None:
         memory_limit = memory_size(memory_limit, "memory_limit", ImportRefused)
     with spending(limits(time_limit, memory_limit)):

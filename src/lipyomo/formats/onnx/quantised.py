@@ -67,7 +67,7 @@ def load_quantised(
     ImportRefused
         As of `lipyomo.load`.
     """
-    time_limit = duration(time_limit, "the time limit (time_limit)", ImportRefused)
+    time_limit = duration(time_limit, ImportRefused)
     if memory_limit is not None:
         memory_limit = memory_size(memory_limit, "memory_limit", ImportRefused)
     with spending(limits(time_limit, memory_limit)):

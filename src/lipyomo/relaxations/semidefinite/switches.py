@@ -135,9 +135,9 @@ class Vectors:
     sides: Single
 
     @classmethod
-    def random(cls, form: SwitchedForm, seed: int = 0) -> Vectors:
+    def random(cls, form: SwitchedForm) -> Vectors:
         """Some to begin with."""
-        rng, inner = np.random.default_rng(seed), form.inner
+        rng, inner = np.random.default_rng(0), form.inner
 
         def drawn(count: int) -> Single:
             return normed(rng.standard_normal((count, RANK), dtype=np.float32))

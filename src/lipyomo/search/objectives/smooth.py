@@ -73,11 +73,9 @@ class Value(Objective):
         return max(best, found, key=lambda one: one.value)
 
 
-def bounded_by_value(
-    context: Context, boxes: Boxes, cutoff: float, forwards: bool = False
-) -> Bounded:
+def bounded_by_value(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     """Boxes with bounds of the value, and what these owe to each input and phase."""
-    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high), forwards)
+    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
     head, count = context.question.problem.network.head, len(boxes)
     weights, shift = np.repeat(context.head, count, axis=0), float(head.bias[0])
     above = collapsed(known, np.zeros_like(weights), None, weights)

@@ -100,6 +100,6 @@ def test_the_first_split_is_the_best_of_several() -> None:
         (root,) = pipeline.root(Clock(), lambda **_: None).outcome.children
         found = pipeline.process(pipeline.plan([root], travels=False), Clock(), lambda: None)
         assert found.counters["nodes"] == 1
-        cutoff = pipeline.cutoff(pipeline.best.value)
+        cutoff = pipeline.cutoff(pipeline.points.best.value)
         scored.append(score(pipeline.context, root, found.children, cutoff))
     assert scored[1] > 1.1 * scored[0]

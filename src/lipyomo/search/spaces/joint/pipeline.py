@@ -156,27 +156,27 @@ class Pipeline(Searching[Part, Task]):
                 return self._root(found, None, clock, on_progress)
             whole = max(node.bound for node in waiting)
             proved = min(proved, max(found.outcome.closed, *(n.proved_bound for n in waiting)))
-        if self._is_near(whole, beside.best.value) or clock.expired:
+        if self._is_near(whole, beside.points.best.value) or clock.expired:
             return self._root(found, None, clock, on_progress)
         work = clock.working()
-        trial = tried(self._context, beside.context, beside.best, clock.part())
+        trial = tried(self._context, beside.context, beside.points.best, clock.part())
         took = work.seconds
         goal = whole
         if found is None:
             goal = math.sqrt(whole * self.cutoff(trial.best.value))
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
         if found is not None and params.compared and not lost:
-            on = gone_on(beside, found.outcome, lambda: beside.best.value, work.within(took))
+            on = gone_on(beside, found.outcome, lambda: beside.points.best.value, work.within(took))
             found = replace(found, outcome=on)
             top = max((node.bound for node in on.children), default=-math.inf)
-            lost = top <= max(trial.bound, self.cutoff(beside.best.value))
+            lost = top <= max(trial.bound, self.cutoff(beside.points.best.value))
         if lost and params.compared:
             return self._root(found, trial, clock, on_progress)
         if trial.best.point is not None:
-            beside.challenged(trial.best.point)
+            beside.points.challenge(trial.best.point)
         best = beside.improve(params.first_look, [], clock, self._starts(trial.boxes))
         on_progress(upper=min(trial.bound, proved), best=best)
-        return Root(replace(trial.outcome(params.bundle), best=beside.best))
+        return Root(replace(trial.outcome(params.bundle), best=beside.points.best))
 
     def _root(
         self,
@@ -218,7 +218,7 @@ class Pipeline(Searching[Part, Task]):
         others = self._kept(others)
         self._top = max((node.bound for node in others), default=-math.inf)
         task = self._beside.plan(others, travels) if others else None
-        return Task(boxes, task, self._beside.best.value, self._reach)
+        return Task(boxes, task, self._beside.points.best.value, self._reach)
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -264,7 +264,7 @@ class Pipeline(Searching[Part, Task]):
     def adopt(self, outcome: Outcome[Part]) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if outcome.best is not None and outcome.best.point is not None:
-            self._beside.challenged(outcome.best.point)
+            self._beside.points.challenge(outcome.best.point)
         self._reach = self._reach.after(outcome.counters)
         outcome = self._raced(outcome)
         boxes, nodes = parted(outcome.children)
@@ -275,17 +275,17 @@ class Pipeline(Searching[Part, Task]):
             own,
             children=(*boxes, *own.children),
             returned=(*whole, *own.returned),
-            best=self._beside.best,
+            best=self._beside.points.best,
         )
 
     def _raced(self, outcome: Outcome[Part]) -> Outcome[Part]:
         """An outcome with boxes that cover the whole in the place of nodes, if they are ahead."""
-        trial = None if self._race is None else self._race.won(self._top, self._beside.best)
+        trial = None if self._race is None else self._race.won(self._top, self._beside.points.best)
         if trial is None:
             return outcome
         assert self._race is not None
         if trial.best.point is not None:
-            self._beside.challenged(trial.best.point)
+            self._beside.points.challenge(trial.best.point)
         effort, starts = self._context.params.first_look, self._starts(trial.boxes)
         self._beside.improve(effort, [], self._race.clock, starts)
         self._looked = self._effort
@@ -325,7 +325,7 @@ class Pipeline(Searching[Part, Task]):
         self._effort += effort
         if not boxes:
             return self._beside.improve(effort, nodes, clock)
-        before = self._beside.best
+        before = self._beside.points.best
         if self._effort < self._turn:
             return before
         since = self._effort - self._looked

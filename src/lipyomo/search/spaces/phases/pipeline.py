@@ -84,12 +84,21 @@ class Pipeline(Searching[Node, Task]):
     seed : int, optional
     cascade : Cascade, optional
         Bounds that the root starts from.
+
+    Attributes
+    ----------
+    context : Context
+        What never changes while nodes are split, as it is now.
+    points : Points
+        With the incumbent.
+    unstable_units : int
+        Units that the bounds of the domain left open.
     """
 
     def __init__(self, question: Question, seed: int = 0, cascade: Cascade | None = None) -> None:
-        self._context = context = Context.of(question)
+        self.context = context = Context.of(question)
         self._cascade, self._rng = cascade, np.random.default_rng(seed)
-        self._points = Points(context.problem, context.presolved, self._rng, question.params)
+        self.points = Points(context.problem, context.presolved, self._rng, question.params)
         self._region = RegionProgram(context.system, context.domain)
         self._statistics = Statistics.nothing(context.system.count)
         self._searched: LipschitzProblem = context.problem
@@ -97,53 +106,26 @@ class Pipeline(Searching[Node, Task]):
             self._searched = context.problem.thinned(cascade.bounds.phases)
         self._states: dict[str, Any] = {}  # of the primal heuristics
         self._turn = 0
-        self._unstable_units = 0 if cascade is None else cascade.bounds.unstable
-
-    # -- what is known -----------------------------------------------------------------------------
-
-    @property
-    def context(self) -> Context:
-        """What never changes while nodes are split, as it is now."""
-        return self._context
-
-    @property
-    def best(self) -> Incumbent:
-        """The incumbent."""
-        return self._points.best
-
-    def entered(self, points: FloatArray) -> Incumbent:
-        """The incumbent after a look at points (n, d) of the domain, which are kept."""
-        self._points.enter(points)
-        return self._points.best
-
-    def challenged(self, point: FloatArray) -> Incumbent:
-        """The incumbent after a look at one point (d,)."""
-        self._points.challenge(point)
-        return self._points.best
-
-    @property
-    def unstable_units(self) -> int:
-        """Units that the bounds of the domain left open."""
-        return self._unstable_units
+        self.unstable_units = 0 if cascade is None else cascade.bounds.unstable
 
     @property
     def look_ahead(self) -> FloatArray:
         """Average look-ahead of splits on each unit of the problem's network, shape (N,)."""
-        return self._context.presolved.units.lift(self._statistics.average_ahead)
+        return self.context.presolved.units.lift(self._statistics.average_ahead)
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return self._context.cutoff(value)
+        return self.context.cutoff(value)
 
     def together(self, node: Node) -> int:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return together(self._context, node)
+        return together(self.context, node)
 
     def weight(self) -> float:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        units = self._unstable_units
-        size = units**2 * min(self._context.system.tangents.input_dim, units)
-        return math.sqrt(max(size / self._context.params.common, 1.0))
+        units = self.unstable_units
+        size = units**2 * min(self.context.system.tangents.input_dim, units)
+        return math.sqrt(max(size / self.context.params.common, 1.0))
 
     def nbytes(self, node: Node) -> tuple[int, int]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
@@ -157,41 +139,41 @@ class Pipeline(Searching[Node, Task]):
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(Pipeline, self._context.question)
+        return Recipe(Pipeline, self.context.question)
 
     # -- the root ----------------------------------------------------------------------------------
 
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        if not self._context.question.enough:  # what is to be proved has been looked for
+        if not self.context.question.enough:  # what is to be proved has been looked for
             self._improve(*self._look(clock), [])
-        on_progress(best=self._points.best)
+        on_progress(best=self.points.best)
         found = begin(
-            Workspace(self._context, self._points, self._region, Watch(clock, lambda: None)),
+            Workspace(self.context, self.points, self._region, Watch(clock, lambda: None)),
             self._statistics,
             self._cascade,
             lambda upper: on_progress(upper=upper),
             lambda: self._improve_early(clock, on_progress),
         )
         outcome = self._outcome([found.part], found.statistics.since(self._statistics))
-        self._context, self._statistics = found.context, found.statistics
-        self._unstable_units, part = found.still, found.part
+        self.context, self._statistics = found.context, found.statistics
+        self.unstable_units, part = found.still, found.part
         if part.is_open and not part.node.examined:
             outcome = replace(outcome, children=(), returned=(part.node,))
-        outcome = replace(outcome, best=self._points.best)
+        outcome = replace(outcome, best=self.points.best)
         effort = 0.5 * self._large if part.is_open else 0.0
         return Root(outcome, 2.0 * found.seconds, effort)
 
     @property
     def _large(self) -> float:
         """How many times longer a look for points takes about the root of a large network."""
-        params = self._context.params
+        params = self.context.params
         return params.large_part * (min(self.weight(), params.most_large) - 1.0)
 
     def _improve_early(self, clock: Clock, on_progress: OnRootProgress) -> None:
         """Look for points once the root has bounds, if there is time for the next ones."""
-        context = self._context
-        cost = root_cost(context.targets, context.system.tangents.input_dim, self._unstable_units)
+        context = self.context
+        cost = root_cost(context.targets, context.system.tangents.input_dim, self.unstable_units)
         seconds = 2.0 * cost.closed + 4.0 * cost.proof + SEMIDEFINITE.usual_steps * cost.approach
         if self._large and fits(seconds, clock.left):
             on_progress(best=self.improve(0.5 * self._large, [], clock))
@@ -202,12 +184,12 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if not travels:
             return Task(tuple(nodes))
-        packed = tuple(_packed(self._points, node, self._context.params.few) for node in nodes)
-        return Task(packed, Baggage(self._points.best.value, self._statistics))
+        packed = tuple(_packed(self.points, node, self.context.params.few) for node in nodes)
+        return Task(packed, Baggage(self.points.best.value, self._statistics))
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        context, points, statistics = self._context, self._points, self._statistics
+        context, points, statistics = self.context, self.points, self._statistics
         nodes, bags = list(task.nodes), task.baggage
         if bags is not None:
             rng, params = np.random.default_rng(0), context.params
@@ -235,17 +217,17 @@ class Pipeline(Searching[Node, Task]):
         if outcome.statistics is None:
             return outcome
         if outcome.best is not None and outcome.best.point is not None:
-            self._points.challenge(outcome.best.point)
+            self.points.challenge(outcome.best.point)
         self._statistics = self._statistics + outcome.statistics
-        nodes = _unpacked(self._points, [*outcome.children, *outcome.returned])
+        nodes = _unpacked(self.points, [*outcome.children, *outcome.returned])
         count = len(outcome.children)
         children, returned = tuple(nodes[:count]), tuple(nodes[count:])
-        best = self._points.best
+        best = self.points.best
         return replace(outcome, children=children, returned=returned, best=best)
 
     def prove(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        parts = [Part(node, proved(self._context, node)) for node in nodes]
+        parts = [Part(node, proved(self.context, node)) for node in nodes]
         settled = [
             part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
         ]
@@ -267,7 +249,7 @@ class Pipeline(Searching[Node, Task]):
         if not seeds:  # about the root of a large network
             clock = brief
         self._improve(int(evaluations * effort), clock, seeds, starts)
-        return self._points.best
+        return self.points.best
 
     def _look(self, clock: Clock) -> tuple[int, Clock]:
         """Evaluations and time of a look for points: half a short search, as others follow."""
@@ -282,19 +264,19 @@ class Pipeline(Searching[Node, Task]):
         starts: Iterable[FloatArray] = (),
     ) -> None:
         """A turn of the primal heuristics; what they find is entered."""
-        rng, system, region = self._rng, self._context.system, self._region
+        rng, system, region = self._rng, self.context.system, self._region
         examined = [node for node in seeds if node.examined]
         order = [examined[k] for k in rng.permutation(len(examined))]
         answers = (region.examine(system.form(node.phases), node) for node in order)
         found = (answer.point[None] for answer in answers if answer.point is not None)
         near = chain(found, starts)
         for entry in heuristics(self._turn):
-            best = self._points.best
+            best = self.points.best
             around = Around(self._searched, best, lambda: next(near, None), rng, evaluations, clock)
             state, points = entry.look(self._states.get(entry.name), around)
             self._states[entry.name] = state
             if len(points):
-                self._points.enter(points)
+                self.points.enter(points)
         self._turn += 1
 
     def _outcome(self, parts: Sequence[Part], statistics: Statistics) -> Outcome[Node]:
@@ -303,7 +285,7 @@ class Pipeline(Searching[Node, Task]):
         return Outcome(
             tuple(part.node for part in parts if part.is_open),
             closed=max([0.0, *(part.closed for part in parts)]),  # no norm is less
-            fathomed=tuple(fathomed) if self._context.question.record else (),
+            fathomed=tuple(fathomed) if self.context.question.record else (),
             statistics=statistics,
             counters=statistics.counters,
         )
@@ -312,23 +294,23 @@ class Pipeline(Searching[Node, Task]):
 
     def encode(self, nodes: Sequence[Node]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        question, best = self._context.question, self._points.best.point
-        points, on = self._points.pool.all
-        known = self._unstable_units, self._statistics, question.known, question.pairs
+        question, best = self.context.question, self.points.best.point
+        points, on = self.points.pool.all
+        known = self.unstable_units, self._statistics, question.known, question.pairs
         return encode(Saved(tuple(nodes), points, on, best, *known, question.switched))
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         saved = decode(arrays)
-        bounder = self._context.bounder.with_pairs(saved.pairs)
-        self._context = self._context.with_bounder(bounder)
+        bounder = self.context.bounder.with_pairs(saved.pairs)
+        self.context = self.context.with_bounder(bounder)
         if saved.switched:
-            self._context = self._context.with_switches()
-        self._points.pool.append(saved.points, saved.on)
+            self.context = self.context.with_switches()
+        self.points.pool.append(saved.points, saved.on)
         if saved.best is not None:
-            self._points.challenge(saved.best)
-        self._statistics, self._unstable_units = saved.statistics, saved.unstable_units
-        return Outcome(saved.nodes, best=self._points.best)
+            self.points.challenge(saved.best)
+        self._statistics, self.unstable_units = saved.statistics, saved.unstable_units
+        return Outcome(saved.nodes, best=self.points.best)
 
 
 def pipeline_for(
