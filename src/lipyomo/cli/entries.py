@@ -100,9 +100,9 @@ def read_given(
 
 def search_settings(
     arguments: Namespace,
-    should_stop: Callable[[], bool],
-    progress: ProgressCallback | None,
     time_limit: float,
+    should_stop: Callable[[], bool] | None = None,
+    progress: ProgressCallback | None = None,
     started: float | None = None,
 ) -> Settings:
     """The settings of a search, or of one of several with a share of the time.
@@ -111,8 +111,8 @@ def search_settings(
     ----------
     arguments : Namespace
         With `workers`, `dask` and `seed`, and maybe a checkpoint.
-    should_stop, progress : callable
     time_limit : float
+    should_stop, progress : callable, optional
     started : float, optional
         From when it counts; by default from the beginning of the search.
     """

@@ -19,12 +19,11 @@ from lipyomo.base.pictures import entitle, new_figure, plain_name, save_figure
 from lipyomo.base.system.outputs import DERIVATIVES, written
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import add_entries, code_of, read_case, read_rows, search_settings
-from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.live import live_line
+from lipyomo.cli.live import watched
 from lipyomo.cli.options import add_options, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.settings import check_kept
-from lipyomo.cli.streams import answer_only, wrote
+from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, new_file, reader
 from lipyomo.networks.network import Network
@@ -60,9 +59,8 @@ def run(words: Sequence[str]) -> int:
         raise UsageError("--metric needs --contraction")
     problem = LipschitzProblem(network, domain, "l1", "linf", wrt=arguments.wrt)
     names, functionals = read_rows(arguments, network.output_dim)
-    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        heard = interruption.requested, tracker.update
-        settings = search_settings(arguments, *heard, arguments.time_limit, began)
+    chosen = search_settings(arguments, arguments.time_limit, started=began)
+    with watched(chosen, arguments.quiet) as settings:
         found = ranges_along(problem, functionals, settings)
     if arguments.json:
         head = {"network": str(arguments.network), "rows": names}
@@ -102,9 +100,8 @@ def _contraction(arguments: Namespace, network: Network, domain: Domain, began: 
     others = ("wrt", "csv", "plot", "functional", "entries")
     if any(getattr(arguments, name, None) is not None for name in others):
         raise UsageError("--contraction is about the whole Jacobian, and has no table or picture")
-    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        heard = interruption.requested, tracker.update
-        settings = search_settings(arguments, *heard, arguments.time_limit, began)
+    chosen = search_settings(arguments, arguments.time_limit, started=began)
+    with watched(chosen, arguments.quiet) as settings:
         found = contraction(network, domain, arguments.metric, settings)
     if arguments.json:
         record = {"network": str(arguments.network), "eigenvalues": found.to_dict()}

@@ -9,9 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from lipyomo.base.system.processes import PAUSE
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.streams import answer_only
 from lipyomo.problems.result import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from lipyomo.analyses.maps import MapSettings
+    from lipyomo.problems.settings import Settings
+
+Watched = TypeVar("Watched", "Settings", "MapSettings")
 
 
 class Tracker:
@@ -72,6 +81,13 @@ def live_line(quiet: bool = False) -> Iterator[Tracker]:
         finally:
             done.set()
             writer.join(timeout=1.0)
+
+
+@contextmanager
+def watched(settings: Watched, quiet: bool) -> Iterator[Watched]:
+    """The settings of a search that is shown as it goes, and that Ctrl-C ends; stdout waits."""
+    with answer_only(), Interruption() as interruption, live_line(quiet) as tracker:
+        yield replace(settings, progress=tracker.update, should_stop=interruption.requested)
 
 
 def _write_lines(tracker: Tracker, done: threading.Event) -> None:

@@ -11,13 +11,11 @@ import numpy as np
 from lipyomo.analyses.questions.lie import lie_derivative
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.entries import add_limits, code_of, read_case, search_settings
-from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.live import live_line
+from lipyomo.cli.live import watched
 from lipyomo.cli.options import add_domain, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.settings import check_kept
-from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.formats.onnx import check_against_runtime, load
@@ -67,9 +65,8 @@ def run(words: Sequence[str]) -> int:
 
         along = lie_network(network, plant)
         check_provable([along, network])
-    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        heard = interruption.requested, tracker.update
-        settings = search_settings(arguments, *heard, arguments.time_limit, began)
+    chosen = search_settings(arguments, arguments.time_limit, started=began)
+    with watched(chosen, arguments.quiet) as settings:
         found = lie_derivative(network, plant, domain, None, settings, shell=arguments.shell)
     if arguments.json:
         head = {"network": str(arguments.network), "plant": str(arguments.plant)}

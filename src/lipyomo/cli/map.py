@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,15 @@ from lipyomo.analyses.maps.store import ENDINGS
 from lipyomo.base.system.outputs import check_output, shown
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.interrupt import Interruption, Leaving
-from lipyomo.cli.live import live_line
+from lipyomo.cli.interrupt import Leaving
+from lipyomo.cli.live import watched
 from lipyomo.cli.options import add_norms, add_options, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
 from lipyomo.cli.problems import problem_on
 from lipyomo.cli.settings import given
 from lipyomo.cli.source import network_given_by
-from lipyomo.cli.streams import answer_only, warn, wrote
+from lipyomo.cli.streams import warn, wrote
 from lipyomo.cli.values import read_picture
 from lipyomo.cli.words import UsageError, file_path, names_and_numbers, ratio, reader
 from lipyomo.networks.derivatives import gradient
@@ -134,9 +133,8 @@ def _asked(arguments: Namespace, network: Network) -> tuple[Network, str, Any]:
 
 
 def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace, of: str) -> CellMap:
-    settings = MapSettings(**given(arguments, MapKeywords))
-    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
+    chosen = MapSettings(**given(arguments, MapKeywords))
+    with watched(chosen, arguments.quiet) as settings:
         if arguments.until is None:
             return map_cells(problem, cells, settings, arguments.rows, of=of)
         return refine_cells(

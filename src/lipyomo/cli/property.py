@@ -79,7 +79,7 @@ def run(words: Sequence[str]) -> int:
         networks, runtime = _loaded(query, arguments, began)
     with answer_only(), Interruption() as interruption:
         left = max(Clock(arguments.time_limit, began=began).left, LEAST)
-        settings = search_settings(arguments, interruption.requested, None, left)
+        settings = search_settings(arguments, left, interruption.requested)
         answer = check_property(networks, query, settings, runtime.confirms)
     if arguments.vnncomp:
         _answer_competition(query, answer)

@@ -6,19 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lipyomo.analyses.api import without_methods
 from lipyomo.analyses.questions.quantised import quantised_largest
 from lipyomo.base.decimals import seconds
 from lipyomo.base.errors import NormError
 from lipyomo.cli.entries import code_of
-from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.live import live_line
+from lipyomo.cli.live import watched
 from lipyomo.cli.problems import SeveralDomains, problem_on, read_domains, read_notes
 from lipyomo.cli.show import laid_out, largest_lines, problem_record, terminal_width, uses_colour
 from lipyomo.cli.source import NamedNetwork
-from lipyomo.cli.streams import answer_only
 from lipyomo.cli.words import UsageError
 from lipyomo.networks.building.budget import limits, spending
 from lipyomo.problems.result import Status
@@ -68,10 +65,8 @@ def bound_values(
     with spending(limits(settings.time_limit, arguments.memory_limit)):
         given.check(SeveralDomains(tuple(domains)))
     tell_rounded(given.quantised.rounded, arguments.quiet)
-    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        own = without_methods(settings, keeps=True)
-        watched = replace(own, progress=tracker.update, should_stop=interruption.requested)
-        found = quantised_largest(given.quantised, problems, watched)
+    with watched(without_methods(settings, keeps=True), arguments.quiet) as own:
+        found = quantised_largest(given.quantised, problems, own)
     notes = [*notes, *read_notes(arguments)]
     record = problem_record(problems[0], str(arguments.network))
     record |= {"inputs": given.input_dim, "domain": [one.describe() for one in domains]}

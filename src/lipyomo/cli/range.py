@@ -107,7 +107,7 @@ def _ranges(
             share = clock.left / (len(functionals) - len(found))
             progress = None if arguments.quiet else _teller(name)
             settings = search_settings(
-                arguments, interruption.requested, progress, max(share, 1e-3)
+                arguments, max(share, 1e-3), interruption.requested, progress
             )
             own = settings.keeping(file.part(name))
             if given.quantised is None:

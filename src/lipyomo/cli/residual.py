@@ -77,9 +77,9 @@ def run(words: Sequence[str]) -> int:
         clock = Clock(arguments.time_limit, interruption.requested, began)
         for k, row in enumerate(rows):
             name = f"residual {k}" if len(rows) > 1 else ""
-            heard = interruption.requested, tracker.about(name)
             share = max(clock.left / (made.output_dim - k), 1e-3)
-            settings = search_settings(arguments, *heard, share)
+            heard = interruption.requested, tracker.about(name)
+            settings = search_settings(arguments, share, *heard)
             found.append(value_range(made, domain, row, settings))
     if arguments.json:
         records = [one.to_dict() for one in found]

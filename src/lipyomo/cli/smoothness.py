@@ -84,7 +84,7 @@ def run(words: Sequence[str]) -> int:
 
             def settings(left: int, question: str) -> Settings:
                 heard = interruption.requested, tracker.about(question)
-                own = search_settings(arguments, *heard, max(clock.left / left, 1e-3))
+                own = search_settings(arguments, max(clock.left / left, 1e-3), *heard)
                 return own.keeping(file.part(question))
 
             own = settings(left, name)

@@ -77,8 +77,11 @@ def box_format(network: Network) -> str:
 
 
 def takes_pairs(problem: LipschitzProblem) -> bool:
-    """Whether all pairs of a direction and a functional are bounded together in boxes."""
-    if problem.network.smooth or not problem.domain.is_bounded or problem.norm == "l2":
+    """Whether all pairs of a direction and a functional are bounded together in boxes.
+
+    Of a piecewise-linear network.
+    """
+    if not problem.domain.is_bounded or problem.norm == "l2":
         return False
     try:
         targets = targets_of(problem)
@@ -95,9 +98,11 @@ def format_of(problem: LipschitzProblem, boxes: bool) -> str:
     network, domain = problem.network, problem.domain
     if not boxes:
         return FORMAT if problem.directions is None else DIRECTED_FORMAT
-    if takes_pairs(problem):
+    tree = domain.is_bounded
+    if network.smooth:
+        tree = tree and may_end(domain)
+    elif takes_pairs(problem):
         return PAIR_FORMAT
-    tree = domain.is_bounded and (may_end(domain) or not network.smooth)
     if tree and (has_products(network) or network.kinked_units):
         return box_format(network)  # only trees of boxes have it
     kinds = [curve.activation for layer in network.layers for curve in layer.curves]
