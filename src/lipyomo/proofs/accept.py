@@ -69,7 +69,7 @@ def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
     ]
     if not tries:
         return case.at(recording, case.node)
-    zeta, lam, rounded = _rounded(recording, target, worst.found.state.multipliers, form)
+    zeta, lam, rounded = _rounded(recording, worst.found.state.multipliers, form)
     bounds = bounder.prover.exclude(form, target, rounded, tries)
     sides: dict[int, Step] = {}
     for given, bound in zip(tries, bounds, strict=True):
@@ -91,13 +91,13 @@ def proved_step(
     recording: Recording, target: int, multipliers: FloatArray, form: NodeForm
 ) -> tuple[float, Step]:
     """What a target's multipliers prove as the checker reads them, and the step of it."""
-    zeta, lam, rounded = _rounded(recording, target, multipliers, form)
+    zeta, lam, rounded = _rounded(recording, multipliers, form)
     bound = recording.search.bounder.prover.bound(form, target, rounded)
     return float(bound), ["close", [recording.numbers[target]], zeta, lam]
 
 
 def _rounded(
-    recording: Recording, target: int, multipliers: FloatArray, form: NodeForm
+    recording: Recording, multipliers: FloatArray, form: NodeForm
 ) -> tuple[list[int], list[int], FloatArray]:
     """Zeta and lambda of a target's multipliers as the checker wants them, and as floats."""
     targets, bits, count = (

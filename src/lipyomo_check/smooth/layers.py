@@ -169,12 +169,12 @@ class Relaxed(NamedTuple):
             ratios,
         )
         if slope_line is not None:
-            found = found._replace(change=found._change(level))
+            found = found._replace(change=found._change())
         if level.products is None:
             return found
         return found._with_lines(level)
 
-    def _change(self, level: Level) -> Change:
+    def _change(self) -> Change:
         """That of the units."""
         assert self.slope_line is not None
         s, middle, reach = self.slope_line

@@ -291,7 +291,7 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
         def merit(y: FloatArray, kernel=kernel, mu=mu) -> float:  # type: ignore[no-untyped-def]
             factor = kernel.factor(y)
             _, tau, quarter = kernel.terms(factor, y)
-            return float(tau + quarter - mu * kernel.logdet(factor, y))
+            return float(tau + quarter - mu * kernel.logdet(factor))
 
         factor = kernel.factor(y)
         system = kernel.system(factor, y, kernel.terms(factor, y)[0], mu)
@@ -326,7 +326,7 @@ def test_slopes_are_those_of_the_barrier_function_in_logarithms() -> None:
             z = y * np.exp(kernel.expand(logarithms))
             factor = kernel.factor(z)
             _, tau, quarter = kernel.terms(factor, z)
-            return float(tau + quarter - mu * kernel.logdet(factor, z))
+            return float(tau + quarter - mu * kernel.logdet(factor))
 
         factor = kernel.factor(y)
         slopes = kernel.slopes(factor, y, kernel.terms(factor, y)[0], mu)
@@ -413,7 +413,7 @@ def test_shared_kernels_have_the_smooth_maximum_of_the_bounds() -> None:
             z = y * np.exp(kernel.expand(logarithms))
             factor = kernel.factor(z)
             _, tau, quarter = kernel.terms(factor, z)
-            return float(tau + quarter - 0.3 * kernel.logdet(factor, z))
+            return float(tau + quarter - 0.3 * kernel.logdet(factor))
 
         slopes = kernel.slopes(factor, y, x, mu)
         axes = 1e-5 * np.eye(slopes.size)

@@ -128,7 +128,7 @@ class ChainBounds:
             return None
         euclidean = targets.norm == "l2"
         layered = Layered(network.hidden, unit_maps, heads, errors, euclidean)
-        costs = _costs(unit_maps, network.sizes, len(heads) if whole else 1, euclidean)
+        costs = _costs(unit_maps, network.sizes, euclidean)
         return cls(layered, targets, heads, errors, known.copy(), *costs, tolerance)
 
     @property
@@ -317,7 +317,7 @@ def _entries(network: Network) -> list[float]:
 
 
 def _costs(
-    unit_maps: list[UnitMap], sizes: tuple[int, ...], outputs: int, euclidean: bool
+    unit_maps: list[UnitMap], sizes: tuple[int, ...], euclidean: bool
 ) -> tuple[float, float, float]:
     """Seconds that closed forms, a step with its trials, and a proof are predicted to take."""
     inputs = float(min(sizes[0], sizes[1]) if euclidean else sizes[0])

@@ -207,7 +207,7 @@ class DenseKernel:
         tau = float(y[0]) if self.euclidean else float(y[:d].sum())
         return primal, tau, float(primal @ self._half)
 
-    def logdet(self, factor: Factor, y: FloatArray) -> float:
+    def logdet(self, factor: Factor) -> float:
         """Log-determinant of C."""
         return 2.0 * float(np.log(factor.diagonal()).sum())
 

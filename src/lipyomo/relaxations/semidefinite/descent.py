@@ -47,7 +47,7 @@ class _Point:
     @cached_property
     def logdet(self) -> float:
         """Log-determinant of C."""
-        return self.kernel.logdet(self.factor, self.y)
+        return self.kernel.logdet(self.factor)
 
     def merit(self, mu: float) -> float:
         """The barrier function."""

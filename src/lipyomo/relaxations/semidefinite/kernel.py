@@ -114,7 +114,7 @@ class Kernel(Protocol):
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
         """Primal, tau, and quarter."""
 
-    def logdet(self, factor: Factor, y: FloatArray) -> float:
+    def logdet(self, factor: Factor) -> float:
         """Log-determinant of C."""
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:

@@ -56,9 +56,9 @@ class SharedKernel:
         weights = (quarters / (largest * total)) ** (PARAMS.power - 1.0)
         return primals * np.sqrt(weights), tau, largest * total
 
-    def logdet(self, factor: Factor, y: FloatArray) -> float:
+    def logdet(self, factor: Factor) -> float:
         """Log-determinant of C."""
-        return self._kernel.logdet(factor, y)
+        return self._kernel.logdet(factor)
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Multipliers in closed form, zeta enlarged until C is definite."""

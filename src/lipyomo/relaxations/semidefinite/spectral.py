@@ -82,7 +82,7 @@ class SpectralKernel:
         zeta = y[first : first + self.inputs]
         return np.zeros(self.order - first), float(zeta[0] if self.euclidean else zeta.sum()), cost
 
-    def logdet(self, factor: Factor, y: FloatArray) -> float:
+    def logdet(self, factor: Factor) -> float:
         """Log-determinant of the joint matrix."""
         return 2.0 * float(np.log(factor.diagonal()).sum())
 

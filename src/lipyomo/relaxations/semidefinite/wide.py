@@ -225,7 +225,7 @@ class WideKernel:
         inputs = 0.5 * (self._c_inputs + seen) / y[: self.inputs]
         return np.concatenate([inputs, units]), factor.tau, quarter
 
-    def logdet(self, factor: Factor, y: FloatArray) -> float:
+    def logdet(self, factor: Factor) -> float:
         """Log-determinant of C."""
         return float(factor.logdet)
 

@@ -82,7 +82,7 @@ def bounded_targets(
         part = part.without_unproved(cutoff)
         node, form = part.node, part.known_form
         if context.switches is not None:
-            found = bound_switched(context, context.switches, node, form, cutoff, watch.clock)
+            found = bound_switched(context.switches, node, form, cutoff, watch.clock)
         elif node.trail or node.certificates:
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
@@ -194,7 +194,6 @@ def bound_whole(
 
 
 def bound_switched(
-    context: Context,
     bounder: SwitchedBounder,
     node: Node,
     form: NodeForm,
@@ -206,7 +205,7 @@ def bound_switched(
 
     Parameters
     ----------
-    context, node, form, cutoff, clock
+    node, form, cutoff, clock
         See `bound_targets`.
     bounder : SwitchedBounder
     report : callable, optional

@@ -143,7 +143,7 @@ def _descended(
     form = root.form
     if context.switches is not None and form.units.size:
         node = replace(node, proved=root.upper, target_bounds=root.upper)
-        found = bound_switched(context, context.switches, node, form, cutoff, clock, report)
+        found = bound_switched(context.switches, node, form, cutoff, clock, report)
         return found.node, None
     find = partial(_exclusive, workspace, node)
     root = tighten_root(root, cascade, clock, report, cutoff, find)
