@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.analyses.api import chosen_settings
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.digest import array_digest
 from lipyomo.base.system.memory import limit_memory
-from lipyomo.base.system.parallel import check_scheduler
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.interrupt import Leaving
@@ -93,8 +93,6 @@ def read_given(
         given = network_given_by(arguments, max(left, LEAST), memory, rounds)
         domain = read_domain(arguments, given.input_dim)
         given.check(domain)
-        if arguments.dask is not None:
-            check_scheduler(arguments.dask, arguments.time_limit)
     return given, domain
 
 
@@ -116,16 +114,9 @@ def search_settings(
     started : float, optional
         From when it counts; by default from the beginning of the search.
     """
-    return Settings(
-        time_limit=time_limit,
-        workers=arguments.workers,
-        dask=arguments.dask,
-        seed=arguments.seed,
-        should_stop=should_stop,
-        progress=progress,
-        started=started,
-        **_kept(arguments),
-    )
+    own = {name: vars(arguments)[name] for name in ("workers", "dask", "seed")}
+    heard = {"should_stop": should_stop, "progress": progress, "started": started}
+    return chosen_settings(None, {"time_limit": time_limit, **own, **heard, **_kept(arguments)})
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.errors import DomainError
-from lipyomo.networks.building.affine import Tensor, stack
+from lipyomo.networks.building.affine import Tensor, stack, tree
 from lipyomo.networks.building.chain import to_network
 from lipyomo.networks.building.system import System
 from lipyomo.networks.building.trace import Trace
@@ -101,10 +101,7 @@ class Conjunction:
         """The largest excess, one output."""
         trace, every = self._traced()
         parts = [every.take(np.array([k])) for k in range(len(self.mixed))]
-        while len(parts) > 1:
-            joined = [trace.maximum(a, b) for a, b in zip(parts[1::2], parts[::2], strict=False)]
-            parts = joined + parts[2 * len(joined) :]
-        return to_network(System.of(trace, parts[0]), "excess")
+        return to_network(System.of(trace, tree(parts, trace.maximum)), "excess")
 
     def _traced(self) -> tuple[Trace, Tensor]:
         trace = Trace(self.size)

@@ -11,6 +11,7 @@ carried by identity units of its own, which have coefficients of one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -244,3 +245,11 @@ def stack(parts: list[Tensor]) -> Tensor:
     offset = np.concatenate([part.offset for part in parts])
     carriers = [part.carrier for part in parts if part.carrier is not None]
     return Tensor(matrix, offset, (offset.size,), carriers[0] if carriers else None)
+
+
+def tree(tensors: list[Tensor], join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Join tensors in pairs, as a balanced tree."""
+    while len(tensors) > 1:
+        joined = [join(a, b) for a, b in zip(tensors[1::2], tensors[::2], strict=False)]
+        tensors = joined + tensors[2 * len(joined) :]
+    return tensors[0]

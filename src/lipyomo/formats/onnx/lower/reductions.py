@@ -9,9 +9,8 @@ import scipy.sparse as sp
 
 from lipyomo.base.arrays import IntArray
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.formats.onnx.lower.windows import Window, joint_positions, windows
-from lipyomo.networks.building.affine import Tensor
+from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.trace import Trace
 
 

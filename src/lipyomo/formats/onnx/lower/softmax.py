@@ -10,9 +10,8 @@ from lipyomo.base.arrays import IntArray
 from lipyomo.formats.onnx.lower.masks import absent
 from lipyomo.formats.onnx.lower.reductions import grouped
 from lipyomo.formats.onnx.lower.registry import Call, Value, multiplies
-from lipyomo.formats.onnx.lower.units import tree
 from lipyomo.networks.activations import Sigmoid, Softplus
-from lipyomo.networks.building.affine import Tensor, joined_tensors, stack
+from lipyomo.networks.building.affine import Tensor, joined_tensors, stack, tree
 from lipyomo.networks.building.trace import Trace
 
 

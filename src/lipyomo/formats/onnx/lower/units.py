@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
 
 from lipyomo.formats.onnx.graph import Array
 from lipyomo.formats.onnx.lower.registry import Call, Value, lowers
-from lipyomo.networks.building.affine import Tensor
+from lipyomo.networks.building.affine import Tensor, tree
 from lipyomo.networks.building.trace import Trace
 
 
@@ -85,14 +84,6 @@ def maximum(call: Call) -> Value:
 def minimum(call: Call) -> Value:
     """Entry-wise minimum of any number of tensors and constants."""
     return tree(_constants_first(call, np.minimum), call.trace.minimum)
-
-
-def tree(tensors: list[Tensor], join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Join tensors in pairs, as a balanced tree."""
-    while len(tensors) > 1:
-        joined = [join(a, b) for a, b in zip(tensors[1::2], tensors[::2], strict=False)]
-        tensors = joined + tensors[2 * len(joined) :]
-    return tensors[0]
 
 
 def _constants_first(call: Call, join: np.ufunc) -> list[Tensor]:
