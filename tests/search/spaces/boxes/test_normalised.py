@@ -13,10 +13,8 @@ from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.bound import bounded
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.inputs import inputs_of
-from lipyomo.search.spaces.boxes.normalised import functions_of, normalised, ranges_of
+from lipyomo.search.spaces.boxes.normalised import normalised, ranges_of
 from lipyomo.search.spaces.boxes.outputs import output_signals
-from lipyomo.search.spaces.boxes.over_roots import above_quotients
 from lipyomo.search.spaces.boxes.relax import relaxed
 from lipyomo.search.spaces.boxes.values import jacobians
 
@@ -90,10 +88,7 @@ def test_points_are_within_ranges(centred: bool, rows: int, epsilon: float) -> N
     roots, (before, own, after) = context.stages[place].roots, known.layers[place - 1 : place + 2]
     assert roots is not None
     ends = own.low[:, roots.units], own.high[:, roots.units]
-    inputs = inputs_of(context, boxes, boxes.v_low, boxes.v_high)
-    functions = functions_of(context.stages[place], own, before, inputs)
-    assert (functions is not None) == (rows > INPUTS)  # else sums of squares are not whole
-    ranges = normalised(roots, ranges_of(roots, before), ends, unit, functions)
+    ranges = normalised(roots, ranges_of(roots, before), ends, unit)
     outputs = output_signals(context.stages[place + 1], after, None, unit)
     rng = np.random.default_rng(2)
     for k in range(POINTS):
@@ -146,30 +141,3 @@ def test_about_the_origin_bounds_grow_like_one_inverse_root(centred: bool) -> No
         boxes = Boxes.whole(context)
         found.append(float(bounded(context, boxes, -np.inf).boxes.bounds.max()))
     assert found[1] <= 1.001e4 * found[0]
-
-
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-2])
-def test_planes_above_sums_of_quotients(epsilon: float) -> None:
-    rows = 6
-    context, rng = context_of(network(False, epsilon, rows=rows)), np.random.default_rng(3)
-    number = next(k for k, stage in enumerate(context.stages) if stage.quotients is not None)
-    stage, boxes = context.stages[number], some_boxes(context, 5)
-    known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
-    divided = known.layers[number].divided
-    assert divided is not None
-    a, b = rng.normal(size=(2, BOXES, rows))
-    plane = above_quotients(stage, divided, (a, b), known.inputs, context.unit)
-    assert plane is not None
-    assert np.isfinite(plane.constant).any()
-    for _ in range(POINTS):
-        share, other = rng.random((2, BOXES, INPUTS))
-        x = boxes.low + share * (boxes.high - boxes.low)
-        v = boxes.v_low + other * (boxes.v_high - boxes.v_low)
-        h, t = x, v
-        for own in context.stages[: number + 1]:
-            z, u = h @ own.weight.T + own.bias, t @ own.along.T
-            h, t = own.outputs(z), own.sums(own.slopes(z) * own.own(u))
-        value = (a * h + b * t).sum(axis=1)
-        above = plane.constant + (plane.x * x).sum(axis=1) + (plane.v * v).sum(axis=1)
-        room = 1e-12 * (np.abs(a * h) + np.abs(b * t)).sum(axis=1)
-        assert (value <= above + room).all()

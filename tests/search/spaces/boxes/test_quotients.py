@@ -11,30 +11,60 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.quotients import over_powers
 from lipyomo.search.spaces.boxes.split import split, split_again, split_up, with_little_left
+from lipyomo.search.spaces.boxes.stacked import Quadratics, pairs_of
 
 BOXES, COUNT, DIMENSION, POINTS = 40, 3, 3, 200
 UNIT = 1e-13
 
 
-def squares(rng: np.random.Generator, width: np.ndarray) -> Quadratic:
+def quadratics(linear: np.ndarray, matrix: np.ndarray, constant: np.ndarray) -> Quadratics:
+    """Functions with linear parts (N, n, D) and matrices (N, n, D, D), without errors."""
+    square = np.moveaxis(matrix, (2, 3), (0, 1))
+    index = np.arange(len(square))
+    bends = [square[index, index]]
+    bends += [(square[a, b] + square[b, a])[None] for a, b in pairs_of(len(square))]
+    size = np.abs(constant) + np.abs(matrix).sum(axis=(2, 3))
+    parts = np.moveaxis(linear, 2, 0), np.concatenate(bends)
+    return Quadratics(constant, *parts, np.zeros_like(constant), size)
+
+
+def squares(rng: np.random.Generator, width: np.ndarray) -> Quadratics:
     """Sums of squares of affine functions, and a number."""
     turn = width * rng.normal(size=(BOXES, COUNT, 5, DIMENSION))
     offset = rng.normal(size=(BOXES, COUNT, 5))
     constant = (offset**2).sum(axis=2) + rng.choice([1e-6, 1.0], (BOXES, COUNT))
     linear = 2.0 * np.einsum("nkj,nkjd->nkd", offset, turn)
-    matrix = np.einsum("nkjd,nkje->nkde", turn, turn).reshape(BOXES, COUNT, -1)
-    none = np.zeros_like(constant)
-    return Quadratic(constant, linear, matrix, none, constant + np.abs(matrix).sum(axis=2))
+    return quadratics(linear, np.einsum("nkjd,nkje->nkde", turn, turn), constant)
 
 
-def at(function: Quadratic, e: np.ndarray) -> np.ndarray:
+def at(function: Quadratics, e: np.ndarray) -> np.ndarray:
     """Values (N, n) at points (N, D)."""
-    pairs = (e[:, :, None] * e[:, None, :]).reshape(len(e), -1)
-    linear = np.einsum("nkd,nd->nk", np.broadcast_to(function.linear, (BOXES, COUNT, DIMENSION)), e)
-    return np.asarray(function.constant + linear + np.einsum("nkd,nd->nk", function.matrix, pairs))
+    return function.at(np.moveaxis(e[:, None], 2, 0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_extremes_of_quadratic_functions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, d = 6, 3
+    parts = rng.normal(size=(4, n, d, d))
+    convex = rng.random(n) < 0.5
+    matrix = np.where(convex[:, None, None], np.swapaxes(parts, 2, 3) @ parts, parts)
+    linear = rng.normal(size=(4, n, d)) * rng.choice([0.0, 1.0, 10.0], (4, n, 1))
+    constant, error = rng.normal(size=(4, n)), rng.random((4, n))
+    found = replace(quadratics(linear, matrix, constant), error=error)
+    e = rng.uniform(-1.0, 1.0, (3000, d))
+    e[::2] = np.round(e[::2])
+    pairs = (e[:, :, None] * e[:, None]).reshape(len(e), -1)
+    values = constant[..., None] + linear @ e.T + matrix.reshape(4, n, -1) @ pairs.T
+    rough, fine = found.ends(1e-14), found.extremes(convex, 1e-14)
+    for low, high in (rough, fine):
+        assert (low + error <= values.min(axis=2)).all()
+        assert (high - error >= values.max(axis=2)).all()
+    assert (fine[0] >= rough[0] - 1e-9 * found.size).all()
+    lowest = values.min(axis=2)[:, convex] - error[:, convex]
+    assert (fine[0][:, convex] >= lowest - 0.25 * (1.0 + found.size[:, convex])).all()
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.5])
@@ -45,15 +75,14 @@ def test_quotients_are_within_their_ranges(affine: bool, exponent: float) -> Non
     v = squares(rng, width)
     p = replace(squares(rng, width), constant=rng.normal(size=(BOXES, COUNT)))
     if affine:
-        p = replace(p, matrix=0.0 * p.matrix)
+        p = replace(p, bends=0.0 * p.bends)
     e = rng.uniform(-1.0, 1.0, (POINTS, BOXES, DIMENSION))
     e[::2] = np.sign(e[::2])
     values = np.stack([at(v, point) for point in e])
     low, high = v.extremes(np.ones(COUNT, dtype=bool), UNIT)
     low = np.maximum(low, 0.5 * values.min(axis=0))  # a lower end need not be positive
     known = np.full((BOXES, COUNT), -1e4), np.full((BOXES, COUNT), 1e4)
-    both = p.stacked(), v.stacked()
-    ends = over_powers(*both, (low, high), known, exponent, affine, UNIT)
+    ends = over_powers(p, v, (low, high), known, exponent, affine, UNIT)
     truth = np.stack([at(p, point) for point in e]) / values**exponent
     room = 1e-10 * (1.0 + np.abs(truth))
     assert (truth >= ends[0] - room).all()
@@ -68,8 +97,8 @@ def test_products_with_affine_functions_are_within_their_errors() -> None:
     width = rng.choice([1.0, 0.1, 0.0], (BOXES, 1, 1, 1))
     v, own = squares(rng, width), squares(rng, width)
     away = np.repeat(rng.choice([0.0, 0.2], (BOXES, 1)), COUNT, axis=1)
-    p = replace(own, matrix=0.0 * own.matrix, error=away)
-    found = p.stacked().multiplied(replace(v, error=away).stacked(), UNIT)
+    p = replace(own, bends=0.0 * own.bends, error=away)
+    found = p.multiplied(replace(v, error=away), UNIT)
     for sign in (-1.0, 1.0):
         for _ in range(POINTS):
             e = np.sign(rng.normal(size=(BOXES, DIMENSION))) * rng.choice([0.5, 1.0])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_sums import INPUTS, network, some_boxes
+from test_known_rows import INPUTS, network, some_boxes
 
 from lipyomo import Box, LipschitzProblem
 from lipyomo.search.spaces.boxes.above import Above

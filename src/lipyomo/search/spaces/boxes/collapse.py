@@ -24,8 +24,6 @@ beyond m and n for that, times the size of sigma' and of r, as well.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
@@ -34,7 +32,6 @@ from lipyomo.search.spaces.boxes.curves import curves_of
 from lipyomo.search.spaces.boxes.factors import factored
 from lipyomo.search.spaces.boxes.inputs import at
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
-from lipyomo.search.spaces.boxes.over_roots import above_quotients
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -91,14 +88,9 @@ def _collapsed(
     fuzz = fuzz + rounding_of(context.stages[-1], last, errors)
     gaps: list[tuple[FloatArray, FloatArray]] = []
     worst = _worst(known, rows, weights)
-    other: Above | None = None
-    form: QuadraticOnCube | None = None  # not of networks with products, which `other` is of
+    form: QuadraticOnCube | None = None
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         products = None
-        if other is None and layer.divided is not None:
-            other = above_quotients(stage, layer.divided, (a, b), known.inputs, unit)
-            if other is not None:
-                other = other.raised(constant + fuzz, fuzz)
         if stage.products is not None:
             n = stage.products.units
             products = factored(stage, layer, a[:, n:], b[:, n:], worst, lowest, known.inputs, unit)
@@ -124,10 +116,7 @@ def _collapsed(
         gaps.append(gap)
         a, b = s @ stage.branch_weight, slopes @ stage.branch_along
     fuzz = fuzz * (1.0 + unit)
-    found = Above(a, b, constant + fuzz, fuzz, gaps[::-1], form)
-    if other is None:
-        return found
-    return found.least(replace(other, gaps=found.gaps), known.inputs)
+    return Above(a, b, constant + fuzz, fuzz, gaps[::-1], form)
 
 
 def rounding_of(stage: Stage, layer: Relaxed, errors: FloatArray | None) -> FloatArray:

@@ -68,9 +68,14 @@ class Structure:
 
     @cached_property
     def carries(self) -> bool:
-        """Whether z and u are carried along as forms: of products, none of which are summed."""
-        summed = any(stage.summed.size for stage in self.stages)
-        return self.multiplies and not summed and self.local_roots is None
+        """Whether z and u are carried along as forms (`forms.py`), which many products make long.
+
+        Bounds are the same where rows are sums of more products than there are inputs.
+        """
+        if not self.multiplies or self.local_roots is not None:
+            return False
+        inputs = self.stages[0].weight.shape[1]
+        return all(_most_products(*pair) <= inputs for pair in pairwise(self.stages))
 
     @cached_property
     def tail(self) -> Tail | None:
@@ -315,3 +320,12 @@ def bytes_of_forms(stages: Sequence[Stage], columns: int) -> int:
         rows = after.bias.size if after.copies is None else after.copies.fresh.size
         most = max(most, 8 * max(rows, used.size) * columns)
     return most
+
+
+def _most_products(before: Stage, stage: Stage) -> int:
+    """How many products and squares of the layer before a row sums, at most."""
+    outputs = before.squares
+    if before.products is not None:
+        after = before.products.units + np.arange(before.products.left.size)
+        outputs = np.concatenate([outputs, after])
+    return int((stage.weight[:, outputs] != 0.0).sum(axis=1).max(initial=0))

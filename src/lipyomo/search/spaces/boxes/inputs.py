@@ -235,3 +235,21 @@ def unmoved(count: int, d: int) -> Affine:
     """Of directions that are zero, the derivatives of so many pre-activations."""
     none: FloatArray = np.zeros((1, count))
     return Affine(np.zeros((1, count, d)), None, none, none)
+
+
+def turned(affine: Affine, inputs: Inputs, moving: bool) -> tuple[FloatArray, FloatArray]:
+    """Coefficients (N, n, D) of e, and values where it is zero.
+
+    It is x, or (x, v), from its middle in radii.
+    """
+    x, v, _ = inputs
+    turn, offset = affine.x * x.radius[:, None], affine.constant + times(affine.x, x.middle)
+    if affine.v is not None:
+        offset = offset + times(affine.v, v.middle)
+    if moving:
+        count, rows = max(len(offset), len(v.radius)), turn.shape[1]
+        more = np.zeros((count, rows, v.radius.shape[1]))
+        if affine.v is not None:
+            more = more + affine.v * v.radius[:, None]
+        turn = np.concatenate([np.broadcast_to(turn, (count, *turn.shape[1:])), more], axis=2)
+    return turn, offset

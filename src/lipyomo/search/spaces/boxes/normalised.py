@@ -29,43 +29,13 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends, range_product, size
 from lipyomo.networks.normalised import Quotients, Roots
-from lipyomo.search.spaces.boxes.inputs import Inputs, centred
-from lipyomo.search.spaces.boxes.over_roots import Divided
+from lipyomo.search.spaces.boxes.inputs import centred
 from lipyomo.search.spaces.boxes.quotients import (
     RootFunctions,
     common_range,
     over_powers,
-    quadratic_of,
 )
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
-from lipyomo.search.spaces.boxes.stage import Stage
-
-
-def functions_of(
-    stage: Stage, layer: Relaxed, before: Relaxed, inputs: Inputs
-) -> RootFunctions | None:
-    """Those of a stage with roots, where sums of squares are known as quadratic functions.
-
-    Parameters
-    ----------
-    stage : Stage
-    layer, before : Relaxed
-        Its own, and the one with the squares.
-    inputs : Inputs
-    """
-    roots = stage.roots
-    assert roots is not None
-    if layer.wholes is None or not np.isin(roots.units, stage.whole.fresh).all():
-        return None
-    place = np.searchsorted(stage.whole.fresh, roots.units)
-    source, scale = stage.whole.source[place], stage.whole.scale[place]
-    v, along = (one.take(source).stacked().times(scale[None]) for one in layer.wholes)
-    moving = len(v.linear) > inputs.x.middle.shape[1]
-    s, turn = (
-        quadratic_of(affine.take(roots.squares), inputs, moving)
-        for affine in (before.pre, before.pre_tangent)
-    )
-    return RootFunctions(s, turn, v, along)
 
 
 def ranges_of(roots: Roots, before: Relaxed) -> tuple[Ends, Ends]:
@@ -77,16 +47,12 @@ def ranges_of(roots: Roots, before: Relaxed) -> tuple[Ends, Ends]:
 
 
 class Normalised(NamedTuple):
-    """Ranges of o and o' of squares (N, n), and of v' and (1 / sqrt(v))' of roots (N, g).
-
-    `whole` is what they are made of, if that is known as functions of the inputs.
-    """
+    """Ranges of o and o' of squares (N, n), and of v' and (1 / sqrt(v))' of roots (N, g)."""
 
     values: Ends
     tangents: Ends
     sums: Ends
     roots: Ends
-    whole: Divided | None = None
 
     def products(self, quotients: Quotients, count: int) -> tuple[Ends, Ends]:
         """Ranges of a layer's products and of their tangents, (N, count); infinite if not known."""
@@ -185,8 +151,7 @@ def normalised(
         of_o = over_powers(own.turning(unit), own.v, ends, tangents, 1.5, False, unit)
         of_root = over_powers(half, functions.v, (low, high), slope, 1.5, False, unit)
         tangents, slope = common_range(tangents, of_o), common_range(slope, of_root)
-    made = None if functions is None else Divided(roots, functions, (low, high))
-    return Normalised(o, tangents, _wider(sums, unit), (-slope[1], -slope[0]), made)
+    return Normalised(o, tangents, _wider(sums, unit), (-slope[1], -slope[0]))
 
 
 def squares_of(s: Ends) -> Ends:

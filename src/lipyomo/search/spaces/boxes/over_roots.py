@@ -16,66 +16,22 @@ in L, and below the chord of that over the range of L.  The next k is Newton's f
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.numerics.ranges import Ends
-from lipyomo.networks.normalised import Roots
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.inputs import Inputs
 from lipyomo.search.spaces.boxes.majorants import tangents
 from lipyomo.search.spaces.boxes.product_sums import products_in_all
 from lipyomo.search.spaces.boxes.quotients import RootFunctions, line_of_power, next_quotient
 from lipyomo.search.spaces.boxes.stacked import Quadratics
-from lipyomo.search.spaces.boxes.stage import Stage
 
 ROUNDS = 5
 """How often k is chosen: there is but one quotient a root, so that this takes little."""
 
 EXPONENT = 1.5
-
-
-class Divided(NamedTuple):
-    """What quotients of a layer are made of on boxes: functions, and ranges of v, (N, g)."""
-
-    roots: Roots
-    functions: RootFunctions
-    ends: Ends
-
-
-@np.errstate(all="ignore")  # what overflows says nothing
-def above_quotients(
-    stage: Stage,
-    known: Divided,
-    factors: tuple[FloatArray, FloatArray],
-    inputs: Inputs,
-    unit: float,
-) -> Above | None:
-    """Affine functions above ``a . h + b . t`` of a layer's outputs, if all are quotients.
-
-    Parameters
-    ----------
-    stage : Stage
-    known : Divided
-    factors : (ndarray, ndarray), shape (N, h)
-    inputs : Inputs
-    unit : float
-    """
-    assert stage.products is not None
-    quotients = stage.quotients
-    assert quotients is not None
-    if stage.products.units or quotients.products.size < stage.products.left.size:
-        return None
-    (a, b), functions = (part[:, quotients.products] for part in factors), known.functions
-    place = quotients.squares
-    s, turn = functions.s.take(place), functions.turn.take(place)
-    a, b = a * quotients.scale, b * quotients.scale
-    whole = known.roots.whole[place].T
-    P = s.times(a).plus(turn.times(b)).sums(whole)
-    Q = s.times(b).sums(whole)
-    return above_quotient(functions._replace(s=Q, turn=P), known.ends, inputs, unit)
 
 
 @np.errstate(all="ignore")  # what overflows says nothing

@@ -104,20 +104,3 @@ class Shared:
         if self.rows.size == 1:
             return np.asarray(products.sum(axis=1, keepdims=True))
         return np.asarray(np.add.reduceat(products, self.first, axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class RowPairs:
-    """Rows that outputs are products of: squares, and then those of `Products`.
-
-    Attributes
-    ----------
-    left, right, output : ndarray of int, shape (P,)
-    squares : ndarray of int, shape (s,)
-        Units that are squares: the first rows, twice, and outputs.
-    """
-
-    left: IntArray
-    right: IntArray
-    output: IntArray
-    squares: IntArray

@@ -20,13 +20,12 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.networks.normalised import Roots
-from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, turned
 from lipyomo.search.spaces.boxes.product_sums import (
     SumsOfSignals,
     products_in_all,
     sums_of_products,
 )
-from lipyomo.search.spaces.boxes.quadratic import turned
 from lipyomo.search.spaces.boxes.stacked import Quadratics, placed
 
 ROUNDS = 2

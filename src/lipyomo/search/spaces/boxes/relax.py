@@ -48,24 +48,10 @@ from lipyomo.search.spaces.boxes.inputs import (
     unmoved,
 )
 from lipyomo.search.spaces.boxes.means import means
-from lipyomo.search.spaces.boxes.normalised import (
-    Normalised,
-    functions_of,
-    normalised,
-    ranges_of,
-)
+from lipyomo.search.spaces.boxes.normalised import Normalised, normalised, ranges_of
 from lipyomo.search.spaces.boxes.outputs import output_signals, with_ranges
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines
-from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.relaxation import Change, Relaxation, Relaxed
-from lipyomo.search.spaces.boxes.remainders import (
-    Remainders,
-    RemainderSums,
-    Whole,
-    remainders_of,
-    sums_of,
-    with_sums,
-)
 from lipyomo.search.spaces.boxes.roots_on_boxes import RootsOnBoxes, roots_on_boxes
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -93,7 +79,6 @@ def relaxed(
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
-    left: Remainders | None = None
     signals = [(inputs.x, inputs.v)]
     still = not (inputs.v.middle.any() or inputs.v.radius.any())
     rooted: Normalised | None = None
@@ -104,23 +89,17 @@ def relaxed(
         last = number == len(context.stages) - 1
         if forms is not None:
             forms = next_forms(stage, (context.stages[number - 1], found[-1]), forms, inputs, unit)
-        before = Before(found, left, curves, local, forms)
+        before = Before(found, curves, local, forms)
         layer = _layer(context, before, boxes, inputs, signals, (still, forwards))
         whole: tuple[Ends, Ends] | None = None
         if stage.quotients is not None and stage.products is not None and rooted is not None:
             whole = rooted.products(stage.quotients, stage.products.left.size)
-        if stage.quotients is not None and rooted is not None:
-            layer = replace(layer, divided=rooted.whole)
         rooted = None
         if stage.roots is not None:
             ends = layer.low[:, stage.roots.units], layer.high[:, stage.roots.units]
-            functions, squares = functions_of(stage, layer, found[-1], inputs), found[-1]
-            own = functions
-            if functions is None and local is not None and number == 1:
-                own = local.functions
-            rooted = normalised(stage.roots, ranges_of(stage.roots, squares), ends, unit, own)
-            if functions is None:  # others have entries of their own
-                rooted = rooted._replace(whole=None)
+            functions = local.functions if local is not None and number == 1 else None
+            squares = ranges_of(stage.roots, found[-1])
+            rooted = normalised(stage.roots, squares, ends, unit, functions)
             layer = rooted.narrowing(stage.roots, layer, unit)
         if lines or not last:
             layer = _with_lines(context, stage, layer, inputs, last, whole)
@@ -132,9 +111,6 @@ def relaxed(
             if context.structure.local_roots is not None:
                 local = roots_on_boxes(context.structure.local_roots, found[0], inputs, unit)
         if not last:
-            left = None
-            if context.stages[number + 1].summed.size and not forwards:
-                left = remainders_of(stage, found[-1], inputs, unit)
             units = output_signals(stage, found[-1], rooted, unit)
             if whole is not None:
                 found[-1] = with_ranges(stage, found[-1], units, unit)
@@ -148,8 +124,6 @@ class Before(NamedTuple):
     Attributes
     ----------
     layers : sequence of Relaxed
-    left : Remainders, optional
-        What is left of the last one's products.
     curves : Curves, optional
         The first one's units as parabolas.
     local : RootsOnBoxes, optional
@@ -159,8 +133,7 @@ class Before(NamedTuple):
     """
 
     layers: Sequence[Relaxed]
-    left: Remainders | None
-    curves: Curves | None
+    curves: Curves | None = None
     local: RootsOnBoxes | None = None
     forms: ErrorForms | None = None
 
@@ -181,8 +154,8 @@ def _layer(
     h, t = signals[-1]
     reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
     pace = t.size @ stage.along_sizes.T
-    pre, ends, whole = _preactivations(context, known, inputs, h, reach, forwards)
-    pre_tangent, tangents, whole_of_u = _tangents(context, known, inputs, t, pace, still)
+    pre, ends = _preactivations(context, known, inputs, h, reach, forwards)
+    pre_tangent, tangents = _tangents(context, known, inputs, t, pace, still)
     (low, high), (u, u_radius) = _otherwise(context, known, boxes, signals, ends, tangents)
     none = low > high
     some_low = np.where(none, high, low)
@@ -191,57 +164,52 @@ def _layer(
         least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
     rate, rate_radius = centred(least, largest, unit)
     lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
-    found = Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
-    if whole is None or whole_of_u is None:
-        return found
-    return replace(found, wholes=(whole, whole_of_u))
+    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
 
 
 def _preactivations(
     context: Context, known: Before, inputs: Inputs, h: Signal, reach: FloatArray, forwards: bool
-) -> tuple[Affine, Ends, Quadratic | None]:
-    """The z of a layer as functions of the inputs, perhaps as wholes as well, and their ends."""
+) -> tuple[Affine, Ends]:
+    """The z of a layer as functions of the inputs, and their ends."""
     before, unit = known.layers, context.unit
-    stage, whole = context.stages[len(before)], None
+    stage = context.stages[len(before)]
     z = h.middle @ stage.weight.T + stage.bias
     z_radius = h.radius @ stage.sizes.T + unit * reach
     low, high = z - z_radius, z + z_radius
     if not before:
         pre = Affine(stage.weight[None], None, np.broadcast_to(stage.bias, z.shape), unit * reach)
         if inputs.row is None:
-            return pre, (low, high), None
+            return pre, (low, high)
     elif forwards:
         number = len(before) - 1
         pre = carried(stage, (context.stages[number], before[number]), inputs, unit)
     elif known.forms is not None:
         pre = affine(known.forms.z, inputs, unit)
     else:
-        pre, whole, curved = _substituted(context, stage, known, inputs, False)
+        pre, curved = _substituted(context, stage, known, inputs, False)
         if curved is not None:
             low, high = np.fmax(low, curved[0]), np.fmin(high, curved[1])
-        if whole is not None:
-            low, high = _narrowed(stage, low, high, whole)
     z, z_radius = _range(pre, inputs, unit)
     ends = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
-    return pre, ends, None if whole is None else whole.functions
+    return pre, ends
 
 
 def _tangents(
     context: Context, known: Before, inputs: Inputs, t: Signal, pace: FloatArray, still: bool
-) -> tuple[Affine, Ends, Quadratic | None]:
+) -> tuple[Affine, Ends]:
     """The u of a layer likewise, and their middles and radii."""
     unit, stage = context.unit, context.stages[len(known.layers)]
     u, u_radius = t.middle @ stage.along.T, t.radius @ stage.along_sizes.T + unit * pace
-    whole = curved = None
+    curved: Ends | None = None
     if not known.layers:
         flat = np.zeros((1, *stage.weight.shape))
-        return Affine(flat, stage.along[None], 0.0 * u, unit * pace), (u, u_radius), None
+        return Affine(flat, stage.along[None], 0.0 * u, unit * pace), (u, u_radius)
     if still:
-        return unmoved(stage.bias.size, inputs.x.middle.shape[1]), (u, u_radius), None
+        return unmoved(stage.bias.size, inputs.x.middle.shape[1]), (u, u_radius)
     if known.forms is not None:
         pre = affine(known.forms.u, inputs, unit)
     else:
-        pre, whole, curved = _substituted(context, stage, known, inputs, True)
+        pre, curved = _substituted(context, stage, known, inputs, True)
     alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
     within = inputs if alone else inputs._replace(row=None)
     other, other_radius = _range(pre, within, unit)
@@ -249,9 +217,7 @@ def _tangents(
     high = np.minimum(u + u_radius, other + other_radius)
     if curved is not None:
         low, high = np.fmax(low, curved[0]), np.fmin(high, curved[1])
-    if whole is not None:
-        low, high = _narrowed(stage, low, high, whole)
-    return pre, centred(low, high, unit), None if whole is None else whole.functions
+    return pre, centred(low, high, unit)
 
 
 def _otherwise(
@@ -283,16 +249,6 @@ def _otherwise(
         low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
         high[:, stage.broken] = np.minimum(high[:, stage.broken], boxes.ceiling[:, stage.phases])
     return (low, high), (u, u_radius)
-
-
-def _narrowed(stage: Stage, low: FloatArray, high: FloatArray, whole: Whole) -> Ends:
-    """Ends of a layer's rows, where those that are known as wholes have narrower ones."""
-    rows, source, scale = stage.whole.fresh, stage.whole.source, stage.whole.scale
-    ends = [end[:, source] * scale for end in whole.ends]
-    low, high = low.copy(), high.copy()
-    low[:, rows] = np.fmax(low[:, rows], np.minimum(*ends))
-    high[:, rows] = np.fmin(high[:, rows], np.maximum(*ends))
-    return low, high
 
 
 def _with_lines(
@@ -353,8 +309,8 @@ def _substituted(
     before: Before,
     inputs: Inputs,
     tangent: bool,
-) -> tuple[Affine, Whole | None, Ends | None]:
-    """z, or u, of a layer as functions of (x, v); sums of products as wholes; ranges by curves."""
+) -> tuple[Affine, Ends | None]:
+    """z, or u, of a layer as functions of (x, v); and ranges by curves."""
     unit, (x, v, _) = context.unit, inputs
     rows, bias, off = stage.weight[None], stage.bias, stage.off
     if stage.copies is not None:
@@ -364,17 +320,12 @@ def _substituted(
     Y: FloatArray | None = rows if tangent else None
     start = np.zeros_like(bias) if tangent else bias
     constant, radius = start, 0.0 * off if tangent else unit * off
-    sums: RemainderSums | None = None
     curved: Ends | None = None
     for place in range(len(before.layers) - 1, -1, -1):
         layer, own = before.layers[place], context.stages[place]
-        value, change = layer.value, layer.change
-        if before.left is not None and place == len(before.layers) - 1:
-            value, change = before.left.value, before.left.change
-            sums = sums_of(before.left, rows, stage.summed, tangent, unit)
-        assert value is not None
-        assert change is not None
-        (slope, middle, away), (rate, tilt, drift, spread) = value, change
+        assert layer.value is not None
+        assert layer.change is not None
+        (slope, middle, away), (rate, tilt, drift, spread) = layer.value, layer.change
         if place == 0 and before.curves is not None:
             curved = before.curves.ends(X, Y, constant, radius)
         parts: list[tuple[FloatArray, FloatArray]] = []
@@ -393,10 +344,8 @@ def _substituted(
     size = unit * (times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
     if Y is not None:
         size += unit * times(np.abs(Y), v.size)
-    found, whole = Affine(X, Y, np.asarray(constant), radius + size), None
-    if sums is not None:
-        found, whole = with_sums(found, sums, stage.summed, inputs, unit)
+    found = Affine(X, Y, np.asarray(constant), radius + size)
     if stage.copies is None:
-        return found, whole, curved
+        return found, curved
     last = before.layers[-1]
-    return found.copied(last.pre_tangent if tangent else last.pre, stage.copies), whole, curved
+    return found.copied(last.pre_tangent if tangent else last.pre, stage.copies), curved

@@ -12,8 +12,6 @@ from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context
 from lipyomo.search.spaces.boxes.errors import Planes
 from lipyomo.search.spaces.boxes.inputs import Affine, HalfSpace, Inputs
-from lipyomo.search.spaces.boxes.over_roots import Divided
-from lipyomo.search.spaces.boxes.quadratic import Quadratic
 
 Lines = tuple[FloatArray, FloatArray, FloatArray]
 """Slope, middle and radius."""
@@ -56,10 +54,6 @@ class Relaxed:
         the bias's part is in the middle.
     change : Change, or None
         The same of t.
-    wholes : (Quadratic, Quadratic), optional
-        z and u of rows that are `Stage.summed`.
-    divided : Divided, optional
-        What products that are quotients by roots are made of.
     """
 
     low: FloatArray
@@ -76,8 +70,6 @@ class Relaxed:
     planes: Planes | None = None
     value: Lines | None = None
     change: Change | None = None
-    wholes: tuple[Quadratic, Quadratic] | None = None
-    divided: Divided | None = None
 
     def units(self, count: int) -> Relaxed:
         """The first rows, which are units, of a layer without lines."""

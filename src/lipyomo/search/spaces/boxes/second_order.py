@@ -33,9 +33,8 @@ from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
 from lipyomo.search.spaces.boxes.above import Above
 from lipyomo.search.spaces.boxes.collapse import rounding_of
-from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
+from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, turned
 from lipyomo.search.spaces.boxes.majorants import tangents
-from lipyomo.search.spaces.boxes.quadratic import turned
 from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 from lipyomo.search.spaces.boxes.stage import Stage
 

@@ -14,7 +14,7 @@ the other.  Sums over a layer's branches are what the chain rule is, with produc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,7 @@ from lipyomo.networks.activations import Activation, Power, TwoSlope
 from lipyomo.networks.gates import Gates
 from lipyomo.networks.network import Layer
 from lipyomo.networks.normalised import Quotients, Roots
-from lipyomo.search.spaces.boxes.products import Products, RowPairs
+from lipyomo.search.spaces.boxes.products import Products
 
 Kind = tuple[Activation, "slice | IntArray"]
 """An activation, and the units of a layer that apply it."""
@@ -104,8 +104,6 @@ class Stage:
         Where rows are known from others, in networks with products.
     gates : Gates, optional
         Rows that are between two others.
-    summed : ndarray of int, shape (s,)
-        Rows, among the fresh ones, that several products or squares of the layer before add up to.
     roots : Roots, optional
         Units that are inverse roots of sums of squares of the layer before.
     quotients : Quotients, optional
@@ -124,7 +122,6 @@ class Stage:
     products: Products | None = None
     copies: Copies | None = None
     gates: Gates | None = None
-    summed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     roots: Roots | None = None
     quotients: Quotients | None = None
 
@@ -146,26 +143,6 @@ class Stage:
     def squares(self) -> IntArray:
         """Units that are squares."""
         return self.powers_of(2.0)
-
-    @cached_property
-    def pairs(self) -> RowPairs | None:
-        """Squares and products; None if there are none."""
-        numbers, squares = np.arange(self.units_of(self.bias).size), self.squares
-        if self.products is None:
-            return RowPairs(squares, squares, squares, squares) if squares.size else None
-        left, right = self.products.left, self.products.right
-        after = numbers.size + np.arange(left.size)
-        one, other, output = (np.concatenate([squares, part]) for part in (left, right, after))
-        return RowPairs(one, other, output, squares)
-
-    @cached_property
-    def whole(self) -> Copies:
-        """Rows that are multiples of those that are `summed`: which, of which, and by what."""
-        own, scale = np.arange(self.bias.size), np.ones(self.bias.size)
-        if self.copies is not None:
-            own, scale = self.copies.source, self.copies.scale
-        rows = np.flatnonzero(np.isin(own, self.summed))
-        return Copies(rows, np.searchsorted(self.summed, own[rows]), scale[rows])
 
     # -- from rows to branches to outputs, and back ------------------------------------------------
 

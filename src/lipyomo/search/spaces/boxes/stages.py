@@ -101,13 +101,8 @@ def stages_of(
         both = found.weight, abs(found.weight), found.along, abs(found.along)
         none = np.zeros(found.bias.size)
         copies = _copies(found, stages[-1]) if stages and any(pairs_of) else None
-        gates, sums = None, np.zeros(0, dtype=np.intp)
-        if len(stages) > 1 and any(pairs_of):
-            gates = _gates(found, stages[-1])
-        if stages:
-            fresh = found.weight if copies is None else found.weight[copies.fresh]
-            sums = _sums(fresh, stages[-1], network.input_dim)
-        stage = Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates, sums)
+        gates = _gates(found, stages[-1]) if len(stages) > 1 and any(pairs_of) else None
+        stage = Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates)
         if any(pairs_of):
             stage = _with_normalised(stage, stages)
         stages.append(stage)
@@ -155,16 +150,6 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
     return _Made(products, chosen, _Rows(*found))
 
 
-def _sums(weight: FloatArray, before: Stage, inputs: int) -> IntArray:
-    """Rows of more products and squares of the layer before than there are inputs.
-
-    Fewer of them hardly cancel out, and take as long.
-    """
-    if before.pairs is None:
-        return np.zeros(0, dtype=np.intp)
-    return np.flatnonzero((weight[:, before.pairs.output] != 0.0).sum(axis=1) > inputs)
-
-
 def _gates(rows: _Rows, before: Stage) -> Gates | None:
     """Which rows are gated sums."""
     products = before.products
@@ -184,7 +169,7 @@ def _with_normalised(stage: Stage, before: Sequence[Stage]) -> Stage:
     """A layer with its inverse roots of sums of squares, and its quotients by such."""
     roots: Roots | None = None
     quotients: Quotients | None = None
-    if before and before[-1].pairs is not None:
+    if before and before[-1].squares.size:
         roots = roots_of(
             AffineRows(stage.weight, stage.bias), stage.powers_of(-0.5), before[-1].squares
         )

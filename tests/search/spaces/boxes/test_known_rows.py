@@ -1,4 +1,4 @@
-"""Sums of products as quadratic functions, and tangents of powers by ratios, against points."""
+"""What is known of rows behind products, squares and roots, against points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
-from lipyomo.search.spaces.boxes.quadratic import Quadratic
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 INPUTS, ROWS, BOXES, POINTS = 3, 5, 24, 40
@@ -84,7 +83,6 @@ def some_boxes(context: Context, rng: np.random.Generator) -> Boxes:
 def test_what_is_known_of_rows_holds_points(kind: str, seed: int) -> None:
     problem = LipschitzProblem(network(kind, seed), Box(-1, 1, INPUTS)).reduced.problem
     context = Context.of(Question(problem))
-    assert any(stage.summed.size for stage in context.stages)
     rng = np.random.default_rng(seed)
     boxes = some_boxes(context, rng)
     known = relaxed(context, boxes, (boxes.v_low, boxes.v_high))
@@ -108,48 +106,3 @@ def test_what_is_known_of_rows_holds_points(kind: str, seed: int) -> None:
                     line = line + np.matmul(affine.v, v[:, :, None])[:, :, 0]
                 assert (np.abs(values - line) <= affine.radius + off).all()
             h, t = stage.outputs(z), stage.sums(stage.slopes(z) * stage.own(u))
-
-
-def test_sums_are_narrower_than_terms() -> None:
-    """A mean square hardly exceeds what points reach."""
-    problem = LipschitzProblem(network("layer", 1), Box(-1, 1, INPUTS)).reduced.problem
-    context = Context.of(Question(problem))
-    low = np.full((1, INPUTS), 0.2)
-    boxes = Boxes.over(context, low, low + 0.3)
-    v = np.ones_like(low)
-    known = relaxed(context, boxes, (v, v))
-    x = low + 0.3 * np.random.default_rng(0).random((2000, INPUTS))
-    place = next(k for k, stage in enumerate(context.stages) if stage.roots is not None)
-    row = int(context.stages[place].whole.fresh[0])
-    layer = known.layers[place]
-    h = x
-    for stage in context.stages[: place + 1]:
-        z = h @ stage.weight.T + stage.bias
-        h = stage.outputs(z)
-    spread = float(np.ptp(z[:, row]))
-    assert float(layer.high[0, row] - layer.low[0, row]) <= 1.5 * spread
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_extremes_of_quadratic_functions(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, d = 6, 3
-    parts = rng.normal(size=(4, n, d, d))
-    convex = rng.random(n) < 0.5
-    square = np.swapaxes(parts, 2, 3) @ parts
-    matrix = np.where(convex[:, None, None], square, parts).reshape(4, n, -1)
-    linear = rng.normal(size=(4, n, d)) * rng.choice([0.0, 1.0, 10.0], (4, n, 1))
-    constant, error = rng.normal(size=(4, n)), rng.random((4, n))
-    size = np.abs(matrix).sum(axis=2)
-    found = Quadratic(constant, linear, matrix, error, size)
-    e = rng.uniform(-1.0, 1.0, (3000, d))
-    e[::2] = np.round(e[::2])
-    pairs = (e[:, :, None] * e[:, None]).reshape(len(e), -1)
-    values = constant[..., None] + linear @ e.T + matrix @ pairs.T
-    rough, fine = found.range(1e-14), found.extremes(convex, 1e-14)
-    for low, high in (rough, fine):
-        assert (low + error <= values.min(axis=2)).all()
-        assert (high - error >= values.max(axis=2)).all()
-    assert (fine[0] >= rough[0] - 1e-9 * size).all()
-    lowest = values.min(axis=2)[:, convex] - error[:, convex]
-    assert (fine[0][:, convex] >= lowest - 0.25 * (1.0 + size[:, convex])).all()
