@@ -69,6 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             (tmp_path / entry).symlink_to(ROOT / entry)
     monkeypatch.chdir(tmp_path)
     registry.methods()  # loads all of them
+    activations.activations()
     lowerings.supported()
     for module, table in TABLES:  # pages may add to them
         monkeypatch.setattr(module, table, dict(getattr(module, table)))
