@@ -134,7 +134,7 @@ def test_boxes_of_which_little_is_left_are_bounded_before_they_are_split() -> No
     context = Context.of(Question(LipschitzProblem(net, Box(-1.0, 1.0, 2)).reduced.problem))
     boxes = Boxes.over(context, np.zeros((2, 2)), np.ones((2, 2)))
     boxes = replace(boxes, bounds=np.arange(2.0), v_low=boxes.v_high, scores=boxes.scores + 1.0)
-    left = with_little_left(context, boxes, replace(boxes, low=np.array([[0.6, 0.0], [0.4, 0.0]])))
+    left = with_little_left(boxes, replace(boxes, low=np.array([[0.6, 0.0], [0.4, 0.0]])))
     children, unsplit = split(context, left)
     assert sorted(children.bounds) == [0.0, 1.0, 1.0]
     assert not len(unsplit)

@@ -40,6 +40,10 @@ OUT_OF_REACH = 1.5
 """A bound by chords so many times above a known one is not narrowed down: that takes seconds, and
 gains a quarter where much is gained, a few percent where domains are so wide."""
 
+NARROWER = 0.9
+"""What of a bound's gap may be left when the domain has been narrowed down, for that to be done
+once more: time against the bound."""
+
 
 def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = math.inf) -> Boxes:
     """Boxes of the whole domain, for linf inputs, with bounds by chords where these are less.
@@ -124,7 +128,7 @@ def _narrowed(
     Where a gradient leads into a corner of the domain, this goes on until nothing is left.  Where
     it does not, the same is tried with aims between the cutoff and the bound, by bisection.
     """
-    less, aim = context.params.narrower, cutoff
+    less, aim = NARROWER, cutoff
     start = box, low, high, _above_norm(context, box, low, high)
     bound, missed = start[3].top, cutoff
     while bound - missed > (1.0 - less) * (bound - cutoff) and not clock.expired:
@@ -167,7 +171,7 @@ def _refined(
         high[which] = np.minimum(high[which], _along(context, box, v, 1.0)[2])
         low[which] = np.maximum(low[which], -_along(context, box, v, -1.0)[2])
         now = np.maximum(np.minimum(-low[which], high[which]), 0.0)
-        if not now.sum() < context.params.narrower * cost[which].sum():
+        if not now.sum() < NARROWER * cost[which].sum():
             break
     return low, high
 

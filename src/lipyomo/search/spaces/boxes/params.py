@@ -50,9 +50,6 @@ class Params:
     vast : int
         Inputs from which on a root's bounds are lowered by programs for slopes and inputs together,
         and boxes come after them: a program of a hundred units takes a second.
-    narrower : float
-        What of a bound's gap may be left when the domain has been narrowed down, for that to be
-        done once more: time against the bound.
     sign_weight : float
         How often the gap that goes back to an open sign, or to a jump of a slope, counts against
         that of an input: the former are decided by one split, the latter is halved.
@@ -71,9 +68,6 @@ class Params:
     few : int
         Boxes are split until so many are bounded at a time: calls of many small arrays take as
         long as with one.
-    little : float
-        Boxes of networks with products of which a cut leaves less are bounded again before they are
-        split.
     curved : (int, int), optional
         Fewest and most inputs with which the first layer's units are parabolas.  With fewer, halves
         take less time than they save; with more, a box has too many corners to be compared at.
@@ -96,13 +90,11 @@ class Params:
     pause: float = 2.0
     wide: int = HALVED
     vast: int = 64
-    narrower: float = 0.9
     sign_weight: float = 3.0
     sign_weight_of_products: float = 10.0
     tangents: int = 4
     second: float = 0.03
     far: float = 0.7
     few: int = 64
-    little: float = 0.5
     curved: tuple[int, int] | None = 5, 6
     facets: int = 1000

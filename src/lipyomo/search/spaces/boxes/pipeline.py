@@ -147,7 +147,7 @@ class Pipeline(Searching[Boxes, Task]):
                 some = found.take(keep)
                 left = cut(some)
                 if multiplies and len(children) >= context.batches.few:
-                    left = with_little_left(context, children.take(keep), left)
+                    left = with_little_left(children.take(keep), left)
                 empty, proved = objective.examined(left, proved, clock)
                 if empty.any():
                     some, left = some.take(np.flatnonzero(~empty)), left.take(~empty)

@@ -22,6 +22,10 @@ from lipyomo.search.spaces.bundle import joined
 
 _ROOM = 1.0 + gamma(8)
 
+LITTLE = 0.5
+"""Boxes of networks with products of which a cut leaves less are bounded again before they are
+split."""
+
 
 def cut(found: Bounded) -> Boxes:
     """The boxes without what is at or below the cutoff; their bounds have to be above it.
@@ -65,14 +69,14 @@ def _unscored(boxes: Boxes) -> BoolArray:
     return np.asarray(np.isnan(boxes.scores).all(axis=1))
 
 
-def with_little_left(context: Context, before: Boxes, left: Boxes) -> Boxes:
+def with_little_left(before: Boxes, left: Boxes) -> Boxes:
     """What is left of boxes, to be bounded again before it is split where that is little of them.
 
     Such boxes have no scores.  Each is smaller than the one before, so that this comes to an end.
     """
     width = before.high - before.low
     shares = np.divide(left.high - left.low, width, out=np.ones_like(width), where=width > 0.0)
-    little = shares.prod(axis=1) < context.params.little
+    little = shares.prod(axis=1) < LITTLE
     return replace(left, scores=np.where(little[:, None], np.nan, left.scores))
 
 

@@ -32,6 +32,9 @@ from lipyomo.search.spaces.joint.euclid import central, lengths_along, norms_on
 from lipyomo.search.spaces.joint.ranges import tighten_boxes
 from lipyomo.search.spaces.joint.tangents import Tangents
 
+ROUGH = 1.02
+"""Boxes with bounds above this multiple of the cutoff are bounded in float32 numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class BoundedBoxes:
@@ -73,7 +76,7 @@ def bounded_pairs(context: Context, boxes: Boxes, cutoff: float) -> BoundedBoxes
     if context.round_in:
         _lower_norms(context, pairs, cutoff, stack.phases)
     else:
-        rough = boxes.bounds > context.params.rough * cutoff
+        rough = boxes.bounds > ROUGH * cutoff
         for kind, some in (np.float32, rough), (np.float64, ~rough):
             own = pairs[some]
             _lower_pairs(context, own, cutoff, stack.phases[some], kind)

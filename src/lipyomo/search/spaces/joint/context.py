@@ -99,16 +99,11 @@ class Params:
         The same for boxes that are handed over to the search of phases.
     handed_together : int
         So many at a time at most, and to begin with, as nothing is learnt meanwhile.
-    handed_units : float
-        And they have no more unstable units than twice that, about, as boxes' scores count them:
-        others become large trees.
     node : float
         So many boxes are halved in the time of a node of phases (by three networks 3 to 30): those
         that become fewer boxes than that are halved.
     patience : int
         So many more boxes of a bundle may fail than twice those that semidefinite bounds close.
-    rough : float
-        Boxes with bounds above this multiple of the cutoff are bounded in float32 numbers.
     single : int
         So many directions of a box are bounded one by one, which is tighter.
     far : float
@@ -118,8 +113,6 @@ class Params:
         Above this multiple of the cutoff a bound of the whole says nothing.
     compared : bool
         Whether boxes have to be better than the search of phases in order to be halved.
-    far_halves : float
-        Boxes are halved twice at once if their bounds seem to meet the cutoff after more halvings.
     least_width : float
         Boxes narrower than this share of the domain are handed over in any case: kinks that meet in
         a point stay open in some box however often it is halved.
@@ -133,9 +126,6 @@ class Params:
         has: what a wrong choice costs.
     ahead : float
         Gaps are compared that are expected after so many times what has passed, or at the end.
-    first_look, look : float
-        Work of the look for points once boxes are halved, as the engine counts it, and the share
-        of all work that later ones take: incumbents against time.
     best, starts : int
         Ascents begin in the middles of so many of so many boxes with the largest bounds.
     few, samples : int
@@ -150,22 +140,17 @@ class Params:
     near: float = 1.2
     handed: float = 4.0
     handed_together: int = 8
-    handed_units: float = 24.0
     node: float = 16.0
     patience: int = 6
-    rough: float = 1.02
     single: int = 2
     far: float = 16.0
     hopeless: float = 256.0
     compared: bool = True
-    far_halves: float = 3.0
     least_width: float = 2.0**-10
     trial: int = 256
     pause: float = 1.0
     share: float = 0.2
     ahead: float = 8.0
-    first_look: float = 4.0
-    look: float = 0.5
     best: int = 128
     starts: int = 32
     few: int = 64

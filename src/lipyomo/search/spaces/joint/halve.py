@@ -21,6 +21,13 @@ from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
 
+HANDED_UNITS = 24.0
+"""Boxes that are handed over have no more unstable units than twice that, about, as their scores
+count them: others become large trees."""
+
+FAR_HALVES = 3.0
+"""Boxes are halved twice at once if their bounds seem to meet the cutoff after more halvings."""
+
 
 @dataclass(frozen=True, eq=False)
 class Halved:
@@ -73,7 +80,7 @@ def closed_or_halved(
     """
     far, waiting, near = _parted(context, space, points, boxes, reach, most, clock or Clock())
     cutoff = space.cutoff(points.best.value)
-    parts, times = _parts(far, cutoff, context.params.far_halves)
+    parts, times = _parts(far, cutoff)
     if not len(parts):
         return replace(near, boxes=waiting)
     points.enter(context.problem.domain.drawn_in(parts.middle))
@@ -85,13 +92,13 @@ def closed_or_halved(
     return replace(near, boxes=left, closed=closed)
 
 
-def _parts(boxes: Boxes, cutoff: float, count: float) -> tuple[Boxes, IntArray]:
+def _parts(boxes: Boxes, cutoff: float) -> tuple[Boxes, IntArray]:
     """Halves of boxes, and how often each was halved: twice where boxes are far above the cutoff.
 
     What lies between a box and its quarters would have bounds that end nothing.
     """
     halves, can = boxes.halves()
-    again = halves.are_far(cutoff, count)
+    again = halves.are_far(cutoff, FAR_HALVES)
     quarters, able = halves.take(again).halves()
     again[np.flatnonzero(again)[~able]] = False
     # where float64 numbers are too coarse, units are left to decide
@@ -118,7 +125,7 @@ def _parted(
         multiples = boxes.bounds / cutoff
         short = ~flat & reach.are_bounded(multiples, boxes.fall)
         hands = reach.are_handed(multiples, boxes.fall)
-        hands &= boxes.scores.sum(axis=1) <= context.params.handed_units
+        hands &= boxes.scores.sum(axis=1) <= HANDED_UNITS
     candidates = np.flatnonzero(~flat & ~short & hands)
     order = np.argsort(-boxes.bounds[candidates], kind="stable")
     first, waits = np.split(candidates[order], [most])

@@ -47,6 +47,10 @@ from lipyomo.search.spaces.phases.context import Question
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
 
+FIRST_LOOK, LOOK = 4.0, 0.5
+"""Work of the look for points once boxes are halved, as the engine counts it, and the share of all
+work that later ones take: incumbents against time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -174,7 +178,7 @@ class Pipeline(Searching[Part, Task]):
             return self._root(found, trial, clock, on_progress)
         if trial.best.point is not None:
             beside.points.challenge(trial.best.point)
-        best = beside.improve(params.first_look, [], clock, self._starts(trial.boxes))
+        best = beside.improve(FIRST_LOOK, [], clock, self._starts(trial.boxes))
         on_progress(upper=min(trial.bound, proved), best=best)
         return Root(replace(trial.outcome(params.bundle), best=beside.points.best))
 
@@ -286,8 +290,8 @@ class Pipeline(Searching[Part, Task]):
         assert self._race is not None
         if trial.best.point is not None:
             self._beside.points.challenge(trial.best.point)
-        effort, starts = self._context.params.first_look, self._starts(trial.boxes)
-        self._beside.improve(effort, [], self._race.clock, starts)
+        starts = self._starts(trial.boxes)
+        self._beside.improve(FIRST_LOOK, [], self._race.clock, starts)
         self._looked = self._effort
         self._race, self._replaced = None, True
         own: Outcome[Part] = trial.outcome(self._context.params.bundle)
@@ -329,7 +333,7 @@ class Pipeline(Searching[Part, Task]):
         if self._effort < self._turn:
             return before
         since = self._effort - self._looked
-        effort = self._context.params.look * since
+        effort = LOOK * since
         best = self._beside.improve(effort, nodes, clock, self._starts(joined(boxes)))
         self._looked = self._effort
         self._turn = self._effort + (since if best.value > before.value else self._effort)
