@@ -193,6 +193,14 @@ def test_directions_restrict_every_cell() -> None:
     assert_true(found, 4, np.random.default_rng(6))
 
 
+@pytest.mark.parametrize("asked", [{"wrt": [1]}, {"weights": [1, 3]}, {"directions": [[2], [-1]]}])
+def test_directions_count_where_the_network_has_no_units(asked: dict[str, object]) -> None:
+    problem = LipschitzProblem(Network.from_arrays([[[3.0, 1.0]]]), Box(-1, 1, 2), **asked)
+    found = map_cells(problem, (2, 2), workers=1)
+    assert found.constant_lower == pytest.approx(problem.norm_of(np.array([[3.0, 1.0]])).value)
+    assert found.constant_upper == pytest.approx(found.constant_lower)
+
+
 def test_the_largest_cell_is_the_constant_of_the_box() -> None:
     problem = LipschitzProblem(networks.random_network(11, (2, 8, 6, 1)), Box(-1, 1, 2))
     alone, found = lipyomo.solve(problem), map_cells(problem, (5, 5))
