@@ -158,7 +158,8 @@ class LipschitzProblem:
             raise ProblemError(
                 f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
             )
-        network = confined(network, domain)
+        if network.needs_ranges:
+            network = confined(network, domain)
         self.network, self.domain = network, domain
         if input_norm is not None:
             deprecated("input_norm=", "norm=")

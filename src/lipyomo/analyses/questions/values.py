@@ -183,7 +183,8 @@ class _Ready:
         """
         check_parts(network, domain)
         row = chosen_functional(network, functional)
-        network = confined(network, domain)
+        if network.needs_ranges:
+            network = confined(network, domain)
         check_magnitudes(network, domain, row[None])
         reduced = exactly(network, domain)
         if not reduced.moving.any() or not reduced.network.linked[row != 0].any():
