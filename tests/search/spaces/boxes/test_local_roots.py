@@ -59,21 +59,23 @@ def context_of(epsilon: float, mixed: bool = False) -> Context:
     return Context.of(Question(LipschitzProblem(normalised_tokens(epsilon, mixed), domain, "linf")))
 
 
-def test_rows_of_one_token_are_known() -> None:
-    """Each sees the inputs of its token; rows of two tokens are none of them."""
-    for mixed, count in ((False, TOKENS), (True, 1)):
+def test_rows_have_a_part_for_each_token() -> None:
+    """Each part sees the inputs of its token."""
+    for mixed, count in ((False, TOKENS), (True, TOKENS + 2)):
         found = context_of(0.1, mixed).structure.local_roots
         assert found is not None
         assert found.x.columns.shape[1] == FEATURES
-        assert found.behind is not None
-        assert found.behind.which.size == count * ROWS
+        (behind,) = found.behind
+        assert behind.which.size == TOKENS * ROWS
+        assert behind.group.size == count * ROWS
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 0.1])
 @pytest.mark.parametrize("moving", [False, True])
-def test_points_are_within_ranges(epsilon: float, moving: bool) -> None:
+@pytest.mark.parametrize("mixed", [False, True])
+def test_points_are_within_ranges(epsilon: float, moving: bool, mixed: bool) -> None:
     """And for decided directions these are near what points reach."""
-    context, rng = context_of(epsilon), np.random.default_rng(1)
+    context, rng = context_of(epsilon, mixed), np.random.default_rng(1)
     d, count = TOKENS * FEATURES, 30
     half = 10.0 ** rng.uniform(-2.0, -0.5, size=(count, 1))
     middle = rng.uniform(-0.6, 0.6, size=(count, d))

@@ -1,4 +1,4 @@
-"""Norms of what the first layer sees: which inputs each root sees, and rows behind it.
+"""Norms of what the first layer sees: which inputs each root sees, and rows behind them.
 
 Where tokens are normalised one by one, ``s_k / sqrt(v)`` depends on one token alone.
 """
@@ -12,9 +12,10 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.normalised import Roots
+from lipyomo.search.spaces.boxes.closed_forms import Passed
 from lipyomo.search.spaces.boxes.stacked import ENTRIES
 from lipyomo.search.spaces.boxes.stage import Stage
-from lipyomo.search.spaces.boxes.tails import RowsOfSignals, passes, weights_of_signals
+from lipyomo.search.spaces.boxes.tails import RowsOfSignals, weights_of_signals
 
 
 class RootEntries(NamedTuple):
@@ -38,7 +39,7 @@ class RootEntries(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """Rows of quotients by one root each.
+    """Rows of a layer that are sums of quotients alone, in parts: one for each root in a row.
 
     Attributes
     ----------
@@ -46,16 +47,49 @@ class Behind(NamedTuple):
         Their layer.
     which : ndarray of int, shape (b,)
         Those of the layer.
-    rows : RowsOfSignals
-        Of all s over their root.
-    group : ndarray of int, shape (b,)
-        The root of each.
+    bias, reach : ndarray, shape (b,)
+        And the sizes of all that the bias is made of.
+    starts : ndarray of int, shape (b,)
+        The first part of each row.
+    group : ndarray of int, shape (P,)
+        The root of each part.
+    weight, sizes : ndarray, shape (P, n)
+        Of all s over their root; and the sums of absolute values that the weights are made of.
     """
 
     place: int
     which: IntArray
-    rows: RowsOfSignals
+    bias: FloatArray
+    reach: FloatArray
+    starts: IntArray
     group: IntArray
+    weight: FloatArray
+    sizes: FloatArray
+
+    @classmethod
+    def of(cls, place: int, which: IntArray, rows: RowsOfSignals, roots: Roots) -> Behind:
+        """Some rows of a layer, in parts."""
+        rows = rows.take(which)
+        row, group = np.nonzero(rows.sizes @ roots.whole > 0.0)
+        own = roots.whole.T[group]
+        starts = np.searchsorted(row, np.arange(which.size))
+        parts = rows.whole[row] * own, rows.sizes[row] * own
+        return cls(place, which, rows.bias, rows.reach, starts, group, *parts)
+
+    @property
+    def counts(self) -> IntArray:
+        """How many parts each row has."""
+        return np.diff(np.append(self.starts, self.group.size))
+
+    @property
+    def alone(self) -> BoolArray:
+        """Which parts are all of their row."""
+        return np.repeat(self.counts == 1, self.counts)
+
+    @property
+    def row(self) -> IntArray:
+        """The row of each part."""
+        return np.repeat(np.arange(self.starts.size), self.counts)
 
 
 class LocalRoots(NamedTuple):
@@ -66,14 +100,14 @@ class LocalRoots(NamedTuple):
     roots : Roots
     x, v : RootEntries
         What of inputs and directions each square's root sees.
-    behind : Behind, optional
-        Rows of the layer after that of the quotients, or of the next one.
+    behind : tuple of Behind
+        Rows of later layers.
     """
 
     roots: Roots
     x: RootEntries
     v: RootEntries
-    behind: Behind | None
+    behind: tuple[Behind, ...]
 
 
 def local_roots_of(stages: Sequence[Stage]) -> LocalRoots | None:
@@ -84,29 +118,45 @@ def local_roots_of(stages: Sequence[Stage]) -> LocalRoots | None:
     x, v = (RootEntries.of(rows[roots.squares], roots) for rows in (first.weight, first.along))
     if x.columns.shape[1] > ENTRIES:
         return None
-    return LocalRoots(roots, x, v, _behind(stages, roots) if len(stages) > 3 else None)
+    return LocalRoots(roots, x, v, _behind(stages, roots) if len(stages) > 3 else ())
 
 
-def _behind(stages: Sequence[Stage], roots: Roots) -> Behind | None:
-    """Rows that are sums of several quotients by one root, maybe behind a layer that passes all."""
+def _behind(stages: Sequence[Stage], roots: Roots) -> tuple[Behind, ...]:
+    """Rows that are sums of several quotients, maybe behind layers that pass these on."""
     quotients, products = stages[2].quotients, stages[2].products
     if quotients is None or products is None:
-        return None
-    first = stages[3]
+        return ()
+    seen = np.zeros(stages[3].weight.shape[1], dtype=bool)  # outputs that are sums of quotients
     outputs = products.units + quotients.products
-    weight = weights_of_signals(quotients, first.weight[:, outputs], roots)
+    seen[outputs] = True
+    weight = weights_of_signals(quotients, stages[3].weight[:, outputs], roots)
     if weight is None:
-        return None
-    mixed = np.ones(first.weight.shape[1], dtype=bool)
-    mixed[outputs] = False
-    for place in range(3, min(5, len(stages))):
-        mixed = (stages[place].weight[:, mixed] != 0.0).sum(axis=1) > 0
-        rows = RowsOfSignals.of(stages[3 : place + 1], weight)
-        own = rows.sizes > 0.0
-        one = ((own @ roots.whole) > 0.0).sum(axis=1) == 1
-        which = np.flatnonzero(one & (own.sum(axis=1) > 1) & ~mixed)
+        return ()
+    found: list[Behind] = []
+    through: list[Stage] = []
+    for place in range(3, len(stages)):
+        stage = stages[place]
+        passed = np.zeros((len(stage.weight), stages[place - 1].bias.size))  # of rows, not outputs
+        if place > 3:
+            passed[:, np.flatnonzero(seen)] = stage.weight[:, seen]
+        through.append(stage.with_inputs(passed, stage.bias, stage.off))
+        others = (stage.weight[:, ~seen] != 0.0).any(axis=1) | (stage.off > 0.0)
+        rows = RowsOfSignals.of(through, weight)
+        several = (stage.weight != 0.0).sum(axis=1) > 1
+        which = np.flatnonzero(~others & several & ((rows.sizes > 0.0).sum(axis=1) > 1))
         if which.size:
-            return Behind(place, which, rows.take(which), roots.group[own[which].argmax(axis=1)])
-        if not passes(stages[place]):
+            found.append(Behind.of(place, which, rows, roots))
+        seen = _passed_on(stage, ~others)
+        if not seen.any():
             break
-    return None
+    return tuple(found)
+
+
+def _passed_on(stage: Stage, rows: BoolArray) -> BoolArray:
+    """Which outputs of a stage are some of its rows, passed on."""
+    own = stage.units_of(stage.bias).size
+    passing = np.zeros(own, dtype=bool)
+    for kind, units in stage.kinds:
+        passing[units] = isinstance(kind, Passed)
+    count = 0 if stage.products is None else stage.products.left.size
+    return np.concatenate([passing & rows[:own], np.zeros(count, dtype=bool)])

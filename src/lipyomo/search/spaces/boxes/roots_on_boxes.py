@@ -2,12 +2,13 @@
 
 Where tokens are normalised one by one, ``s_k / sqrt(v)`` depends on one token alone.  As quadratic
 functions of its few entries (x, v) all s, s', v and v' take little time, with any number of tokens:
-the e of a function are its own root's.  A row behind such a norm that sees one token is one
+the e of a function are its own root's.  What a row behind such a norm sees of one token is one
 quotient again, and so is its tangent,
 
     sum_k a_k o_k = p / sqrt(v),    p = sum_k a_k s_k,    and    (p' v - p v' / 2) / v**1.5,
 
-in which what cancels out in p is not lost.
+in which what cancels out in p is not lost.  Tokens have no inputs in common, so that ranges of such
+parts add up to those of the row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.numerics.ranges import Ends, size
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs, centred
-from lipyomo.search.spaces.boxes.local_roots import LocalRoots
+from lipyomo.search.spaces.boxes.local_roots import Behind, LocalRoots
 from lipyomo.search.spaces.boxes.product_sums import SumsOfSignals
 from lipyomo.search.spaces.boxes.quotients import (
     RootFunctions,
@@ -58,32 +59,44 @@ class RootsOnBoxes(NamedTuple):
         """Ends of a layer's z, and middles and radii of its u (N, n), no wider than these."""
         if number == 1:
             return _within(values, self.plan.roots.units, self.ends), tangents
-        behind = self.plan.behind
-        if behind is None or number != behind.place:
-            return values, tangents
-        which, rows, group, unit = behind.which, behind.rows, behind.group, self.unit
+        for behind in self.plan.behind:
+            if behind.place == number:
+                return self._narrowed(behind, values, tangents)
+        return values, tangents
+
+    def _narrowed(self, behind: Behind, values: Ends, tangents: Ends) -> tuple[Ends, Ends]:
+        """The same of rows that are sums of quotients: sums of the ranges of their parts."""
+        which, row, alone, unit = behind.which, behind.row, behind.alone, self.unit
         middle, radius = tangents
         ends_of_u = middle - radius, middle + radius
-        known = [(low[:, which], high[:, which]) for low, high in (values, ends_of_u)]
-        s, turn = (self._sums(part) for part in self.functions[:2])
-        sums = [part.take(group) for part in self.functions[2:4]]
-        own = RootFunctions(s, turn, sums[0], sums[1])
-        ends = self.ends[0][:, group], self.ends[1][:, group]
-        most = rows.sizes @ (1.0 / np.sqrt(self.plan.roots.weights))
-        room = 8.0 * unit * (size(known[0]) + rows.reach + most)
-        start = known[0][0] - rows.bias - room, known[0][1] - rows.bias + room
-        low, high = over_powers(own.s, own.v, ends, start, 0.5, True, unit)
-        values = _within(values, which, (low + rows.bias - room, high + rows.bias + room))
+        s, turn = (self._sums(part, behind) for part in self.functions[:2])
+        own = RootFunctions(s, turn, *(part.take(behind.group) for part in self.functions[2:4]))
+        ends = self.ends[0][:, behind.group], self.ends[1][:, behind.group]
+        most = behind.sizes @ (1.0 / np.sqrt(self.plan.roots.weights))
+        known = values[0][:, which], values[1][:, which]
+        room = 8.0 * unit * (size(known) + behind.reach + np.add.reduceat(most, behind.starts))
+        start = [
+            np.where(alone, (end - behind.bias + sign * room)[:, row], sign * 2.0 * most)
+            for end, sign in zip(known, (-1.0, 1.0), strict=True)
+        ]
+        parts = over_powers(own.s, own.v, ends, (start[0], start[1]), 0.5, True, unit)
+        low, high = (np.add.reduceat(end, behind.starts, axis=1) for end in parts)
+        values = _within(values, which, (low + behind.bias - room, high + behind.bias + room))
         if self.still:
             return values, tangents
-        along = over_powers(own.turning(unit), own.v, ends, known[1], 1.5, False, unit)
-        return values, centred(*_within(ends_of_u, which, along), unit)
+        start = [
+            np.where(alone, end[:, which[row]], sign * np.inf)
+            for end, sign in zip(ends_of_u, (-1.0, 1.0), strict=True)
+        ]
+        parts = over_powers(own.turning(unit), own.v, ends, (start[0], start[1]), 1.5, False, unit)
+        low, high = (np.add.reduceat(end, behind.starts, axis=1) for end in parts)
+        lost = 8.0 * unit * np.add.reduceat(size(parts), behind.starts, axis=1)
+        return values, centred(*_within(ends_of_u, which, (low - lost, high + lost)), unit)
 
-    def _sums(self, signals: Quadratics) -> Quadratics:
-        """Sums of the s, or of the s', that rows see; their weights are rounded."""
-        assert self.plan.behind is not None
-        found = self.plan.behind.rows.sums(signals)
-        return replace(found, error=found.error + self.unit * found.size)
+    def _sums(self, signals: Quadratics, behind: Behind) -> Quadratics:
+        """Sums of the s, or of the s', that parts of rows see; their weights are rounded."""
+        found, sizes = signals.sums(behind.weight), signals.size @ behind.sizes.T
+        return replace(found, error=found.error + 4.0 * self.unit * sizes, size=sizes)
 
 
 def roots_on_boxes(
