@@ -169,18 +169,6 @@ def test_ranges_hold_what_points_have(seed: int, made: Callable[[int], Network])
             h, t = stage.outputs(z), stage.sums(slopes * stage.own(u))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_gated_sums_are_between_what_their_gates_are_between(seed: int) -> None:
-    context = context_of(gated(seed))
-    states = [stage.gates for stage in context.stages if stage.gates is not None]
-    assert [gates.rows.size for gates in states] == [HALF, HALF]
-    one = np.ones((1, INPUTS))
-    known = relaxed(context, Boxes.over(context, -2.0 * one, 2.0 * one), (-one, one))
-    for layer, gates in ((known.layers[2], states[0]), (known.layers[4], states[1])):
-        assert np.abs(layer.low[:, gates.rows]).max() <= 2.0 + 1e-9  # of a, b is in [-1, 1]
-        assert np.abs(layer.high[:, gates.rows]).max() <= 2.0 + 1e-9
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_values_lie_below_their_bounds(seed: int) -> None:
     context = context_of(network(seed))

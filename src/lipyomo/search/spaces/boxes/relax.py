@@ -47,7 +47,6 @@ from lipyomo.search.spaces.boxes.inputs import (
     times,
     unmoved,
 )
-from lipyomo.search.spaces.boxes.means import means
 from lipyomo.search.spaces.boxes.normalised import Normalised, normalised, ranges_of
 from lipyomo.search.spaces.boxes.outputs import output_signals, with_ranges
 from lipyomo.search.spaces.boxes.planes import with_planes, with_product_lines
@@ -79,7 +78,7 @@ def relaxed(
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
-    signals = [(inputs.x, inputs.v)]
+    signals = inputs.x, inputs.v
     still = not (inputs.v.middle.any() or inputs.v.radius.any())
     rooted: Normalised | None = None
     curves: Curves | None = None
@@ -114,7 +113,7 @@ def relaxed(
             units = output_signals(stage, found[-1], rooted, unit)
             if whole is not None:
                 found[-1] = with_ranges(stage, found[-1], units, unit)
-            signals = [signals[-1], units]
+            signals = units
     return Relaxation(context, boxes, directions, inputs, found)
 
 
@@ -143,20 +142,20 @@ def _layer(
     known: Before,
     boxes: Boxes,
     inputs: Inputs,
-    signals: Sequence[tuple[Signal, Signal]],
+    signals: tuple[Signal, Signal],
     course: tuple[bool, bool],
 ) -> Relaxed:
     """Ranges of z and u: from what is known of the layer before, and as functions of the inputs.
 
-    `signals` are the outputs of the last layer but one, and of the last.
+    `signals` are the h and t of that layer's outputs.
     """
     stage, unit, (still, forwards) = context.stages[len(known.layers)], context.unit, course
-    h, t = signals[-1]
+    h, t = signals
     reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
     pace = t.size @ stage.along_sizes.T
     pre, ends = _preactivations(context, known, inputs, h, reach, forwards)
     pre_tangent, tangents = _tangents(context, known, inputs, t, pace, still)
-    (low, high), (u, u_radius) = _otherwise(context, known, boxes, signals, ends, tangents)
+    (low, high), (u, u_radius) = _otherwise(context, known, boxes, ends, tangents)
     none = low > high
     some_low = np.where(none, high, low)
     least, largest = stage.each("slope_range", some_low, high)
@@ -224,23 +223,12 @@ def _otherwise(
     context: Context,
     known: Before,
     boxes: Boxes,
-    signals: Sequence[tuple[Signal, Signal]],
     ends: Ends,
     tangents: Ends,
 ) -> tuple[Ends, Ends]:
-    """Ends of z, and middles and radii of u, with what gates, local roots and phases say."""
-    before, unit = known.layers, context.unit
-    stage, (low, high), (u, u_radius) = context.stages[len(before)], ends, tangents
-    if stage.gates is not None:
-        earlier = context.stages[len(before) - 1]
-        rows = stage.gates.rows
-        values, along = means(stage.gates, earlier, before[-1], signals[-2], unit)
-        low, high, u, u_radius = low.copy(), high.copy(), u.copy(), u_radius.copy()
-        low[:, rows] = np.fmax(low[:, rows], values[0])
-        high[:, rows] = np.fmin(high[:, rows], values[1])
-        u_low = np.fmax(u[:, rows] - u_radius[:, rows], along[0])
-        u_high = np.fmin(u[:, rows] + u_radius[:, rows], along[1])
-        u[:, rows], u_radius[:, rows] = centred(u_low, u_high, unit)
+    """Ends of z, and middles and radii of u, with what local roots and phases say."""
+    before, (low, high), (u, u_radius) = known.layers, ends, tangents
+    stage = context.stages[len(before)]
     if known.local is not None:
         of_z, of_u = known.local.narrowed(len(before), (low, high), (u, u_radius))
         (low, high), (u, u_radius) = of_z, of_u

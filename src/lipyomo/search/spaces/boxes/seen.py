@@ -67,9 +67,6 @@ def of_features(stages: Sequence[Stage], features: Features, unit: float) -> tup
     grown = (1.0 + gamma(d + len(stages) * max(stage.weight.shape[1] for stage in stages))) / unit
     for k, (which, off) in enumerate(zip(_needed(stages), offs, strict=True)):
         found[k] = replace(found[k], off=found[k].off + np.where(which, off, 0.0) * grown)
-        # these know nothing of what rows, and factors before them, are off by
-        if k and (found[k].off.any() or found[k - 1].off.any()):
-            found[k] = replace(found[k], gates=None)
     return tuple(found)
 
 

@@ -21,7 +21,6 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.activations import Activation, Power, TwoSlope
-from lipyomo.networks.gates import Gates
 from lipyomo.networks.network import Layer
 from lipyomo.networks.normalised import Quotients, Roots
 from lipyomo.search.spaces.boxes.products import Products
@@ -102,8 +101,6 @@ class Stage:
     products : Products, optional
     copies : Copies, optional
         Where rows are known from others, in networks with products.
-    gates : Gates, optional
-        Rows that are between two others.
     roots : Roots, optional
         Units that are inverse roots of sums of squares of the layer before.
     quotients : Quotients, optional
@@ -121,7 +118,6 @@ class Stage:
     phases: slice
     products: Products | None = None
     copies: Copies | None = None
-    gates: Gates | None = None
     roots: Roots | None = None
     quotients: Quotients | None = None
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.networks.gates import AffineRows, Gates, gated_sums
+from lipyomo.networks.gates import AffineRows
 from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
-from lipyomo.search.spaces.boxes.closed_forms import Passed, with_passed, with_squared
+from lipyomo.search.spaces.boxes.closed_forms import Passed, with_passed
 from lipyomo.search.spaces.boxes.products import Products
 from lipyomo.search.spaces.boxes.stage import Copies, Stage, kinds_of
 
@@ -92,7 +92,7 @@ def stages_of(
                 products, chosen, found = made
                 units = layer.selected(chosen.columns[: products.units])
         kinds = kinds_of(units) if units.units else ()
-        kinds = with_squared(with_passed(kinds)) if any(pairs_of) else kinds
+        kinds = with_passed(kinds) if any(pairs_of) else kinds
         has = np.zeros(units.units, dtype=bool)
         for activation, which in kinds:
             has[which] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
@@ -101,8 +101,7 @@ def stages_of(
         both = found.weight, abs(found.weight), found.along, abs(found.along)
         none = np.zeros(found.bias.size)
         copies = _copies(found, stages[-1]) if stages and any(pairs_of) else None
-        gates = _gates(found, stages[-1]) if len(stages) > 1 and any(pairs_of) else None
-        stage = Stage(*both, found.bias, none, kinds, broken, phases, products, copies, gates)
+        stage = Stage(*both, found.bias, none, kinds, broken, phases, products, copies)
         if any(pairs_of):
             stage = _with_normalised(stage, stages)
         stages.append(stage)
@@ -148,21 +147,6 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
     )
     found = (np.ascontiguousarray(part) for part in whole)
     return _Made(products, chosen, _Rows(*found))
-
-
-def _gates(rows: _Rows, before: Stage) -> Gates | None:
-    """Which rows are gated sums."""
-    products = before.products
-    if products is None:
-        return None
-    first, second = (
-        AffineRows(before.weight[k], before.bias[k]) for k in (products.left, products.right)
-    )
-    units = AffineRows(before.weight[: products.units], before.bias[: products.units])
-    after = AffineRows(rows.weight, rows.bias)
-    return gated_sums(
-        after, units, _passed(before, rows.weight.shape[1])[: products.units], first, second
-    )
 
 
 def _with_normalised(stage: Stage, before: Sequence[Stage]) -> Stage:
