@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.relax import relaxed
+from lipyomo.search.spaces.boxes.relaxation import Relaxation, Relaxed
 
 TOKENS, FEATURES, ROWS = 3, 4, 2
 
@@ -41,9 +42,56 @@ def normalised_tokens(epsilon: float, mixed: bool) -> Network:
             ("MatMul", "p read", "y", {}),
         )
     ]
+    return read(nodes, arrays, size)
+
+
+def attention(seed: int, degenerate: bool) -> Network:
+    """``x + softmax(q k') v`` behind norms of two tokens of three, and tanh units behind its norm.
+
+    Degenerate ones have a key that is zero, two equal queries, and a value that no token moves.
+    """
+    rng = np.random.default_rng(seed)
+    q, k, v = rng.normal(size=(3, 3, 3))
+    if degenerate:
+        k[:, 0] = v[:, 1] = 0.0
+        q[:, 1] = q[:, 2]
+    arrays = {
+        "shape": np.array([1, 2, 3]),
+        "scale": rng.normal(size=3),
+        "shift": rng.normal(size=3),
+        "flat": np.array([1, 6]),
+        "Q": q,
+        "K": k,
+        "V": v,
+        "read": rng.normal(size=(6, 1)),
+    }
+    nodes = [
+        helper.make_node(kind, inputs.split(), [output], **more)
+        for kind, inputs, output, more in (
+            ("Reshape", "x shape", "t", {}),
+            ("LayerNormalization", "t scale shift", "n", {"epsilon": 0.1}),
+            ("MatMul", "n Q", "q", {}),
+            ("MatMul", "n K", "k", {}),
+            ("MatMul", "n V", "v", {}),
+            ("Transpose", "k", "c", {"perm": [0, 2, 1]}),
+            ("MatMul", "q c", "s", {}),
+            ("Softmax", "s", "w", {"axis": -1}),
+            ("MatMul", "w v", "o", {}),
+            ("Add", "t o", "h", {}),
+            ("LayerNormalization", "h scale shift", "m", {"epsilon": 0.1}),
+            ("Tanh", "m", "p", {}),
+            ("Reshape", "p flat", "r", {}),
+            ("MatMul", "r read", "y", {}),
+        )
+    ]
+    return read(nodes, arrays, 6)
+
+
+def read(nodes: list[NodeProto], arrays: dict[str, np.ndarray], inputs: int) -> Network:
+    """The network of a graph with so many inputs, and one output."""
     ends = [
         [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [1, count])]
-        for name, count in (("x", size), ("y", 1))
+        for name, count in (("x", inputs), ("y", 1))
     ]
     given = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     model = helper.make_model(
@@ -70,6 +118,20 @@ def test_rows_have_a_part_for_each_token() -> None:
         assert behind.group.size == count * ROWS
 
 
+def hold(
+    context: Context, found: Relaxation, h: np.ndarray, t: np.ndarray
+) -> tuple[Relaxed, np.ndarray, np.ndarray]:
+    """Check all layers' ranges at points and directions; the last layer, and its z and u."""
+    for stage, layer in zip(context.stages, found.layers, strict=True):
+        z, u = h @ stage.weight.T + stage.bias, t @ stage.along.T
+        room = 1e-9 * (1.0 + abs(z).max(axis=0)), 1e-9 * (1.0 + abs(u).max(axis=0))
+        assert (z >= layer.low - room[0]).all()
+        assert (z <= layer.high + room[0]).all()
+        assert (abs(u - layer.tangent) <= layer.tangent_radius + room[1]).all()
+        t, h = stage.sums(stage.slopes(z) * stage.own(u)), stage.outputs(z)
+    return layer, z, u
+
+
 @pytest.mark.parametrize("epsilon", [1e-5, 0.1])
 @pytest.mark.parametrize("moving", [False, True])
 @pytest.mark.parametrize("mixed", [False, True])
@@ -87,13 +149,7 @@ def test_points_are_within_ranges(epsilon: float, moving: bool, mixed: bool) -> 
     shares[:400] = np.sign(shares[:400])
     h = middle + half * shares
     t = v_low + (v_high - v_low) * rng.uniform(0.0, 1.0, size=h.shape)
-    for stage, layer in zip(context.stages, found.layers, strict=True):
-        z, u = h @ stage.weight.T + stage.bias, t @ stage.along.T
-        room = 1e-9 * (1.0 + abs(z).max(axis=0)), 1e-9 * (1.0 + abs(u).max(axis=0))
-        assert (z >= layer.low - room[0]).all()
-        assert (z <= layer.high + room[0]).all()
-        assert (abs(u - layer.tangent) <= layer.tangent_radius + room[1]).all()
-        t, h = stage.sums(stage.slopes(z) * stage.own(u)), stage.outputs(z)
+    layer, z, u = hold(context, found, h, t)
     if not moving:
         narrow = np.flatnonzero(half < 0.03)
         assert narrow.size
@@ -103,3 +159,27 @@ def test_points_are_within_ranges(epsilon: float, moving: bool, mixed: bool) -> 
         turns = 2.0 * layer.tangent_radius[narrow][some] / reached[some]
         assert np.median(wide) < 1.5
         assert np.median(turns) < 1.7
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("degenerate", [False, True])
+def test_points_are_within_ranges_behind_attention(seed: int, degenerate: bool) -> None:
+    """Rows of later layers that are sums of quotients are there, and inputs that are held."""
+    problem = LipschitzProblem(attention(seed, degenerate), Box(np.full(6, -1.0), np.ones(6)))
+    context, rng = Context.of(Question(problem)), np.random.default_rng(seed)
+    local = context.structure.local_roots
+    assert local is not None
+    assert len(local.behind) >= 1
+    assert max(behind.counts.max() for behind in local.behind) == 2
+    count = 30
+    half = 10.0 ** rng.uniform(-2.0, -0.3, size=(count, 1)) * (rng.random((count, 6)) < 0.8)
+    middle = rng.uniform(-0.5, 0.5, size=(count, 6))
+    v_low, v_high = np.sort(rng.choice([-1.0, 1.0], size=(2, count, 6)), axis=0)
+    v_low[:10] = v_high[:10]
+    boxes = Boxes.over(context, middle - half, middle + half)
+    found = relaxed(context, replace(boxes, v_low=v_low, v_high=v_high), (v_low, v_high))
+    shares = rng.uniform(-1.0, 1.0, size=(800, 1, 6))
+    shares[:400] = np.sign(shares[:400])
+    h = middle + half * shares
+    t = v_low + (v_high - v_low) * rng.uniform(0.0, 1.0, size=h.shape)
+    hold(context, found, h, t)
