@@ -9,14 +9,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from polynomials import Part, Polynomial, Question
+from polynomials import Part, Polynomial, PolynomialSearch, Question, Task
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.system.memory import machine_memory
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.params import Params
-from lipyomo.search.engine.protocol import NODES
+from lipyomo.search.engine.protocol import NODES, Outcome, Pulse
 from lipyomo.search.engine.queue import Queue
 
 POLYNOMIAL = Polynomial(
@@ -98,6 +98,28 @@ def test_a_time_limit_is_kept() -> None:
     assert not found.complete
     assert next(now) < 400  # looks at a clock that ticks with every look
     assert truth() <= found.upper < math.inf
+
+
+def test_the_last_batch_before_a_time_limit_is_as_large_as_there_is_time_for() -> None:
+    now = [0.0]
+
+    class Slow(PolynomialSearch):
+        """Takes a second a node."""
+
+        def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
+            now[0] += len(task.parts)
+            return super().process(task, clock, pulse)
+
+    def look() -> float:
+        now[0] += 1e-4
+        return now[0]
+
+    home = Slow(QUESTION)
+    assert not Engine(home, Clock(30.5, now=look)).run().complete
+    assert home.batches[-2:] != [QUESTION.batch] * 2
+    assert max(home.batches) == QUESTION.batch
+    assert sum(home.batches) == 30
+    assert 30.5 <= now[0] < 31.0
 
 
 def test_who_has_heard_enough_ends_the_search() -> None:

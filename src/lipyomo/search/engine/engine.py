@@ -162,7 +162,7 @@ class Engine(Generic[N, T]):
         self._standing = Standing(next_improvement=params.first_improvement)
         self._fathomed: list[tuple[N, float]] = []
         self._team: Team[N, T] | None = None
-        self._batch_seconds = 0.0
+        self._node_seconds = 0.0
         self._reported = -math.inf
         self._saves_at = 0.0
 
@@ -210,7 +210,7 @@ class Engine(Generic[N, T]):
             self._enter_all(self._pipeline.decode(state), known.root)
         else:
             root = self._pipeline.root(self._clock, self._hear)
-            self._batch_seconds = root.seconds
+            self._node_seconds = root.seconds
             nodes = [*root.outcome.children, *root.outcome.returned]
             bound = max([node.bound for node in nodes], default=root.outcome.closed)
             self._enter_all(root.outcome, bound)
@@ -235,26 +235,30 @@ class Engine(Generic[N, T]):
 
     def _split_next(self) -> None:
         """Replace the best nodes by their children."""
-        if self._clock.left < self._batch_seconds:  # what is left is for the lower end
+        left = self._clock.left
+        if left < self._node_seconds:  # what is left is for the lower end
             self._improve(1.0, self._seeds)
             self._note()
             return
         began = self._clock.seconds
-        batch = self._take()
+        batch = self._take(left / self._node_seconds if self._node_seconds else math.inf)
         task = self._pipeline.plan(batch, travels=False)
         outcome = self._pipeline.process(task, self._clock, lambda: None)
         self._enter(batch, self._pipeline.adopt(outcome))
-        self._batch_seconds = self._clock.seconds - began
+        self._node_seconds = (self._clock.seconds - began) / max(len(batch), 1)
         self._after_batch(self._seeds)
 
-    def _take(self) -> Batch[N]:
-        """The next batch: large where many nodes wait, or where a full queue is emptied."""
+    def _take(self, fit: float = math.inf) -> Batch[N]:
+        """The next batch: large where many nodes wait, or a full queue is emptied, and if it fits.
+
+        `fit` is how many nodes there is time for.
+        """
         queue, params, together = self._queue, self._params, self._together
         workers = 1 if self._team is None else self._team.size
         share = queue.ordered // (params.waiting * workers)
         least = min(together // params.waiting, -(-queue.ordered // workers))
         most = together if queue.dives else min(together, max(share, least))
-        return queue.take(max(most, 1), self._cutoff)
+        return queue.take(max(int(min(most, fit)), 1), self._cutoff)
 
     @property
     def _seeds(self) -> list[N]:
