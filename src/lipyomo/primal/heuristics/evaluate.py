@@ -133,6 +133,8 @@ def point_norms(
 def sampled_norms(problem: LipschitzProblem, points: FloatArray) -> FloatArray:
     """Norms of the Jacobian at points (n, d), with units of any kind; exact as `pattern_norms`."""
     network = problem.network
+    if not network.smooth:
+        return point_norms(problem, points)[0]
 
     def gradients(part: slice, used: FloatArray) -> FloatArray:
         found = zip(network.hidden, network.preactivations(points[part]), strict=True)
