@@ -249,9 +249,9 @@ class Engine(Generic[N, T]):
         self._after_batch(self._seeds)
 
     def _take(self, fit: float = math.inf) -> Batch[N]:
-        """The next batch: large where many nodes wait, or a full queue is emptied, and if it fits.
+        """The next batch: large where many nodes wait, or where a full queue is emptied.
 
-        `fit` is how many nodes there is time for.
+        There is time for as many nodes as `fit`.
         """
         queue, params, together = self._queue, self._params, self._together
         workers = 1 if self._team is None else self._team.size

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
+from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import UNIT
 from lipyomo.networks.activations import TwoSlope
 from lipyomo.networks.activations.bands import Band
-from lipyomo.search.spaces.boxes.stage import Kind
+from lipyomo.search.spaces.boxes.stage import Kind, Stage
 
 
 class Passed(TwoSlope):
@@ -66,3 +66,13 @@ def with_passed(kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
     return tuple(
         (Passed(1.0, 1.0) if kind == TwoSlope(1.0, 1.0) else kind, units) for kind, units in kinds
     )
+
+
+def passed_outputs(stage: Stage) -> BoolArray:
+    """Which of a stage's outputs are the rows of their units."""
+    units = np.zeros(stage.units_of(stage.bias).size, dtype=bool)
+    for kind, which in stage.kinds:
+        if isinstance(kind, Passed):
+            units[which] = True
+    others = 0 if stage.products is None else stage.products.left.size
+    return np.concatenate([units, np.zeros(others, dtype=bool)])

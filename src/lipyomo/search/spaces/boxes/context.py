@@ -15,10 +15,11 @@ from lipyomo.base.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.targets import Targets, targets_of
+from lipyomo.search.spaces.boxes.closed_forms import passed_outputs
 from lipyomo.search.spaces.boxes.features import Features, features_of
 from lipyomo.search.spaces.boxes.local_roots import LocalRoots, local_roots_of
 from lipyomo.search.spaces.boxes.params import Params
-from lipyomo.search.spaces.boxes.seen import of_features, passed_outputs, rows_seen
+from lipyomo.search.spaces.boxes.seen import of_features, rows_seen
 from lipyomo.search.spaces.boxes.stage import Stage
 from lipyomo.search.spaces.boxes.stages import stages_of
 from lipyomo.search.spaces.boxes.tails import Tail, tail_of

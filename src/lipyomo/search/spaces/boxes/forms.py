@@ -25,9 +25,9 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.networks.multiples import is_power_of_two
+from lipyomo.search.spaces.boxes.closed_forms import passed_outputs
 from lipyomo.search.spaces.boxes.inputs import Affine, Inputs
 from lipyomo.search.spaces.boxes.relaxation import Relaxed
-from lipyomo.search.spaces.boxes.seen import passed_outputs
 from lipyomo.search.spaces.boxes.stage import Copies, Stage
 
 

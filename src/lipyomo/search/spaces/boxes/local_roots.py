@@ -12,7 +12,7 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.networks.normalised import Roots
-from lipyomo.search.spaces.boxes.closed_forms import Passed
+from lipyomo.search.spaces.boxes.closed_forms import passed_outputs
 from lipyomo.search.spaces.boxes.stacked import ENTRIES
 from lipyomo.search.spaces.boxes.stage import Stage
 from lipyomo.search.spaces.boxes.tails import RowsOfSignals, weights_of_signals
@@ -146,17 +146,8 @@ def _behind(stages: Sequence[Stage], roots: Roots) -> tuple[Behind, ...]:
         which = np.flatnonzero(~others & several & ((rows.sizes > 0.0).sum(axis=1) > 1))
         if which.size:
             found.append(Behind.of(place, which, rows, roots))
-        seen = _passed_on(stage, ~others)
+        seen = passed_outputs(stage)
+        seen[seen] = ~others[np.flatnonzero(seen)]  # these have the numbers of their rows
         if not seen.any():
             break
     return tuple(found)
-
-
-def _passed_on(stage: Stage, rows: BoolArray) -> BoolArray:
-    """Which outputs of a stage are some of its rows, passed on."""
-    own = stage.units_of(stage.bias).size
-    passing = np.zeros(own, dtype=bool)
-    for kind, units in stage.kinds:
-        passing[units] = isinstance(kind, Passed)
-    count = 0 if stage.products is None else stage.products.left.size
-    return np.concatenate([passing & rows[:own], np.zeros(count, dtype=bool)])

@@ -20,7 +20,7 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.search.spaces.boxes.closed_forms import Passed
+from lipyomo.search.spaces.boxes.closed_forms import passed_outputs
 from lipyomo.search.spaces.boxes.features import Features
 from lipyomo.search.spaces.boxes.stage import Stage
 
@@ -68,16 +68,6 @@ def of_features(stages: Sequence[Stage], features: Features, unit: float) -> tup
     for k, (which, off) in enumerate(zip(_needed(stages), offs, strict=True)):
         found[k] = replace(found[k], off=found[k].off + np.where(which, off, 0.0) * grown)
     return tuple(found)
-
-
-def passed_outputs(stage: Stage) -> BoolArray:
-    """Which of a stage's outputs are the rows of their units."""
-    units = np.zeros(stage.units_of(stage.bias).size, dtype=bool)
-    for kind, which in stage.kinds:
-        if isinstance(kind, Passed):
-            units[which] = True
-    others = 0 if stage.products is None else stage.products.left.size
-    return np.concatenate([units, np.zeros(others, dtype=bool)])
 
 
 def _arguments(stage: Stage) -> BoolArray:

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.base.arrays import FloatArray, IntArray
 from lipyomo.networks.gates import AffineRows
 from lipyomo.networks.layer import square_pairs
 from lipyomo.networks.multiples import canonical, is_power_of_two
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.normalised import Passing, Quotients, Roots, quotients_of, roots_of
-from lipyomo.search.spaces.boxes.closed_forms import Passed, with_passed
+from lipyomo.search.spaces.boxes.closed_forms import passed_outputs, with_passed
 from lipyomo.search.spaces.boxes.products import Products
 from lipyomo.search.spaces.boxes.stage import Copies, Stage, kinds_of
 
@@ -163,26 +163,15 @@ def _with_normalised(stage: Stage, before: Sequence[Stage]) -> Stage:
             (stage.products.left, stage.products.right),
         )
         one, other = (
-            Passing(AffineRows(own.weight, own.bias), _passed(own, later.weight.shape[1]))
-            for own, later in zip(before[:-3:-1], (stage, before[-1]), strict=True)
+            Passing(AffineRows(own.weight, own.bias), passed_outputs(own)) for own in before[:-3:-1]
         )
         quotients = quotients_of(before[-1].roots, rows, factors, one, other)
     return replace(stage, roots=roots, quotients=quotients)
 
 
-def _passed(stage: Stage, outputs: int) -> BoolArray:
-    """Which of a stage's outputs are the rows of their units."""
-    found = np.zeros(outputs, dtype=bool)
-    units = stage.units_of(found)
-    for kind, which in stage.kinds:
-        if isinstance(kind, Passed):
-            units[which] = True
-    return found
-
-
 def _copies(rows: _Rows, before: Stage) -> Copies | None:
     """Which rows pass a row of the layer before on, or are multiples of others of their own."""
-    passed = _passed(before, rows.weight.shape[1])
+    passed = passed_outputs(before)
     count = len(rows.bias)
     source, scale = np.zeros(count, dtype=np.intp), np.ones(count)
     fresh: list[int] = []
