@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from graphs import network_of
 
 from lipyomo import Box, LipschitzProblem, Network
-from lipyomo.formats.onnx import from_model
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
 from lipyomo.search.spaces.boxes.relax import relaxed
@@ -31,18 +30,15 @@ def normalised_tokens(epsilon: float, mixed: bool) -> Network:
         "weight": np.kron(across, rng.normal(size=(FEATURES, ROWS))),
         "read": rng.normal(size=(TOKENS * ROWS, 1)),
     }
-    nodes = [
-        helper.make_node(kind, inputs.split(), [output], **more)
-        for kind, inputs, output, more in (
-            ("Reshape", "x shape", "t", {}),
-            ("LayerNormalization", "t scale shift", "n", {"epsilon": epsilon}),
-            ("Reshape", "n flat", "r", {}),
-            ("MatMul", "r weight", "m", {}),
-            ("Tanh", "m", "p", {}),
-            ("MatMul", "p read", "y", {}),
-        )
+    steps = [
+        ("Reshape", "x shape", "t", {}),
+        ("LayerNormalization", "t scale shift", "n", {"epsilon": epsilon}),
+        ("Reshape", "n flat", "r", {}),
+        ("MatMul", "r weight", "m", {}),
+        ("Tanh", "m", "p", {}),
+        ("MatMul", "p read", "y", {}),
     ]
-    return read(nodes, arrays, size)
+    return network_of(steps, arrays, size)
 
 
 def attention(seed: int, degenerate: bool) -> Network:
@@ -65,40 +61,23 @@ def attention(seed: int, degenerate: bool) -> Network:
         "V": v,
         "read": rng.normal(size=(6, 1)),
     }
-    nodes = [
-        helper.make_node(kind, inputs.split(), [output], **more)
-        for kind, inputs, output, more in (
-            ("Reshape", "x shape", "t", {}),
-            ("LayerNormalization", "t scale shift", "n", {"epsilon": 0.1}),
-            ("MatMul", "n Q", "q", {}),
-            ("MatMul", "n K", "k", {}),
-            ("MatMul", "n V", "v", {}),
-            ("Transpose", "k", "c", {"perm": [0, 2, 1]}),
-            ("MatMul", "q c", "s", {}),
-            ("Softmax", "s", "w", {"axis": -1}),
-            ("MatMul", "w v", "o", {}),
-            ("Add", "t o", "h", {}),
-            ("LayerNormalization", "h scale shift", "m", {"epsilon": 0.1}),
-            ("Tanh", "m", "p", {}),
-            ("Reshape", "p flat", "r", {}),
-            ("MatMul", "r read", "y", {}),
-        )
+    steps = [
+        ("Reshape", "x shape", "t", {}),
+        ("LayerNormalization", "t scale shift", "n", {"epsilon": 0.1}),
+        ("MatMul", "n Q", "q", {}),
+        ("MatMul", "n K", "k", {}),
+        ("MatMul", "n V", "v", {}),
+        ("Transpose", "k", "c", {"perm": [0, 2, 1]}),
+        ("MatMul", "q c", "s", {}),
+        ("Softmax", "s", "w", {"axis": -1}),
+        ("MatMul", "w v", "o", {}),
+        ("Add", "t o", "h", {}),
+        ("LayerNormalization", "h scale shift", "m", {"epsilon": 0.1}),
+        ("Tanh", "m", "p", {}),
+        ("Reshape", "p flat", "r", {}),
+        ("MatMul", "r read", "y", {}),
     ]
-    return read(nodes, arrays, 6)
-
-
-def read(nodes: list[NodeProto], arrays: dict[str, np.ndarray], inputs: int) -> Network:
-    """The network of a graph with so many inputs, and one output."""
-    ends = [
-        [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [1, count])]
-        for name, count in (("x", inputs), ("y", 1))
-    ]
-    given = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    model = helper.make_model(
-        helper.make_graph(nodes, "graph", *ends, given),
-        opset_imports=[helper.make_opsetid("", 17)],
-    )
-    return from_model(model, check=False)
+    return network_of(steps, arrays, 6)
 
 
 def context_of(epsilon: float, mixed: bool = False) -> Context:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from graphs import network_of
 from test_products import TANH, halved
 
 import lipyomo
 from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, activation
-from lipyomo.formats.onnx import from_model
 from lipyomo.networks.activations import HALVES
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.context import Context, Question
@@ -33,30 +32,20 @@ def block(features: int, seed: int) -> Network:
         "across": rng.normal(size=(TOKENS, TOKENS)),
         "read": rng.normal(size=(TOKENS * features, 1)),
     }
-    nodes = [
-        helper.make_node(kind, inputs.split(), [output], **more)
-        for kind, inputs, output, more in (
-            ("Reshape", "x shape", "t", {}),
-            ("LayerNormalization", "t scale", "n", {"epsilon": 0.1}),
-            ("MatMul", "n first", "m", {}),
-            ("MatMul", "across m", "a", {}),
-            ("Add", "t a", "h", {}),
-            ("LayerNormalization", "h scale", "k", {"epsilon": 0.1}),
-            ("MatMul", "k second", "o", {}),
-            ("Tanh", "o", "p", {}),
-            ("Add", "h p", "q", {}),
-            ("Reshape", "q flat", "r", {}),
-            ("MatMul", "r read", "y", {}),
-        )
+    steps = [
+        ("Reshape", "x shape", "t", {}),
+        ("LayerNormalization", "t scale", "n", {"epsilon": 0.1}),
+        ("MatMul", "n first", "m", {}),
+        ("MatMul", "across m", "a", {}),
+        ("Add", "t a", "h", {}),
+        ("LayerNormalization", "h scale", "k", {"epsilon": 0.1}),
+        ("MatMul", "k second", "o", {}),
+        ("Tanh", "o", "p", {}),
+        ("Add", "h p", "q", {}),
+        ("Reshape", "q flat", "r", {}),
+        ("MatMul", "r read", "y", {}),
     ]
-    ends = [
-        [helper.make_tensor_value_info(name, TensorProto.DOUBLE, [1, count])]
-        for name, count in (("x", TOKENS * features), ("y", 1))
-    ]
-    given = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    graph = helper.make_graph(nodes, "graph", *ends, given)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    return from_model(model, check=False)
+    return network_of(steps, arrays, TOKENS * features)
 
 
 @pytest.mark.parametrize("features", [2, 3])
