@@ -26,8 +26,8 @@ class Gates:
         Of the layer before, of a gate and a difference.
     second : ndarray of bool, shape (g,)
         Whether the gate is the second factor.
-    scale, share : ndarray, shape (g,)
-        What gate and difference are multiplied by, powers of two the former.
+    scale : ndarray, shape (g,)
+        What gates are multiplied by: powers of two.
     weights, sizes : (ndarray, ndarray), shape (g, h) each
         Of a and b, and the absolute values of what they are made of.
     biases, bias_sizes : (ndarray, ndarray), shape (g,) each
@@ -38,7 +38,6 @@ class Gates:
     products: IntArray
     second: BoolArray
     scale: FloatArray
-    share: FloatArray
     weights: tuple[FloatArray, FloatArray]
     sizes: tuple[FloatArray, FloatArray]
     biases: tuple[FloatArray, FloatArray]
@@ -105,4 +104,4 @@ def gated_sums(
     biases = own, own + shares * bias
     bias_sizes = own_size, own_size + np.abs(shares * bias)
     parts = (starts, ends), (sizes, larger), biases, bias_sizes
-    return Gates(rows, products, side, scales, shares, *parts)
+    return Gates(rows, products, side, scales, *parts)

@@ -6,6 +6,8 @@ Where tokens are normalised one by one, ``s_k / sqrt(v)`` depends on one token a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +40,8 @@ class RootEntries(NamedTuple):
         return np.asarray(np.take_along_axis(linear, self.columns[None], axis=2) * self.filled)
 
 
-class Behind(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Behind:
     """Rows of a layer that are sums of quotients alone, in parts: one for each root in a row.
 
     Attributes
@@ -76,20 +79,16 @@ class Behind(NamedTuple):
         parts = rows.whole[row] * own, rows.sizes[row] * own
         return cls(place, which, rows.bias, rows.reach, starts, group, *parts)
 
-    @property
-    def counts(self) -> IntArray:
-        """How many parts each row has."""
-        return np.diff(np.append(self.starts, self.group.size))
-
-    @property
-    def alone(self) -> BoolArray:
-        """Which parts are all of their row."""
-        return np.repeat(self.counts == 1, self.counts)
-
-    @property
+    @cached_property
     def row(self) -> IntArray:
         """The row of each part."""
-        return np.repeat(np.arange(self.starts.size), self.counts)
+        counts = np.diff(np.append(self.starts, self.group.size))
+        return np.repeat(np.arange(self.starts.size), counts)
+
+    @cached_property
+    def alone(self) -> BoolArray:
+        """Which parts are all of their row."""
+        return np.asarray(np.bincount(self.row)[self.row] == 1)
 
 
 class LocalRoots(NamedTuple):
