@@ -23,8 +23,9 @@ from lipyomo.problems.result import Witness
 from lipyomo.search.engine.protocol import Incumbent, Pipeline
 from lipyomo.search.objectives.context import ValueQuestion
 from lipyomo.search.objectives.few import FewPipeline
-from lipyomo.search.objectives.nearest import NearestPipeline, NearestQuestion
-from lipyomo.search.objectives.pipeline import Pipeline as ValuePipeline
+from lipyomo.search.objectives.nearest import LeastDistance, NearestQuestion
+from lipyomo.search.objectives.objective import Largest
+from lipyomo.search.objectives.pipeline import Pipeline as PhasePipeline
 from lipyomo.search.objectives.smooth import Value
 from lipyomo.search.objectives.smooth_nearest import Distance
 from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
@@ -63,8 +64,9 @@ def value_in_boxes(question: ValueQuestion, seed: int) -> Pipeline[Any, Any]:
 
 
 def _value_by_phases(question: ValueQuestion, seed: int) -> Pipeline[Any, Any]:
-    kind = FewPipeline if FewPipeline.suits(question.network) else ValuePipeline
-    return kind(question, seed)
+    if FewPipeline.suits(question.network):
+        return FewPipeline(question, seed)
+    return PhasePipeline(Largest(question), seed)
 
 
 def _short_walks(
@@ -74,7 +76,12 @@ def _short_walks(
     return search_incumbent(problem, rng, evaluations, clock)
 
 
-TWO_SLOPES = NetworkKind(quick_incumbent, _short_walks, _value_by_phases, NearestPipeline)
+TWO_SLOPES = NetworkKind(
+    quick_incumbent,
+    _short_walks,
+    _value_by_phases,
+    lambda question, start: PhasePipeline(LeastDistance(question, start)),
+)
 
 SMOOTH = NetworkKind(
     lambda problem, seed, clock: smooth_incumbent(

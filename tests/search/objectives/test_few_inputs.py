@@ -14,9 +14,11 @@ from lipyomo.problems.domains import Domain
 from lipyomo.search.engine.engine import Engine
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Context, ValueQuestion
-from lipyomo.search.objectives.few import FewPipeline, Task
+from lipyomo.search.objectives.few import FewPipeline
 from lipyomo.search.objectives.few_boxes import ValueBoxes, as_value_nodes, bounded_values
+from lipyomo.search.objectives.objective import Largest
 from lipyomo.search.objectives.pipeline import Pipeline
+from lipyomo.search.spaces.joint.beside import Task
 from lipyomo.search.spaces.joint.context import Params
 from networks import random_network
 
@@ -36,7 +38,7 @@ def boxes_of(low: FloatArray, high: FloatArray) -> ValueBoxes:
 
 def agree(question: ValueQuestion, samples: int = 5000) -> None:
     found = Engine(FewPipeline(question, params=BOXES), Clock()).run()
-    other = Engine(Pipeline(question), Clock()).run()
+    other = Engine(Pipeline(Largest(question)), Clock()).run()
     points = question.domain.sample(np.random.default_rng(1), samples)
     assert found.complete
     assert found.upper >= question.values(points).max() - 1e-12
@@ -100,7 +102,7 @@ def test_boxes_of_neighbouring_numbers_become_nodes() -> None:
     low = np.array([[0.5, 0.25]])
     box, _ = bounded_values(context, boxes_of(low, np.nextafter(low, 1.0)))
     pipeline = FewPipeline(question, params=BOXES)
-    task = Task((), Incumbent(-100.0, np.zeros(2)), (box,), -1.0)
+    task = Task((box,), None, Incumbent(-100.0, np.zeros(2)), -1.0)
     found = pipeline.process(task, Clock(), lambda: None)
     assert found.best is not None
     assert not any(isinstance(node, ValueBoxes) for node in found.children)

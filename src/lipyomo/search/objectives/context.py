@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray
+from lipyomo.base.clock import Clock
 from lipyomo.networks.network import Layer, Network
 from lipyomo.networks.phases import RIGHT
 from lipyomo.primal.regions.value import value_at
@@ -15,8 +16,10 @@ from lipyomo.problems.affine.system import UnitSystem
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import tolerance_of
 from lipyomo.relaxations.linear.dual_ascent import DualAscent
+from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.node import Node
 from lipyomo.search.objectives.params import Params
+from lipyomo.search.spaces.boxes.ascent import projected_ascents
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +69,38 @@ class ValueQuestion:
     def attained(self, x: FloatArray) -> float:
         """A number that the value at a point of the domain is not below; minus infinity if none."""
         return value_at(self.network, self.row, x)[0]
+
+    def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """The better one of an incumbent and a point of the domain near the given one.
+
+        The point is (d,), or (2, d) for the sum of two rows.
+        """
+        domain = self.domain
+        if point.ndim > 1:  # between float64 points
+            value = self.attained(point) if domain.holds(point) else -np.inf
+            return Incumbent(value, point) if value > best.value else best
+        for x in domain.pulled_in(point):
+            if not float(self.values(x[None])[0]) > best.value:
+                return best
+            value = self.attained(x) if domain.holds(x) else -np.inf
+            if np.isfinite(value):
+                return Incumbent(value, x) if value > best.value else best
+        return best
+
+    def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
+        """The best of ascents from the best points of a sample, and the centre."""
+        best = self.challenged(Incumbent(), self.domain.center)
+        return self.ascended(self.domain.sample(rng, self.params.samples), clock, best)
+
+    def ascended(self, points: FloatArray, clock: Clock, best: Incumbent) -> Incumbent:
+        """The best of ascents from the best ones of some points (n, d), or an incumbent."""
+        first = points[np.argsort(-self.values(points), kind="stable")[: self.params.starts]]
+
+        def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return self.values(x), self.gradients(x)
+
+        points, values = projected_ascents(self.domain, first, slopes, self.params.steps, clock)
+        return self.challenged(best, points[values.argmax()])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The pipeline of distances: how far from a point the value of a network reaches zero.
+"""Distances: how far from a point the value of a network reaches zero.
 
 The search maximises minus the distance.  Nodes live in the ball whose radius is that of the
 incumbent: their bounds know that nothing farther matters, and that the value is not negative.
@@ -18,12 +18,12 @@ from lipyomo.base.numerics.rounding import CLOSED
 from lipyomo.networks.network import Network
 from lipyomo.primal.regions.value import value_at
 from lipyomo.problems.domains import Domain
-from lipyomo.search.engine.protocol import Incumbent, OnRootProgress, Outcome, Recipe, Root
+from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import Context, ValueQuestion
-from lipyomo.search.objectives.examine import chosen, narrowed, region_of
+from lipyomo.search.objectives.examine import chosen
 from lipyomo.search.objectives.node import Node
+from lipyomo.search.objectives.objective import PhaseObjective
 from lipyomo.search.objectives.params import Params
-from lipyomo.search.objectives.pipeline import Pipeline, Task
 from lipyomo.search.objectives.reach import Reach
 
 BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
@@ -83,8 +83,8 @@ class NearestQuestion:
     params: Params = field(default_factory=Params)
 
 
-class NearestPipeline(Pipeline):
-    """Searches the least distance.
+class LeastDistance(PhaseObjective):
+    """Minus the least distance.
 
     Parameters
     ----------
@@ -94,57 +94,50 @@ class NearestPipeline(Pipeline):
     """
 
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
-        self._nearest = question
         whole = question.around.domain(question.most)
-        super().__init__(
-            ValueQuestion(question.network, question.row, whole, params=question.params)
-        )
-        self._best = start or Incumbent()
+        value = ValueQuestion(question.network, question.row, whole, params=question.params)
+        super().__init__(question, value)
+        self._nearest, self._start = question, start or Incumbent()
         self._limit = question.most
 
-    def recipe(self) -> Recipe[Node, Task]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return Recipe(NearestPipeline, self._nearest)
-
     def cutoff(self, value: float) -> float:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
+        """See `PhaseObjective`."""
         return met(value, self._nearest)
 
-    def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        on_progress(upper=-self._nearest.least, best=self._best)
-        context = self._at(self._best.value)
-        whole = replace(context.whole(), bound=-self._nearest.least)
-        nodes = narrowed(context, [whole], is_root=True)
-        if not nodes:
-            return Root(Outcome(closed=self.cutoff(self._best.value), best=self._best))
-        self._polish(context, nodes[0])
-        return Root(self.adopt(self._bounded(context, nodes, self._best, clock)))
-
-    def _at(self, value: float) -> Context:
+    def at(self, value: float) -> Context:
+        """See `PhaseObjective`: the domain becomes smaller instead."""
         limit = -self.cutoff(value)
         if limit < self._limit:
             self._limit = limit
-            question = replace(self._context.question, domain=self._nearest.around.domain(limit))
-            self._context = replace(self._context, question=question)
-        return self._context
+            question = replace(self.context.question, domain=self._nearest.around.domain(limit))
+            self.context = replace(self.context, question=question)
+        return self.context
 
-    def _within(self, context: Context, nodes: Sequence[Node]) -> list[Node]:
-        """The domain may have become smaller since the nodes were made."""
-        domain, found = context.domain, []
+    def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
+        """See `PhaseObjective`."""
+        return self._start
+
+    def top(self, node: Node) -> float:
+        """See `PhaseObjective`."""
+        return -self._nearest.least
+
+    def within(self, nodes: Sequence[Node]) -> list[Node]:
+        """See `PhaseObjective`: the domain may have become smaller since the nodes were made."""
+        domain, found = self.context.domain, []
         for node in nodes:
             low, high = np.maximum(node.low, domain.lower), np.minimum(node.high, domain.upper)
             if (low <= high).all():
                 found.append(replace(node, low=low, high=high))
         return found
 
-    def _judged(self, context: Context, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+    def judged(self, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+        """See `PhaseObjective`."""
         limit = -self.cutoff(best.value)
         found = self._program.nearest(node, self._reach_of(node), -node.bound, limit)
         if found.point is not None and found.end < limit:
-            best = self._challenged(best, found.point)
+            best = self.challenged(best, found.point)
         node = replace(node, bound=min(node.bound, -found.end))
-        return chosen(context, node, found), best
+        return chosen(self.context, node, found), best
 
     def _reach_of(self, node: Node) -> Callable[[float], Reach]:
         """The inputs of a node within a distance."""
@@ -156,23 +149,13 @@ class NearestPipeline(Pipeline):
 
         return reach
 
-    def _polish(self, context: Context, whole: Node) -> None:
-        """Go from piece to piece: the nearest point on the piece around the best one."""
-        for _ in range(self._nearest.params.steps):
-            x, value = self._best.point, self._best.value
-            if x is None:
-                return
-            piece = region_of(context, whole, x)
-            limit = -value
-            found = self._program.nearest(piece, self._reach_of(piece), self._nearest.least, limit)
-            if found.point is None:
-                return
-            self._best = self._challenged(self._best, found.point)
-            if not self._best.value > value:
-                return
+    def _on_piece(self, piece: Node, best: Incumbent) -> Incumbent:
+        reach, least = self._reach_of(piece), self._nearest.least
+        found = self._program.nearest(piece, reach, least, -best.value)
+        return best if found.point is None else self.challenged(best, found.point)
 
-    def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """The better one of an incumbent and a point that counts, near a given one."""
+    def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """See `PhaseObjective`: of points that count."""
         found = confirmed_point(self._nearest, point)
         return found if found is not None and found.value > best.value else best
 

@@ -15,7 +15,6 @@ from lipyomo.base.clock import Clock
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.engine.protocol import Incumbent
 from lipyomo.search.objectives.context import ValueQuestion
-from lipyomo.search.objectives.points import best_start, challenged
 from lipyomo.search.spaces.boxes.bound import Bounded, under
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.collapse import collapsed
@@ -55,7 +54,8 @@ class Value(Objective):
 
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """See `Objective`."""
-        return challenged(self.question, best, point)
+        found: Incumbent = self.question.challenged(best, point)
+        return found
 
     def whole(self) -> Boxes:
         """See `Objective`: one box, without directions."""
@@ -65,12 +65,13 @@ class Value(Objective):
 
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
         """See `Objective`."""
-        return best_start(self.question, rng, clock)
+        found: Incumbent = self.question.first(rng, clock)
+        return found
 
     def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
         """See `Objective`."""
-        found = best_start(self.question, None, clock, boxes.middle)
-        return max(best, found, key=lambda one: one.value)
+        found: Incumbent = self.question.ascended(boxes.middle, clock, best)
+        return found
 
 
 def bounded_by_value(context: Context, boxes: Boxes, cutoff: float) -> Bounded:

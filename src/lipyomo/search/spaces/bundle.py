@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray, middles
 from lipyomo.problems.domains import Domain
+from lipyomo.search.engine.protocol import Outcome
 
 
 class Bundle:
@@ -120,9 +122,20 @@ def bundles(boxes: B, most: int) -> tuple[B, ...]:
     return tuple(ordered.take(slice(at, at + most)) for at in range(0, len(boxes), most))
 
 
-def encoded(parts: Sequence[B], none: B) -> dict[str, npt.NDArray[Any]]:
-    """Bundles of boxes as plain arrays, for a checkpoint; `none` is one without boxes."""
-    whole = joined(parts) if parts else none
+def with_proved(boxes: Sequence[Bundle], cutoff: float) -> Outcome[Any]:
+    """Bundles of boxes without those at or below a cutoff: all bounds are proved."""
+    closed, left = -math.inf, []
+    for some in boxes:
+        done = some.bounds <= cutoff
+        closed = max(closed, float(some.bounds[done].max(initial=-math.inf)))
+        if not done.all():
+            left.append(some.take(~done) if done.any() else some)
+    return Outcome(returned=tuple(left), closed=closed)
+
+
+def encoded(parts: Sequence[B], like: B) -> dict[str, npt.NDArray[Any]]:
+    """Bundles of boxes as plain arrays, for a checkpoint; where there are none, of others' kind."""
+    whole = joined(parts) if parts else like.take(slice(0, 0))
     arrays = {_BOXES + name: array for name, array in whole.encode().items()}
     return arrays | {_SIZES: np.array([len(part) for part in parts], dtype=np.int64)}
 

@@ -29,7 +29,7 @@ from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.boxes.boxes import Boxes
 from lipyomo.search.spaces.boxes.objective import Objective
 from lipyomo.search.spaces.boxes.split import cut, split, split_again, split_up, with_little_left
-from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
+from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined, with_proved
 
 STUCK = "stuck"
 """The counter of boxes that float64 numbers are too coarse to split, or to bound any better."""
@@ -175,13 +175,7 @@ class Pipeline(Searching[Boxes, Task]):
 
     def prove(self, nodes: Sequence[Boxes], cutoff: float) -> Outcome[Boxes]:
         """See `lipyomo.search.engine.protocol.Pipeline`: all bounds are proved."""
-        closed, left = -math.inf, []
-        for node in nodes:
-            done = node.bounds <= cutoff
-            closed = max(closed, float(node.bounds[done].max(initial=-math.inf)))
-            if not done.all():
-                left.append(node.take(~done) if done.any() else node)
-        return Outcome(returned=tuple(left), closed=closed)
+        return with_proved(nodes, cutoff)
 
     def improve(self, effort: float, seeds: Sequence[Boxes], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
@@ -201,7 +195,7 @@ class Pipeline(Searching[Boxes, Task]):
     def encode(self, nodes: Sequence[Boxes]) -> Arrays:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         point = self._best.point
-        return encoded(nodes, Boxes.whole(self._context).take(slice(0, 0))) | {
+        return encoded(nodes, Boxes.whole(self._context)) | {
             "best": np.zeros((0, self._context.inputs)) if point is None else point[None],
             "course": np.array([self._effort, self._turn, self._floor]),
         }

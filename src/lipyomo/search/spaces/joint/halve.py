@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from lipyomo.base.arrays import IntArray
 from lipyomo.base.clock import Clock
-from lipyomo.search.engine.protocol import NODES
-from lipyomo.search.spaces.bundle import joined, thin_boxes
+from lipyomo.search.engine.protocol import NODES, Incumbent, Outcome, Pulse
+from lipyomo.search.spaces.bundle import bundles, joined, thin_boxes
 from lipyomo.search.spaces.joint.bound import bounded_pairs
 from lipyomo.search.spaces.joint.close import closing
 from lipyomo.search.spaces.joint.context import Boxes, Context
 from lipyomo.search.spaces.joint.handover import as_nodes
-from lipyomo.search.spaces.joint.parts import BOUNDED, CLOSED, NearCutoff
+from lipyomo.search.spaces.joint.parts import BOUNDED, CLOSED, NearCutoff, Part
 from lipyomo.search.spaces.phases import context as phases
 from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.points import Points
@@ -48,6 +49,43 @@ class Halved:
     nodes: list[Node] = field(default_factory=list)
     closed: float = -math.inf
     counters: Mapping[str, int] = field(default_factory=dict)
+
+
+def halved_in_turn(
+    context: Context,
+    space: phases.Context,
+    bundled: Sequence[Boxes],
+    best: Incumbent,
+    reach: NearCutoff,
+    clock: Clock,
+    pulse: Pulse,
+) -> Outcome[Part]:
+    """What becomes of bundles of boxes; see `closed_or_halved`, and `NearCutoff`."""
+    boxes, rng = joined(bundled), np.random.default_rng(0)
+    points = Points(space.problem, space.presolved, rng, space.params, best.value)
+    parts: list[Halved] = []
+    rest = boxes.take(slice(0, 0))
+    size, most = context.params.bundle, reach.together
+    for at in range(0, len(boxes), size):
+        if clock.expired:
+            rest = boxes.take(slice(at, len(boxes)))
+            break
+        some = boxes.take(slice(at, at + size))
+        parts.append(closed_or_halved(context, space, points, some, reach, max(most, 0), clock))
+        most -= len(parts[-1].nodes)
+        reach = reach.after(parts[-1].counters)
+        pulse()
+    counters: Counter[str] = Counter()
+    for part in parts:
+        counters.update(part.counters)
+    left = joined([part.boxes for part in parts]) if parts else boxes.take(slice(0, 0))
+    return Outcome(
+        (*bundles(left, size), *(node for part in parts for node in part.nodes)),
+        returned=bundles(rest, size),
+        closed=max([0.0, *(part.closed for part in parts)]),
+        best=points.best if points.best.value > best.value else None,
+        counters=counters,
+    )
 
 
 def closed_or_halved(

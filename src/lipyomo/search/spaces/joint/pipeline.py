@@ -7,20 +7,17 @@ what becomes of boxes.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from lipyomo.base.arrays import FloatArray, keep_memory
+from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.relaxations.cascade import Cascade
 from lipyomo.relaxations.semidefinite.choice import root_cost
 from lipyomo.search.engine.protocol import (
-    Arrays,
     Incumbent,
     OnRootProgress,
     Outcome,
@@ -28,51 +25,21 @@ from lipyomo.search.engine.protocol import (
     Recipe,
     Root,
 )
-from lipyomo.search.engine.protocol import Pipeline as Searching
-from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined
+from lipyomo.search.spaces.bundle import joined
+from lipyomo.search.spaces.joint.beside import Task, WithBoxes, gone_on, parted
 from lipyomo.search.spaces.joint.context import Boxes, Context
-from lipyomo.search.spaces.joint.halve import Halved, closed_or_halved
-from lipyomo.search.spaces.joint.parts import (
-    NearCutoff,
-    Part,
-    counted,
-    gone_on,
-    handed_over,
-    parted,
-    together_of,
-)
+from lipyomo.search.spaces.joint.halve import halved_in_turn
+from lipyomo.search.spaces.joint.parts import NearCutoff, Part, counted, handed_over
 from lipyomo.search.spaces.joint.trial import Race, Trial, by_boxes, looked, tried
 from lipyomo.search.spaces.phases import pipeline as phases
 from lipyomo.search.spaces.phases.context import Question
-from lipyomo.search.spaces.phases.node import Node
-from lipyomo.search.spaces.phases.points import Points
 
 FIRST_LOOK, LOOK = 4.0, 0.5
 """Work of the look for points once boxes are halved, as the engine counts it, and the share of all
 work that later ones take: incumbents against time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Boxes and nodes to split.
-
-    Attributes
-    ----------
-    boxes : tuple of Boxes
-    nodes : task of the search of phases, or None
-    best : float
-        What is attained.
-    reach : NearCutoff
-        Which boxes are near.
-    """
-
-    boxes: tuple[Boxes, ...]
-    nodes: phases.Task | None
-    best: float
-    reach: NearCutoff
-
-
-class Pipeline(Searching[Part, Task]):
+class Pipeline(WithBoxes[phases.Pipeline]):
     """Searches one problem with few inputs.
 
     Parameters
@@ -87,11 +54,9 @@ class Pipeline(Searching[Part, Task]):
     def __init__(
         self, beside: phases.Pipeline, context: Context, cascade: Cascade | None = None
     ) -> None:
-        keep_memory()
+        super().__init__(beside, context.whole, NearCutoff.first(context.params))
         self._context, self._cascade = context, cascade
-        self._beside = beside
         self._effort, self._looked, self._turn = 0.0, 0.0, 1.0
-        self._reach = NearCutoff.first(context.params)
         self._race: Race | None = None
         self._top, self._replaced = -math.inf, False
 
@@ -106,26 +71,6 @@ class Pipeline(Searching[Part, Task]):
     def recipe(self) -> Recipe[Part, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return Recipe(Pipeline.of, self._beside.context.question)
-
-    def cutoff(self, value: float) -> float:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return self._beside.cutoff(value)
-
-    def weight(self) -> float:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return self._beside.weight()
-
-    def together(self, node: Part) -> int:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return 4 if isinstance(node, Boxes) else self._beside.together(node)
-
-    def nbytes(self, node: Part) -> tuple[int, int]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return (node.nbytes, 0) if isinstance(node, Boxes) else self._beside.nbytes(node)
-
-    def cool(self, node: Part) -> Part:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return node if isinstance(node, Boxes) else self._beside.cool(node)
 
     # -- the root ----------------------------------------------------------------------------------
 
@@ -160,27 +105,27 @@ class Pipeline(Searching[Part, Task]):
                 return self._root(found, None, clock, on_progress)
             whole = max(node.bound for node in waiting)
             proved = min(proved, max(found.outcome.closed, *(n.proved_bound for n in waiting)))
-        if self._is_near(whole, beside.points.best.value) or clock.expired:
+        if self._is_near(whole, beside.best.value) or clock.expired:
             return self._root(found, None, clock, on_progress)
         work = clock.working()
-        trial = tried(self._context, beside.context, beside.points.best, clock.part())
+        trial = tried(self._context, beside.context, beside.best, clock.part())
         took = work.seconds
         goal = whole
         if found is None:
             goal = math.sqrt(whole * self.cutoff(trial.best.value))
         lost = trial.bound > goal or self._is_near(whole, trial.best.value)
         if found is not None and params.compared and not lost:
-            on = gone_on(beside, found.outcome, lambda: beside.points.best.value, work.within(took))
+            on = gone_on(beside, found.outcome, work.within(took))
             found = replace(found, outcome=on)
             top = max((node.bound for node in on.children), default=-math.inf)
-            lost = top <= max(trial.bound, self.cutoff(beside.points.best.value))
+            lost = top <= max(trial.bound, self.cutoff(beside.best.value))
         if lost and params.compared:
             return self._root(found, trial, clock, on_progress)
         if trial.best.point is not None:
             beside.points.challenge(trial.best.point)
         best = beside.improve(FIRST_LOOK, [], clock, self._starts(trial.boxes))
         on_progress(upper=min(trial.bound, proved), best=best)
-        return Root(replace(trial.outcome(params.bundle), best=beside.points.best))
+        return Root(replace(trial.outcome(params.bundle), best=beside.best))
 
     def _root(
         self,
@@ -218,73 +163,29 @@ class Pipeline(Searching[Part, Task]):
 
     def plan(self, nodes: Sequence[Part], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        boxes, others = parted(nodes)
-        others = self._kept(others)
+        _, others = self._parted(nodes)
         self._top = max((node.bound for node in others), default=-math.inf)
-        task = self._beside.plan(others, travels) if others else None
-        return Task(boxes, task, self._beside.points.best.value, self._reach)
+        return super().plan(nodes, travels)
 
-    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        outcomes: list[Outcome[Any]] = []
-        if task.boxes:
-            outcomes.append(self._halved(task, clock, pulse))
-        if task.nodes is None and not task.boxes:  # boxes took over
-            return Outcome()
-        if task.nodes is not None:
-            outcomes.append(counted(task.nodes, self._beside.process(task.nodes, clock, pulse)))
-        return together_of(outcomes)
+    def _split(self, task: phases.Task, clock: Clock, pulse: Pulse) -> Outcome[Any]:
+        """What becomes of nodes of phases."""
+        return counted(task, super()._split(task, clock, pulse))
 
     def _halved(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
         """What becomes of boxes."""
-        boxes, best, reach = joined(task.boxes), task.best, task.reach
-        context, space = self._context, self._beside.context
-        rng = np.random.default_rng(0)
-        points = Points(space.problem, space.presolved, rng, space.params, best)
-        parts: list[Halved] = []
-        rest = boxes.take(slice(0, 0))
-        size, most = context.params.bundle, reach.together
-        for at in range(0, len(boxes), size):
-            if clock.expired:
-                rest = boxes.take(slice(at, len(boxes)))
-                break
-            some = boxes.take(slice(at, at + size))
-            parts.append(closed_or_halved(context, space, points, some, reach, max(most, 0), clock))
-            most -= len(parts[-1].nodes)
-            reach = reach.after(parts[-1].counters)
-            pulse()
-        counters: Counter[str] = Counter()
-        for part in parts:
-            counters.update(part.counters)
-        left = joined([part.boxes for part in parts]) if parts else boxes.take(slice(0, 0))
-        return Outcome(
-            (*bundles(left, size), *(node for part in parts for node in part.nodes)),
-            returned=bundles(rest, size),
-            closed=max([0.0, *(part.closed for part in parts)]),
-            best=points.best if points.best.value > best else None,
-            counters=counters,
-        )
+        space = self._beside.context
+        return halved_in_turn(self._context, space, task.boxes, task.best, task.near, clock, pulse)
 
     def adopt(self, outcome: Outcome[Part]) -> Outcome[Part]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if outcome.best is not None and outcome.best.point is not None:
             self._beside.points.challenge(outcome.best.point)
-        self._reach = self._reach.after(outcome.counters)
-        outcome = self._raced(outcome)
-        boxes, nodes = parted(outcome.children)
-        whole, returned = parted(outcome.returned)
-        others: Outcome[Any] = replace(outcome, children=nodes, returned=returned)
-        own: Outcome[Any] = self._beside.adopt(others)
-        return replace(
-            own,
-            children=(*boxes, *own.children),
-            returned=(*whole, *own.returned),
-            best=self._beside.points.best,
-        )
+        self._near = self._near.after(outcome.counters)
+        return super().adopt(self._raced(outcome))
 
     def _raced(self, outcome: Outcome[Part]) -> Outcome[Part]:
         """An outcome with boxes that cover the whole in the place of nodes, if they are ahead."""
-        trial = None if self._race is None else self._race.won(self._top, self._beside.points.best)
+        trial = None if self._race is None else self._race.won(self._top, self._beside.best)
         if trial is None:
             return outcome
         assert self._race is not None
@@ -298,25 +199,12 @@ class Pipeline(Searching[Part, Task]):
         closed = max(outcome.closed, own.closed)
         return replace(outcome, children=own.children, returned=(), closed=closed)
 
-    def _kept(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Nodes of phases without those of a search that boxes took over from."""
-        d = self._context.problem.network.input_dim
-        return handed_over(nodes, d) if self._replaced else nodes
-
-    def prove(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
-        """See `lipyomo.search.engine.protocol.Pipeline`: bounds of boxes are proved."""
+    def _parted(self, nodes: Sequence[Part]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Without nodes of a search that boxes took over from."""
         boxes, others = parted(nodes)
-        others = self._kept(others)
-        closed, left = 0.0, []
-        for node in boxes:
-            done = node.bounds <= cutoff
-            closed = max(closed, float(node.bounds[done].max(initial=-math.inf)))
-            if not done.all():
-                left.append(node.take(~done))
-        outcomes: list[Outcome[Any]] = [Outcome(returned=tuple(left), closed=closed)]
-        if others:
-            outcomes.append(self._beside.prove(others, cutoff))
-        return together_of(outcomes)
+        if self._replaced:
+            others = handed_over(others, self._context.problem.network.input_dim)
+        return boxes, others
 
     def improve(self, effort: float, seeds: Sequence[Part], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
@@ -329,7 +217,7 @@ class Pipeline(Searching[Part, Task]):
         self._effort += effort
         if not boxes:
             return self._beside.improve(effort, nodes, clock)
-        before = self._beside.points.best
+        before = self._beside.best
         if self._effort < self._turn:
             return before
         since = self._effort - self._looked
@@ -346,16 +234,3 @@ class Pipeline(Searching[Part, Task]):
         points = self._context.problem.domain.drawn_in(best.middle) if len(best) else best.low
         while len(points):
             yield points[rng.permutation(len(points))[: params.starts]]
-
-    # -- checkpoints -------------------------------------------------------------------------------
-
-    def encode(self, nodes: Sequence[Part]) -> Arrays:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        boxes, others = parted(nodes)
-        others = self._kept(others)
-        return self._beside.encode(others) | encoded(boxes, self._context.whole().take(slice(0, 0)))
-
-    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Part]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        found: Outcome[Any] = self._beside.decode(arrays)
-        return replace(found, children=(*decoded(Boxes, arrays), *found.children))

@@ -7,7 +7,7 @@ heuristics; an entry takes part in every so many of these turns, earlier entries
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,10 @@ import numpy as np
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
 from lipyomo.base.numerics.rounding import EQUAL
-from lipyomo.primal.heuristics.local_search import LocalSearch, SearchState
+from lipyomo.primal.heuristics.local_search import LocalSearch, SearchState, quick_budget
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.search.engine.protocol import Incumbent
+from lipyomo.search.spaces.phases.points import Points
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,3 +110,44 @@ def local_search(
     # the search may work with rounded weights
     better = now.best.values > around.best.value * (1.0 + EQUAL)
     return (search, now), now.best.points[better]
+
+
+class PrimalHeuristics:
+    """Turns of the table, and the states that they leave.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Whose points are looked for.
+    points : Points
+        Where they are entered.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(self, problem: LipschitzProblem, points: Points, rng: np.random.Generator) -> None:
+        self._problem, self._points, self._rng = problem, points, rng
+        self._states: dict[str, Any] = {}
+        self._turn = 0
+
+    def budget(self, clock: Clock) -> tuple[int, Clock]:
+        """Evaluations and time of a look for points: half a short search, as others follow."""
+        evaluations, brief = quick_budget(self._problem, clock)
+        return evaluations // 2, brief
+
+    def look(self, evaluations: int, clock: Clock, starts: Iterable[FloatArray] = ()) -> None:
+        """A turn, with points (k, d) of the domain to begin from."""
+        near = iter(starts)
+        for entry in heuristics(self._turn):
+            around = Around(
+                self._problem,
+                self._points.best,
+                lambda: next(near, None),
+                self._rng,
+                evaluations,
+                clock,
+            )
+            state, points = entry.look(self._states.get(entry.name), around)
+            self._states[entry.name] = state
+            if len(points):
+                self._points.enter(points)
+        self._turn += 1

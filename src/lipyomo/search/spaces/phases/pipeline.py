@@ -15,7 +15,6 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock, fits
 from lipyomo.base.kept import Kept
 from lipyomo.networks.phases import flat
-from lipyomo.primal.heuristics.local_search import quick_budget
 from lipyomo.primal.regions.partial import RegionProgram
 from lipyomo.problems.problem import LipschitzProblem
 from lipyomo.problems.settings import Settings
@@ -35,7 +34,7 @@ from lipyomo.search.engine.protocol import Pipeline as Searching
 from lipyomo.search.spaces.phases.bound import proved
 from lipyomo.search.spaces.phases.context import Context, Question
 from lipyomo.search.spaces.phases.examine import Workspace
-from lipyomo.search.spaces.phases.heuristics import Around, heuristics
+from lipyomo.search.spaces.phases.heuristics import PrimalHeuristics
 from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part, Watch
 from lipyomo.search.spaces.phases.params import Params
 from lipyomo.search.spaces.phases.points import Points
@@ -101,12 +100,16 @@ class Pipeline(Searching[Node, Task]):
         self.points = Points(context.problem, context.presolved, self._rng, question.params)
         self._region = RegionProgram(context.system, context.domain)
         self._statistics = Statistics.nothing(context.system.count)
-        self._searched: LipschitzProblem = context.problem
+        searched = context.problem
         if cascade is not None:
-            self._searched = context.problem.thinned(cascade.bounds.phases)
-        self._states: dict[str, Any] = {}  # of the primal heuristics
-        self._turn = 0
+            searched = searched.thinned(cascade.bounds.phases)
+        self._heuristics = PrimalHeuristics(searched, self.points, self._rng)
         self.unstable_units = 0 if cascade is None else cascade.bounds.unstable
+
+    @property
+    def best(self) -> Incumbent:
+        """The best point that is known."""
+        return self.points.best
 
     @property
     def look_ahead(self) -> FloatArray:
@@ -146,7 +149,7 @@ class Pipeline(Searching[Node, Task]):
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         if not self.context.question.enough:  # what is to be proved has been looked for
-            self._improve(*self._look(clock), [])
+            self._heuristics.look(*self._heuristics.budget(clock))
         on_progress(best=self.points.best)
         found = begin(
             Workspace(self.context, self.points, self._region, Watch(clock, lambda: None)),
@@ -245,39 +248,17 @@ class Pipeline(Searching[Node, Task]):
 
         After those of the seeds, `starts` gives points (k, d) of the domain to begin from.
         """
-        evaluations, brief = self._look(clock)
+        evaluations, brief = self._heuristics.budget(clock)
         if not seeds:  # about the root of a large network
             clock = brief
-        self._improve(int(evaluations * effort), clock, seeds, starts)
-        return self.points.best
-
-    def _look(self, clock: Clock) -> tuple[int, Clock]:
-        """Evaluations and time of a look for points: half a short search, as others follow."""
-        evaluations, brief = quick_budget(self._searched, clock)
-        return evaluations // 2, brief
-
-    def _improve(
-        self,
-        evaluations: int,
-        clock: Clock,
-        seeds: Sequence[Node],
-        starts: Iterable[FloatArray] = (),
-    ) -> None:
-        """A turn of the primal heuristics; what they find is entered."""
-        rng, system, region = self._rng, self.context.system, self._region
         examined = [node for node in seeds if node.examined]
-        order = [examined[k] for k in rng.permutation(len(examined))]
-        answers = (region.examine(system.form(node.phases), node) for node in order)
+        order = [examined[k] for k in self._rng.permutation(len(examined))]
+        answers = (
+            self._region.examine(self.context.system.form(node.phases), node) for node in order
+        )
         found = (answer.point[None] for answer in answers if answer.point is not None)
-        near = chain(found, starts)
-        for entry in heuristics(self._turn):
-            best = self.points.best
-            around = Around(self._searched, best, lambda: next(near, None), rng, evaluations, clock)
-            state, points = entry.look(self._states.get(entry.name), around)
-            self._states[entry.name] = state
-            if len(points):
-                self.points.enter(points)
-        self._turn += 1
+        self._heuristics.look(int(evaluations * effort), clock, chain(found, starts))
+        return self.points.best
 
     def _outcome(self, parts: Sequence[Part], statistics: Statistics) -> Outcome[Node]:
         """What became of some parts."""
