@@ -49,7 +49,8 @@ def split(
     OutOfTimeError
     """
     context, left = workspace.context, workspace.watch.clock.left
-    ways = (_ways(context, node, statistics, left) for node in nodes)
+    weights = statistics.weights()
+    ways = (_ways(context, node, statistics, weights, left) for node in nodes)
     tries = [(k, *way) for k, each in enumerate(ways) for way in each]
     parts = [Part(nodes[k], child) for k, _, children in tries for child in children]
     examined, statistics = examine_parts(workspace, parts, statistics)
@@ -103,7 +104,7 @@ def box_halves(context: Context, node: Node) -> list[Node]:
 
 
 def _ways(
-    context: Context, node: Node, statistics: Statistics, left: float
+    context: Context, node: Node, statistics: Statistics, weights: FloatArray, left: float
 ) -> list[tuple[int | None, list[Node]]]:
     """Ways to split a node: the unit that they decide, if they do, and the children.
 
@@ -114,7 +115,7 @@ def _ways(
     boxes = box_halves(context, node) if wants_box(context, node) else []
     if boxes:
         return [(None, boxes)]
-    weights, trust = statistics.weights(), context.params.unit_trust
+    trust = context.params.unit_trust
     expected = statistics.forecast(node.candidates, node.features, weights, trust)
     order = np.argsort(-expected, kind="stable")
     tries = 1 if statistics.nodes else _tries(context, node, left)
