@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,9 @@ from experiments.problems import DIFFERENCE, Build, digit, he, normed, own, rand
 from experiments.reference import ROOT, SHARED
 from lipyomo import Box, LipschitzProblem, Polytope, ball
 from lipyomo.methods import methods
-from lipyomo.problems.result import Progress
+
+if TYPE_CHECKING:  # earlier versions, with which this one is compared, have it elsewhere
+    from lipyomo.problems.result import Progress
 
 NEAR = 0.01
 

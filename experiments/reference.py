@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lipyomo.base.arrays import FloatArray
-from lipyomo.networks.network import Network
-from lipyomo.problems.domains import Box
+from lipyomo import Box, Network
+
+if TYPE_CHECKING:  # earlier versions, with which this one is compared, have it elsewhere
+    from lipyomo.base.arrays import FloatArray
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
