@@ -62,6 +62,14 @@ class Part:
     bound: float
     proved_bound: float = math.inf
     warm_start: FloatArray | None = field(default=None, compare=False)
+    nbytes: int = 16
+
+    @property
+    def warm_bytes(self) -> int:
+        return 0 if self.warm_start is None else self.warm_start.nbytes
+
+    def cooled(self) -> Part:
+        return replace(self, warm_start=None)
 
 
 @dataclass(frozen=True)
@@ -188,12 +196,6 @@ class PolynomialSearch:
 
     def weight(self) -> float:
         return 1.0
-
-    def nbytes(self, node: Part) -> tuple[int, int]:
-        return 16 * node.low.size, 0 if node.warm_start is None else node.warm_start.nbytes
-
-    def cool(self, node: Part) -> Part:
-        return replace(node, warm_start=None)
 
     def encode(self, nodes: Sequence[Part]) -> Arrays:
         best = self._best

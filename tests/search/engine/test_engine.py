@@ -186,7 +186,7 @@ def test_a_stopped_search_proves_all_that_is_left() -> None:
 def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> None:
     home = QUESTION.pipeline()
     (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
-    queue: Queue[Part] = Queue(home.nbytes, home.cool, Params(queue_share=1 << 60, least_queue=9))
+    queue: Queue[Part] = Queue(Params(queue_share=1 << 60, least_queue=9))
     bounds = np.random.default_rng(0).permutation(30).tolist()
     queue.push([replace(root, bound=float(bound)) for bound in bounds])
     assert queue.ordered == 9
@@ -198,7 +198,7 @@ def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> 
     queue.give_back()
     assert sorted(node.bound for node in queue.nodes) == sorted(bounds)
 
-    warm: Queue[Part] = Queue(home.nbytes, home.cool, Params(queue_share=1 << 60, least_queue=9))
+    warm: Queue[Part] = Queue(Params(queue_share=1 << 60, least_queue=9))
     assert root.warm_start is not None
     warm.push([replace(root, bound=float(bound)) for bound in range(9)])
     assert all(node.warm_start is not None for node in warm.nodes)
@@ -210,16 +210,20 @@ def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> 
 def test_the_queue_takes_its_share_of_memory() -> None:
     home = QUESTION.pipeline()
     (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
-    node, params = machine_memory() // 100, Params(queue_share=2, least_queue=1)
-    queue: Queue[Part] = Queue(lambda part: (node, 0), home.cool, params)
-    queue.push([root] * 40)
-    assert 20 <= queue.ordered <= 25  # half of a half of what a hundred of them would take
+    queue: Queue[Part] = Queue(Params(queue_share=2, least_queue=1))
+    large = replace(root, nbytes=machine_memory() // 100)
+    queue.push([root, *[large] * 40])  # the size of the first one says nothing of the others
+    assert 20 <= queue.ordered <= 26  # half of a half of what a hundred of them would take
+    queue.take(100, -math.inf)  # what is on the stack
+    queue.take(10, -math.inf)
+    queue.push([large] * 40)
+    assert 20 <= queue.ordered <= 26  # room that became free is taken again
 
 
 def test_nodes_stay_in_the_books_until_what_became_of_them_is_entered() -> None:
     home = QUESTION.pipeline()
     (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
-    queue: Queue[Part] = Queue(home.nbytes, home.cool, Params())
+    queue: Queue[Part] = Queue(Params())
     queue.push([replace(root, bound=float(bound)) for bound in (1, 5, 3, 4)])
     batch = queue.take(3, 3.5)
     assert [node.bound for node in batch] == [5.0, 4.0]

@@ -158,7 +158,7 @@ class Engine(Generic[N, T]):
         self._workers, self._checkpoint = workers, checkpoint
         self._on_progress, self._report = on_progress, report
         self._params = params = params or Params()
-        self._queue: Queue[N] = Queue(pipeline.nbytes, pipeline.cool, params)
+        self._queue: Queue[N] = Queue(params)
         self._standing = Standing(next_improvement=params.first_improvement)
         self._fathomed: list[tuple[N, float]] = []
         self._team: Team[N, T] | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy.typing as npt
 
@@ -33,6 +33,20 @@ class Node(Protocol):
     @property
     def proved_bound(self) -> float:
         """Upper bound on the node that needs no further proof; not below `bound`."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes that it cannot do without."""
+        ...
+
+    @property
+    def warm_bytes(self) -> int:
+        """About those that `cooled` frees."""
+        ...
+
+    def cooled(self) -> Self:
+        """The node without what can be found again."""
         ...
 
 
@@ -144,7 +158,7 @@ class Recipe(Generic[N, T]):
 class Pipeline(Protocol[N, T]):
     """What a search does with nodes.  All but `process` is asked at home only.
 
-    A pipeline that is declared to be one inherits `weight` and `cool`, and may leave out `encode`
+    A pipeline that is declared to be one inherits `weight`, and may leave out `encode`
     and `decode`: then it knows no checkpoints.
     """
 
@@ -216,14 +230,6 @@ class Pipeline(Protocol[N, T]):
     def weight(self) -> float:
         """How many nodes of a common size one of this search amounts to, at least 1."""
         return 1.0
-
-    def nbytes(self, node: N) -> tuple[int, int]:
-        """About the bytes that a node takes: what it cannot do without, and what `cool` frees."""
-        ...
-
-    def cool(self, node: N) -> N:
-        """The node without what can be found again."""
-        return node
 
     def encode(self, nodes: Sequence[N]) -> Arrays:
         """Nodes, and what else is known at home, for a checkpoint; asked where there is one."""

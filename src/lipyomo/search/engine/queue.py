@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Generic
 
 from lipyomo.base.system.memory import machine_memory, memory_limit
@@ -31,26 +31,17 @@ class Queue(Generic[N]):
 
     Parameters
     ----------
-    nbytes : callable
-        What a node takes: (what it cannot do without, what `cool` frees).
-    cool : callable
-        A node without what can be found again.
     params : Params
     """
 
-    def __init__(
-        self,
-        nbytes: Callable[[N], tuple[int, int]],
-        cool: Callable[[N], N],
-        params: Params,
-    ) -> None:
-        self._nbytes, self._cool, self._params = nbytes, cool, params
+    def __init__(self, params: Params) -> None:
+        self._params = params
         self._heap: list[tuple[float, int, N]] = []
         self._stack: list[N] = []
         self._under_way: list[Batch[N]] = []
         self._serial = 0
-        self._capacity = 0
-        self._warm, self._warm_room = 0.0, math.inf
+        self._kept, self._warm = 0, 0
+        self._room = self._warm_room = math.inf
 
     def __len__(self) -> int:
         """Number of waiting nodes."""
@@ -92,16 +83,18 @@ class Queue(Generic[N]):
 
     def push(self, nodes: Sequence[N]) -> None:
         """Have nodes wait."""
+        least = self._params.least_queue
         for node in nodes:
-            kept, warm = self._nbytes(node)
-            if not self._capacity and self._serial >= self._params.least_queue:
-                self._measure(kept, warm)
-            if 0 < self._capacity <= len(self._heap):
+            if self._room == math.inf and self._serial >= least:
+                self._measure(node)
+            kept = node.nbytes
+            if len(self._heap) >= least and self._kept + kept > self._room:
                 self._stack.append(node)
                 continue
             self._serial += 1
             heapq.heappush(self._heap, (-node.bound, self._serial, node))
-            self._warm += warm  # those that have left count until the next look
+            self._kept += kept
+            self._warm += node.warm_bytes  # those that have left count until the next look
             if self._warm > self._warm_room:
                 self._cool_last()
 
@@ -119,6 +112,7 @@ class Queue(Generic[N]):
                 self._stack.pop()
             else:
                 heapq.heappop(self._heap)
+                self._kept -= node.nbytes
         return batch
 
     def take_last(self, most: int, cutoff: float) -> Batch[N]:
@@ -132,6 +126,7 @@ class Queue(Generic[N]):
             else:  # the last of a heap leaves a heap
                 batch.append(self._heap[-1][2])
                 self._heap.pop()
+                self._kept -= batch[-1].nbytes
         return batch
 
     def enter(self, batch: Batch[N], nodes: Sequence[N]) -> None:
@@ -144,20 +139,19 @@ class Queue(Generic[N]):
         for batch in list(self._under_way):
             self.enter(batch, batch)
 
-    def _measure(self, kept: int, warm: int) -> None:
-        """See how many nodes of this size there is room for."""
+    def _measure(self, node: N) -> None:
+        """See how much room there is; so many nodes like this one stay warm in any case."""
         params = self._params
-        room = min(machine_memory(), memory_limit()) / params.queue_share / 2
-        self._capacity = max(params.least_queue, int(room / max(kept, 1)))
-        self._warm_room = max(room, float(params.least_queue * warm))
+        self._room = min(machine_memory(), memory_limit()) / params.queue_share / 2
+        self._warm_room = max(self._room, float(params.least_queue * node.warm_bytes))
 
     def _cool_last(self) -> None:
         """Those that will wait longest lose what can be found again."""
         self._heap.sort()
         self._warm = 0
         for place, (key, serial, node) in enumerate(self._heap):
-            _, warm = self._nbytes(node)
+            warm = node.warm_bytes
             if warm and self._warm + warm > self._warm_room / 2:
-                self._heap[place] = key, serial, self._cool(node)
+                self._heap[place] = key, serial, node.cooled()
             else:
                 self._warm += warm

@@ -56,6 +56,20 @@ class Node:
         return self.bound
 
     @property
+    def nbytes(self) -> int:
+        """About the bytes that it cannot do without."""
+        return 1024 + 17 * self.phases.size + 16 * self.low.size
+
+    @property
+    def warm_bytes(self) -> int:
+        """Those of its start."""
+        return 0 if self.warm_start is None else self.warm_start.nbytes
+
+    def cooled(self) -> Node:
+        """The node without its start."""
+        return replace(self, warm_start=None)
+
+    @property
     def splits(self) -> bool:
         """Whether it is known what to split it on."""
         return self.unit >= 0 or self.axis >= 0

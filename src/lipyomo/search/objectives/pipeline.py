@@ -68,15 +68,6 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return self._objective.question.params.together
 
-    def nbytes(self, node: Node) -> tuple[int, int]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        kept = 1024 + 17 * node.phases.size + 16 * node.low.size
-        return kept, 0 if node.warm_start is None else node.warm_start.nbytes
-
-    def cool(self, node: Node) -> Node:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return replace(node, warm_start=None)
-
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return Recipe(Pipeline, self._objective)

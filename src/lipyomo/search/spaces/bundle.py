@@ -60,8 +60,14 @@ class Bundle:
 
     @property
     def nbytes(self) -> int:
-        """What they take."""
-        return sum(int(array.nbytes) for array in self.encode().values())
+        """About what they take, with the objects that they are."""
+        return 4096 + sum(int(array.nbytes) for array in self.encode().values())
+
+    warm_bytes = 0
+
+    def cooled(self) -> Self:
+        """Nothing of them can be found again."""
+        return self
 
     def take(self, which: IntArray | BoolArray | slice) -> Self:
         """Some of them."""
@@ -118,8 +124,8 @@ def bundles(boxes: B, most: int) -> tuple[B, ...]:
     """Bundles of at most so many boxes, those with the largest bounds first."""
     if not len(boxes):
         return ()
-    ordered = boxes.take(np.argsort(-boxes.bounds, kind="stable"))
-    return tuple(ordered.take(slice(at, at + most)) for at in range(0, len(boxes), most))
+    order = np.argsort(-boxes.bounds, kind="stable")
+    return tuple(boxes.take(order[at : at + most]) for at in range(0, len(boxes), most))
 
 
 def with_proved(boxes: Sequence[Bundle], cutoff: float) -> Outcome[Any]:

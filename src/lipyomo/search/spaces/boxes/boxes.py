@@ -46,12 +46,6 @@ class Boxes(Bundle):
     half: FloatArray
     room: FloatArray
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of one box."""
-        axes = int(self.low.shape[1] + self.v_low.shape[1] + self.floor.shape[1])
-        return 8 * (3 + 3 * axes + int(self.low.shape[1]))
-
     @classmethod
     def whole(cls, context: Context) -> Boxes:
         """The whole problem, as `over` has it."""

@@ -95,10 +95,6 @@ class Pipeline(Searching[Boxes, Task]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return max(1, 4 * self._context.batches.bundle // len(node))
 
-    def nbytes(self, node: Boxes) -> tuple[int, int]:
-        """See `lipyomo.search.engine.protocol.Pipeline`; every bundle counts as a full one."""
-        return max(len(node), self._context.batches.bundle) * node.nbytes, 0
-
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 

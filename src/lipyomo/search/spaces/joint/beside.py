@@ -83,14 +83,6 @@ class WithBoxes(Pipeline[Any, Task], Generic[P]):
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return TOGETHER if isinstance(node, Bundle) else self._beside.together(node)
 
-    def nbytes(self, node: Any) -> tuple[int, int]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return (node.nbytes, 0) if isinstance(node, Bundle) else self._beside.nbytes(node)
-
-    def cool(self, node: Any) -> Any:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return node if isinstance(node, Bundle) else self._beside.cool(node)
-
     def plan(self, nodes: Sequence[Any], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         boxes, others = self._parted(nodes)

@@ -153,6 +153,21 @@ class Node:
         return max(float(self.proved.max(initial=0.0)), self.bound)
 
     @property
+    def nbytes(self) -> int:
+        """About the bytes that it cannot do without."""
+        return 4096 + 40 * self.phases.nbytes + 32 * self.low.size
+
+    @property
+    def warm_bytes(self) -> int:
+        """Those of its starts, which can be found again."""
+        warm = sum(found.nbytes for found in self.minima.values())
+        return warm + (0 if self.warm_start is None else self.warm_start.nbytes)
+
+    def cooled(self) -> Node:
+        """The node without its starts."""
+        return replace(self, warm_start=None, minima={})
+
+    @property
     def still(self) -> int:
         """Number of unstable units."""
         return int(np.count_nonzero(self.phases == OPEN))

@@ -130,16 +130,6 @@ class Pipeline(Searching[Node, Task]):
         size = units**2 * min(self.context.system.tangents.input_dim, units)
         return math.sqrt(max(size / self.context.params.common, 1.0))
 
-    def nbytes(self, node: Node) -> tuple[int, int]:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        kept = 4096 + 40 * node.phases.nbytes + 32 * node.low.size
-        warm = sum(found.nbytes for found in node.minima.values())
-        return kept, warm + (0 if node.warm_start is None else node.warm_start.nbytes)
-
-    def cool(self, node: Node) -> Node:
-        """See `lipyomo.search.engine.protocol.Pipeline`."""
-        return replace(node, warm_start=None, minima={})
-
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
         return Recipe(Pipeline, self.context.question)
