@@ -1,7 +1,7 @@
-"""How networks are searched, by the kind of their units.
+"""Which search a network gets, by the kind of its units.
 
-Those of two slopes are searched by phases and from region to region, others in boxes and by
-ascents.
+Piecewise-linear networks with two slopes are searched by phases, with heuristics that walk from
+region to region; all others by boxes, with gradient ascent.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from lipyomo.search.spaces.boxes.pipeline import Pipeline as BoxPipeline
 
 
 class NetworkKind(NamedTuple):
-    """What networks with units of a kind are searched by.
+    """The search methods for networks with units of one kind.
 
     Attributes
     ----------
     quick_incumbent : callable
-        A witness of a problem, from a brief search with a seed in the time of a clock.
+        Finds a witness of a problem by a brief search, from a seed and a clock.
     short_incumbent : callable
-        One of many such searches, with a random generator.
+        The same for one of many such searches, from a random generator and a clock.
     largest_value : callable
-        The pipeline of a question with a seed.
+        Makes the pipeline that finds a largest value, from the question and a seed.
     least_distance : callable
-        That of a question, and of the nearest point that is known.
+        Makes the pipeline that finds a nearest point, from the question and the nearest known one.
     """
 
     quick_incumbent: Callable[[LipschitzProblem, int, Clock], Witness | None]
@@ -54,12 +54,12 @@ class NetworkKind(NamedTuple):
 
 
 def kind_of(network: Network) -> NetworkKind:
-    """The kind of a network's units: smooth, if any of them is."""
+    """Return the search methods of a network: those of smooth units, if any unit is smooth."""
     return SMOOTH if network.smooth else TWO_SLOPES
 
 
 def value_in_boxes(question: ValueQuestion, seed: int) -> Pipeline[Any, Any]:
-    """The search of the largest value in boxes, of any network."""
+    """Return the pipeline that finds the largest value by a search over boxes, for any network."""
     return BoxPipeline(Value(question), seed)
 
 

@@ -1,7 +1,7 @@
 """Checkpoints: the state of a search in one file of plain arrays, replaced in one step.
 
-The file is a line with a digest of all that follows, and NumPy's ``.npz`` without pickled objects:
-what the pipeline encodes, the engine's own numbers, and what is known without any search.
+The file is a line with a digest of all that follows, and NumPy's ``.npz`` without pickled objects.
+It holds what the pipeline encodes, the engine's own state, and the bounds known apart from these.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class CheckpointError(LipyomoError):
 
 @dataclass(frozen=True)
 class Known:
-    """What is known with or without a search.
+    """The best point and bound so far, which are known even before a search has begun.
 
     Attributes
     ----------
     best : ndarray or None
         The best point.
     upper : float
-        A proved bound.
+        A proved upper bound.
     """
 
     best: FloatArray | None = None
@@ -61,30 +61,30 @@ class Known:
 
 
 class Checkpoint:
-    """The file in which a search keeps its state: a context that writes what is known soon.
+    """The file in which a search keeps its state: a context that writes a first version early.
 
     Parameters
     ----------
     path : Path
     owner : mapping of str to str
-        A digest of each part of what is searched, by its name: the file of another problem is
-        refused, and the refusal names what differs.
+        A digest of each part of the problem, by its name.  The file of another problem is refused,
+        with a message that names the parts that differ.
     resume : bool, optional
-        Go on from the file, if it is there.
+        Resume from the file, if it exists.
     overwrite : bool, optional
-        Replace a checkpoint that is there.
+        Replace an existing checkpoint.
     known : callable, optional
-        What is known so far; it is asked from another thread as well.
+        Returns what is known so far; also called from another thread.
     params : Params, optional
 
     Attributes
     ----------
     before : Known or None
-        What the file held, if the search is resumed.
+        What was known when the file was written, if the search is resumed.
     state : dict of str to ndarray, or None
-        The state that it held; None where a search ended before it had a root.
+        The search state in the file; None if that search ended before it had a root.
     trouble : str or None
-        Why the state could not be written the last time.
+        Why the last attempt to write the file failed.
 
     Raises
     ------
@@ -132,13 +132,13 @@ class Checkpoint:
             self.save({})
 
     def save(self, state: Arrays) -> None:
-        """Write the state of a search; what is there stays whole until the new file is.
+        """Write the state of a search; the old file stays intact until the new one is complete.
 
         If that fails, `trouble` says why, and the search can go on.  An empty state, of a search
-        without a root, replaces nothing.
+        without a root, replaces no file.
         """
         with self._writing:
-            if self._written and not state:  # a search was faster
+            if self._written and not state:  # a state was written already
                 return
             known = self._known()
             data: dict[str, Any] = {
@@ -173,12 +173,12 @@ class Checkpoint:
 
 
 class SearchStates:
-    """The states of several searches, one after another, in one checkpoint or a part of it.
+    """The states of several searches, by name, in one checkpoint or in a part of one.
 
     Parameters
     ----------
     file : Kept or None
-        None where nothing is to be kept.
+        The checkpoint; None if no state is kept.
     """
 
     def __init__(self, file: Kept | None) -> None:
@@ -191,19 +191,19 @@ class SearchStates:
 
     @property
     def trouble(self) -> str:
-        """Why the state could not be written the last time; empty if it could."""
+        """Why the last attempt to write the state failed; empty if it did not."""
         return "" if self._file is None else self._file.trouble or ""
 
     def part(self, name: str) -> Kept | None:
-        """Where the search of this name keeps its state, which may be several in their turn."""
+        """Return the place for the state of the search of this name; it may have parts itself."""
         return None if self._file is None else _Part(self, name)
 
     def state(self, name: str) -> Arrays | None:
-        """The last state of the search of this name."""
+        """Return the last state of the search of this name."""
         return self._states.get(name)
 
     def save(self, states: Mapping[str, Arrays]) -> None:
-        """Write the states of some searches, at once, beside those of the others."""
+        """Write new states of some searches, together with the last states of the others."""
         if self._file is None:
             return
         self._states.update(states)
@@ -218,7 +218,7 @@ class SearchStates:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Where one of several searches keeps its state."""
+    """The part of a checkpoint in which one of several searches keeps its state."""
 
     parts: SearchStates
     name: str
@@ -240,11 +240,11 @@ class AskedFor(Protocol):
 
     @property
     def checkpoint(self) -> Path | Kept | None:
-        """A file, or the part of one where a search of several keeps its state."""
+        """A file, or the part of a file that belongs to one of several searches."""
 
     @property
     def resume(self) -> bool:
-        """Whether to go on from the file."""
+        """Whether to resume from the file."""
 
     @property
     def overwrite(self) -> bool:
@@ -255,13 +255,13 @@ class AskedFor(Protocol):
 def checkpoint_of(
     settings: AskedFor, owner: Callable[[], Mapping[str, str]]
 ) -> Iterator[SearchStates]:
-    """The checkpoint of several searches that settings ask for, or their part of one.
+    """Open the checkpoint that the settings ask for, which may be a part of another one.
 
     Parameters
     ----------
     settings : AskedFor
     owner : callable
-        Digests of what is searched, as of `Checkpoint`.
+        Returns the digests that `Checkpoint` takes.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def checkpoint_of(
 
 
 def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:
-    """Refuse a file in which no search can keep its state.
+    """Check that a search can keep its state in a file.
 
     Raises
     ------
@@ -295,13 +295,13 @@ def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether a file holds anything; devices and pipes do not."""
+    """Whether this is a regular file that is not empty."""
     there = look(path)
     return there is not None and path.is_file() and there.st_size > 0
 
 
 def _write_signed(stream: BinaryIO, data: dict[str, Any]) -> None:
-    """Write arrays behind the digest of what is written."""
+    """Write a line with a digest, followed by the arrays."""
     first = CHECKPOINT_START + VERSION + b" %064d\n" % 0
     stream.write(first)
     np.savez(stream, **data)
@@ -313,12 +313,12 @@ def _write_signed(stream: BinaryIO, data: dict[str, Any]) -> None:
 
 
 def _read_signed(path: Path) -> Arrays:
-    """Read the arrays of a file that is as it was written.
+    """Read the arrays of a file and check its digest.
 
     Raises
     ------
     CheckpointError
-        If it is not.
+        If the file is of another version, damaged, or no checkpoint.
     """
     anew = "Remedy: begin anew (--overwrite, overwrite=True, instead of --resume)"
     try:

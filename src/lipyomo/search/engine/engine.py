@@ -1,7 +1,8 @@
-"""The engine: take the nodes with the largest bounds, split them, and keep what may still matter.
+"""The branch-and-bound loop: split the nodes with the largest bounds, and keep the open children.
 
-It knows no networks.  It owns the time, the order of nodes (`queue.py`), who splits them
-(`workers.py`), the incumbent and the upper end (`Standing`), and what is saved (`checkpoint.py`).
+It knows no networks.  It manages the time, the queue of nodes (`queue.py`), the workers that split
+them (`workers.py`), the incumbent and the upper bound (`Standing`), and checkpoints
+(`checkpoint.py`).
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ _NUMBERS, _COUNTER = "engine.numbers", "engine.counters."
 
 @dataclass(frozen=True)
 class Standing:
-    """A value: whoever learns something makes a new one.
+    """The state of a search apart from its open nodes; immutable, updates return a new one.
 
     Attributes
     ----------
     best : Incumbent
     closed : float
-        Largest bound of what was fathomed.
+        Largest bound of the fathomed parts.
     whole : float
-        Least proved bound of the whole that was told of.
+        Least proved upper bound of the whole problem that the root has reported.
     root : float
         Bound of the root; infinite until it is known.
     next_improvement : float
-        Work after which primal heuristics run again.
+        Amount of work at which the primal heuristics run next.
     counters : mapping of str to int
     """
 
@@ -55,17 +56,17 @@ class Standing:
 
     @property
     def nodes(self) -> int:
-        """How many nodes were split."""
+        """Number of nodes split so far."""
         return self.counters.get(NODES, 0)
 
     def with_best(self, best: Incumbent | None) -> Standing:
-        """The same with another incumbent, if that is better."""
+        """Return the state with this incumbent, if it is better."""
         if best is not None and best.value > self.best.value:
             return replace(self, best=best)
         return self
 
     def after(self, outcome: Outcome[Any]) -> Standing:
-        """With what became of some nodes."""
+        """Return the state after an outcome."""
         counters = dict(self.counters)
         for name, count in outcome.counters.items():
             counters[name] = counters.get(name, 0) + count
@@ -73,7 +74,7 @@ class Standing:
         return replace(self.with_best(outcome.best), closed=closed, counters=counters)
 
     def encode(self) -> Arrays:
-        """For a checkpoint; the incumbent's point is the pipeline's."""
+        """Encode it for a checkpoint, without the incumbent, which the pipeline encodes."""
         numbers = self.closed, self.whole, self.root, self.next_improvement
         arrays: Arrays = {_NUMBERS: np.array(numbers)}
         for name, count in self.counters.items():
@@ -82,7 +83,7 @@ class Standing:
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Standing:
-        """What `encode` has written."""
+        """Restore what `encode` has written."""
         counters = {
             name.removeprefix(_COUNTER): int(value)
             for name, value in arrays.items()
@@ -93,25 +94,25 @@ class Standing:
 
 
 OnProgress = Callable[[FloatArray | None, float, int, str], object]
-"""Hears of a better point (or None), the bound so far, the number of nodes, and a message."""
+"""Callback that takes a better point (or None), the current bound, the nodes split, a message."""
 
 
 @dataclass(frozen=True)
 class Found(Generic[N]):
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
     best : Incumbent
     upper : float
-        A proved bound of the whole, whatever is attained.
+        A proved upper bound of the whole problem.
     complete : bool
-        Whether no node is left that may hold something better than the cutoff.
+        Whether no node is left that may contain something above the cutoff.
     root : float
         Bound of the root.
     counters : mapping of str to int
     fathomed : list of (node, float)
-        What the pipeline recorded.
+        Fathomed parts with their bounds, if the pipeline recorded them.
     starved : bool
         Whether memory ran out.
     """
@@ -133,13 +134,13 @@ class Engine(Generic[N, T]):
     pipeline : Pipeline
     clock : Clock
     workers : Workers, optional
-        Not entered yet; by default this process does everything.
+        A context that is not entered yet; by default this process does everything.
     checkpoint : Kept, optional
-        Written now and then, and at the end; the search goes on from the state that it held.
+        Written periodically and at the end; the search resumes from the state it holds, if any.
     on_progress : callable, optional
-        Hears of points and bounds, not all of the latter proved yet.
+        Called with better points and current bounds, which need not be proved yet.
     report : callable, optional
-        Hears of proved bounds of the whole.
+        Called with proved upper bounds of the whole problem.
     params : Params, optional
     """
 
@@ -168,10 +169,10 @@ class Engine(Generic[N, T]):
 
     @with_one_blas_thread
     def run(self) -> Found[N]:
-        """Search until nothing is left, or time is up, or the user has enough.
+        """Search until no node is left, the time is up, or the user interrupts.
 
-        An interrupt ends the search, as does memory that runs out; a second one ends what is done
-        about the first: then bounds are not proved any further.
+        An interrupt or lack of memory ends the search; the bounds of the open nodes are then
+        proved.  A second interrupt also ends that, and the bounds proved so far are used.
         """
         starved = False
         try:
@@ -202,7 +203,7 @@ class Engine(Generic[N, T]):
         return self._pipeline.cutoff(self._standing.best.value)
 
     def _begin(self) -> None:
-        """Start at the root, or where a checkpoint left off."""
+        """Start at the root, or from the state of a checkpoint."""
         state = None if self._checkpoint is None else self._checkpoint.state
         if state is not None:
             known = Standing.decode(state)
@@ -219,12 +220,12 @@ class Engine(Generic[N, T]):
         self._note()
 
     def _enter_all(self, outcome: Outcome[N], root: float) -> None:
-        """Enter nodes that cover the whole; only then the root's bound counts as known."""
+        """Enter nodes that cover the whole problem, and only then record the root's bound."""
         self._enter(Batch(), outcome)
         self._standing = replace(self._standing, root=root)
 
     def _fathom_waiting(self) -> bool:
-        """Fathom nodes that come next and are not above the cutoff; whether any other waits."""
+        """Fathom the next nodes while they are not above the cutoff; return whether one is left."""
         while (node := self._queue.next) is not None:
             cutoff = self._cutoff
             if node.bound > cutoff:
@@ -236,7 +237,7 @@ class Engine(Generic[N, T]):
     def _split_next(self) -> None:
         """Replace the best nodes by their children."""
         left = self._clock.left
-        if left < self._node_seconds:  # what is left is for the lower end
+        if left < self._node_seconds:  # no time for a node: improve the lower bound instead
             self._improve(1.0, self._seeds)
             self._note()
             return
@@ -249,9 +250,9 @@ class Engine(Generic[N, T]):
         self._after_batch(self._seeds)
 
     def _take(self, fit: float = math.inf) -> Batch[N]:
-        """The next batch: large where many nodes wait, or where a full queue is emptied.
+        """Take the next batch: large if many nodes are open, or if a full queue must be emptied.
 
-        There is time for as many nodes as `fit`.
+        It has at most `fit` nodes, for which there is time.
         """
         queue, params, together = self._queue, self._params, self._together
         workers = 1 if self._team is None else self._team.size
@@ -262,23 +263,23 @@ class Engine(Generic[N, T]):
 
     @property
     def _seeds(self) -> list[N]:
-        """Some of the best waiting nodes."""
+        """Some of the best open nodes."""
         return self._queue.first(self._params.waiting * self._together)
 
     @property
     def _together(self) -> int:
-        """How many nodes like the next one are worth splitting together."""
+        """How many nodes of the next one's size are best split together."""
         node = self._queue.next
         return 1 if node is None else self._pipeline.together(node)
 
     def _enter(self, batch: Batch[N], outcome: Outcome[N]) -> None:
-        """Enter what became of a batch; only then it leaves the books."""
+        """Enter the outcome of a batch; only then is the batch removed from the queue."""
         self._standing = self._standing.after(outcome)
         self._fathomed.extend(outcome.fathomed)
         self._queue.enter(batch, [*outcome.children, *outcome.returned])
 
     def _after_batch(self, seeds: list[N]) -> None:
-        """What is done now and then: primal heuristics, on_progress, checkpoints."""
+        """Run what follows a batch when it is due: primal heuristics, on_progress, checkpoint."""
         work = self._standing.nodes * self._pipeline.weight()
         if work >= self._standing.next_improvement:
             often = self._params.improvement
@@ -301,7 +302,7 @@ class Engine(Generic[N, T]):
     # -- several workers ---------------------------------------------------------------------------
 
     def _search_together(self, workers: Workers[Any, Any]) -> None:
-        """Let workers search, until nothing waits or the clock ends."""
+        """Search with workers until no node is open or the time is nearly up."""
         with workers:
             team = Team[N, T](
                 workers, self._pipeline.recipe(), self._clock, self._attend, self._params
@@ -327,16 +328,17 @@ class Engine(Generic[N, T]):
         return self._clock.expired or self._clock.left <= MOMENT
 
     def _fill(self, team: Team[N, T]) -> None:
-        """Set off as many tasks as there is room for."""
+        """Send tasks until all workers are busy."""
         while len(team) < team.most and self._fathom_waiting():
             batch = self._take()
             team.send(self._pipeline.plan(batch, travels=True), batch)
 
     def _take_in(self, team: Team[N, T], batch: Batch[N], outcome: Outcome[N]) -> None:
-        """Enter what came of the oldest task, and set off another one before anything else.
+        """Enter the outcome of the oldest task, and send another task before anything else.
 
-        What a better incumbent closes then leaves the queue before the next outcome comes, however
-        soon that is at hand: a batch is as large as the queue says, and searches repeat themselves.
+        Nodes that a better incumbent closes then leave the queue before the next outcome is
+        entered, however early it arrives.  As the size of a batch depends on the queue, this makes
+        searches reproducible.
         """
         self._enter(batch, self._pipeline.adopt(outcome))
         team.done()
@@ -346,7 +348,10 @@ class Engine(Generic[N, T]):
         self._fathom_waiting()
 
     def _attend(self) -> None:
-        """Keep others busy while this process works on a task: at the same points of the search."""
+        """Serve the other workers while this process works on a task of its own.
+
+        Outcomes are entered in the order of the tasks here as well, so searches stay reproducible.
+        """
         team = self._team
         while team is not None and len(team) and (received := team.at_hand()) is not None:
             self._take_in(team, *received)
@@ -354,7 +359,7 @@ class Engine(Generic[N, T]):
     # -- what is known -----------------------------------------------------------------------------
 
     def _hear(self, upper: float = math.inf, best: Incumbent | None = None) -> None:
-        """Hear from the root, while it goes on."""
+        """Take intermediate results of the root."""
         if upper < self._standing.whole:
             self._standing = replace(self._standing, whole=upper)
             if self._report is not None:
@@ -364,7 +369,7 @@ class Engine(Generic[N, T]):
             self._note()
 
     def _note(self) -> None:
-        """Tell the caller of a better point at once, of the bound whenever a batch is done."""
+        """Report the current bound, and the incumbent's point if it is new."""
         if self._on_progress is None:
             return
         standing = self._standing
@@ -374,17 +379,17 @@ class Engine(Generic[N, T]):
         self._on_progress(point, self._upper(), standing.nodes, f"{len(self._queue)} open nodes")
 
     def _upper(self) -> float:
-        """The bound so far, not all of it proved yet."""
+        """Return the current upper bound, which need not be proved yet."""
         standing = self._standing
         if not math.isfinite(standing.root):
             return math.inf
         return max(self._queue.bound, standing.closed, standing.best.value)
 
     def _proved_upper(self) -> float:
-        """Largest proved bound of what was fathomed and of what is left.
+        """Return the largest bound of the fathomed parts and of the open nodes, once proved.
 
-        All that is left is proved, from the largest bound on; where that would take long, only down
-        to bounds that are lower by far more than a bound's rounding.
+        Open nodes are proved in the order of their bounds.  If that takes long, it stops at bounds
+        that are lower than the result by far more than the rounding error of a bound.
         """
         if not math.isfinite(self._standing.root):
             return self._known_upper()
@@ -402,7 +407,7 @@ class Engine(Generic[N, T]):
         return min(top, self._standing.whole)
 
     def _known_upper(self) -> float:
-        """The same without any further proof."""
+        """Return the upper bound that is proved already, without any further proof."""
         standing = self._standing
         if not math.isfinite(standing.root):
             return standing.whole
@@ -410,7 +415,7 @@ class Engine(Generic[N, T]):
         return min(max([standing.closed, *bounds]), standing.whole)
 
     def _save(self) -> None:
-        """Write a checkpoint, if there is a file and something to go on from."""
+        """Write a checkpoint, if there is a file and the root is known."""
         if self._checkpoint is not None and math.isfinite(self._standing.root):
             nodes = self._pipeline.encode(self._queue.nodes)
             self._checkpoint.save(nodes | self._standing.encode())

@@ -1,4 +1,4 @@
-"""The numbers of this room, in one place."""
+"""All tuning parameters of the engine, in one place."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from lipyomo.base.system.parallel import AHEAD
 from lipyomo.base.system.processes import PAUSE
 
 BUNDLE = 512
-"""Boxes that are bounded together: less overhead a box against order (256 to 1024 alike)."""
+"""Boxes that are bounded together.  Larger batches have less overhead per box, but follow the
+best-first order less closely (256 to 1024 perform alike)."""
 
 HALVED = 10
-"""Inputs up to which halving boxes leads far."""
+"""Largest number of inputs for which bisecting boxes pays."""
 
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades, and within which range it does not matter.
+    """Parameters of the engine: what each trades off, and the range in which it does not matter.
 
     Attributes
     ----------
     queue_share : int
-        Waiting nodes may take one in so many bytes of the machine's memory, or of a limit if one is
-        set; then the search goes depth first, which keeps few nodes and splits more.
+        Open nodes may take 1 / `queue_share` of the machine's memory (or of the limit, if one is
+        set); beyond that the search goes depth first, which keeps fewer nodes but splits more.
     least_queue : int
-        Nodes that may wait in any case.
+        Number of open nodes that is allowed in any case.
     waiting : int
-        Nodes that wait, for each worker and each node of its batch, and the part of a batch that
-        is taken however few wait: larger batches cost less each, but what the best nodes tell comes
-        too late for the others (2 to 4 are alike).  Heuristics begin in so many batches' nodes.
+        A batch takes at most one in `waiting` of a worker's share of the open nodes, but at least
+        1 / `waiting` of a full batch if there are so many.  Larger batches cost less per node, but
+        what their best nodes find comes too late for the others (2 to 4 perform alike).  Heuristics
+        start from the best `waiting` batches of nodes.
     first_improvement, improvement : float
-        Primal heuristics run after so much work, in nodes of the common size, and then again and
-        again: incumbents against time (half and twice as often are alike).
+        Work, in nodes of the common size, before the primal heuristics first run and between their
+        later runs: incumbents against time (half and twice as often perform alike).
     ahead : int
-        Tasks that a worker elsewhere has: one is worked on while the next one travels.
+        Tasks assigned to each remote worker: it works on one while the next one is in transit.
     checkpoint_seconds : float
-        Until the first checkpoint, whatever is known by then, and at least between two of them:
-        work that a crash may lose.
+        Time until the first checkpoint, and the least time between two: how much work a crash may
+        lose.
     checkpoint_share : float
-        Most of the time that goes into writing them.
+        Largest share of the time that goes into writing checkpoints.
     proof_margin : float
-        When a stopped search has proved what is left for a moment, bounds in floating point that
-        are lower than the proved end by more than this share of it are taken as they are: a long
-        wait against what never was (their rounding is below 1e-8).
+        A stopped search proves the bounds of its open nodes for a moment.  After that,
+        floating-point bounds below the proved upper bound by more than this share of it are
+        accepted unproved, which saves a long wait (their rounding error is below 1e-8).
     """
 
     queue_share: int = 4

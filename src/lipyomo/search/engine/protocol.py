@@ -1,8 +1,8 @@
-"""What the engine asks of a problem: nodes, outcomes, and the pipeline that makes these of those.
+"""The interface between engine and problem: nodes, outcomes, and the pipeline that splits nodes.
 
 The engine maximises.  It keeps the nodes, their order, the incumbent, the time, the workers and the
-files; a `Pipeline` knows what a node is.  There is one pipeline in the process that searches (at
-home) and, if tasks travel, one more in every process that works on them, made from a `Recipe`.
+files; a `Pipeline` knows what a node is.  One pipeline lives in the process that runs the search
+("at home"); if tasks are sent to other processes, each of these makes its own from a `Recipe`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from lipyomo.base.clock import Clock
 from lipyomo.base.kept import Arrays as Arrays
 
 NODES = "nodes"
-"""The counter of nodes that were split, which every pipeline has."""
+"""Name of the counter of split nodes, which every pipeline has."""
 
 
 class Node(Protocol):
-    """A part of what is searched; a value that is never written to."""
+    """A node of the search tree: an immutable value."""
 
     @property
     def bound(self) -> float:
-        """Upper bound on the node, in floating point: by it the engine orders nodes."""
+        """Upper bound on the node in floating point, by which the engine orders nodes."""
         ...
 
     @property
@@ -56,13 +56,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The best that is known to be attained.
+    """The best value known to be attained.
 
     Attributes
     ----------
     value : float
     point : ndarray or None
-        Where; the engine only hands it on.
+        Where it is attained; the engine only passes it on.
     """
 
     value: float = -math.inf
@@ -71,27 +71,27 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class Outcome(Generic[N]):
-    """What became of some nodes: `children`, `returned` and what was fathomed cover them.
+    """The result of processing some nodes: children, returned and fathomed parts cover them.
 
     Attributes
     ----------
     children : tuple of nodes
-        Parts that may still hold something better than the incumbent.
+        Parts that may still contain something better than the incumbent.
     returned : tuple of nodes
-        Given nodes that come back, since time ran out or no proof met the cutoff (they may know
-        better bounds than before).
+        Given nodes that were not split, because time ran out or their bound could not be proved to
+        meet the cutoff; their bounds may have improved.
     closed : float
-        Largest bound among the parts that were fathomed, every one of them proved; minus infinity
-        if there are none, or only empty ones.
+        Largest of the proved bounds of the fathomed parts; minus infinity if there are none, or
+        only empty ones.
     fathomed : tuple of (node, float)
-        Those parts with their bounds (minus infinity for empty ones), where the pipeline was asked
-        to record them.
+        The fathomed parts with their bounds (minus infinity for empty ones), if the pipeline was
+        asked to record them.
     best : Incumbent or None
-        The best point that was found on the way, if it beats what the task knew.
+        The best point found meanwhile, if it beats the incumbent that the task was given.
     statistics : object
-        What was learnt on the way, as a difference that adds up; for `Pipeline.adopt`.
+        What was learnt meanwhile, as an increment for `Pipeline.adopt` to add.
     counters : mapping of str to int
-        What was done; they add up.
+        Counts of the work done, to be added up.
     """
 
     children: tuple[N, ...] = ()
@@ -105,16 +105,16 @@ class Outcome(Generic[N]):
 
 @dataclass(frozen=True)
 class Root(Generic[N]):
-    """The beginning of a search.
+    """The root of a search.
 
     Attributes
     ----------
     outcome : Outcome
-        Of the whole.
+        Outcome of bounding the whole problem.
     seconds : float
-        About how long the first nodes will take; infinite if there is no time for them.
+        Estimated time of the first nodes; infinite if there is no time for them.
     effort : float
-        Of a look for points once the root is known, in times as long as usual.
+        Effort of the primal heuristics to run after the root, as a multiple of the usual one.
     """
 
     outcome: Outcome[N]
@@ -123,118 +123,118 @@ class Root(Generic[N]):
 
 
 class OnRootProgress(Protocol):
-    """Hears what is known while the root takes long."""
+    """Callback that is told intermediate results while the root is bounded."""
 
     def __call__(self, upper: float = math.inf, best: Incumbent | None = None) -> None:
-        """Hear of a proved bound of the whole, or of a better point."""
+        """Take a proved upper bound of the whole problem, or a better point."""
         ...
 
 
 Pulse = Callable[[], object]
-"""A sign of life, given now and then while nodes are split: others are attended to meanwhile."""
+"""Called regularly while nodes are split, so that the caller can serve other workers meanwhile."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe(Generic[N, T]):
-    """How to make a pipeline for the tasks of one search, equal in every process.
+    """Constructor and argument of a search's pipeline, to make the same one in every process.
 
     Attributes
     ----------
     kind : callable
-        Makes the pipeline from the question; picklable, like a class.  Workers load its module
+        Makes the pipeline from the question; picklable, such as a class.  Workers import its module
         while they wait for their first task.
     question : object
-        Picklable.
+        Its picklable argument.
     """
 
     kind: Callable[[Any], Pipeline[N, T]]
     question: Any
 
     def pipeline(self) -> Pipeline[N, T]:
-        """A pipeline that `process`es tasks which have travelled."""
+        """Make the pipeline that will `process` tasks sent to this process."""
         return self.kind(self.question)
 
 
 class Pipeline(Protocol[N, T]):
-    """What a search does with nodes.  All but `process` is asked at home only.
+    """The problem-specific steps of a search.  All but `process` are called at home only.
 
     A pipeline that is declared to be one inherits `weight`, and may leave out `encode`
     and `decode`: then it knows no checkpoints.
     """
 
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[N]:
-        """The whole as a node, bounded; the first look for points belongs to it."""
+        """Bound the whole problem as the root node, and run the first primal heuristics."""
         ...
 
     def recipe(self) -> Recipe[N, T]:
-        """How to make this pipeline elsewhere; asked after `root` or `decode`."""
+        """Return how to make this pipeline in another process; called after `root` or `decode`."""
         ...
 
     def cutoff(self, value: float) -> float:
-        """What bounds have to exceed in order to matter, where `value` is attained.
+        """Return the bound at or below which nodes are closed, for an incumbent of this `value`.
 
-        It counts the gap that is good enough, and a cutoff to start from.
+        It allows for the gap that is good enough, and for a cutoff given at the start.
         """
         ...
 
     def plan(self, nodes: Sequence[N], travels: bool) -> T:
-        """A task: to split some nodes, with all that its outcome depends on.
+        """Make the task of splitting some nodes.
 
-        A task that travels is a value that can be pickled, and its outcome depends on it alone; one
-        that stays is processed at home at once, and may use whatever is known there.
+        A task that travels can be pickled, and its outcome depends on the task alone.  One that
+        stays is processed at home at once, and may use all that is known there.
         """
         ...
 
     def process(self, task: T, clock: Clock, pulse: Pulse) -> Outcome[N]:
-        """Split a task's nodes; where the clock ends meanwhile they are returned."""
+        """Split a task's nodes; if the clock expires meanwhile, return them unsplit."""
         ...
 
     def adopt(self, outcome: Outcome[N]) -> Outcome[N]:
-        """Take in what an outcome of `process` found and statistics, in the order of tasks.
+        """Add the points and statistics of an outcome of `process`, in the order of the tasks.
 
         Returns
         -------
         Outcome
-            The same with nodes as they are kept at home.
+            The same outcome, its nodes in the form in which they are kept at home.
         """
         ...
 
     def prove(self, nodes: Sequence[N], cutoff: float) -> Outcome[N]:
-        """Prove the bounds of waiting nodes, and fathom those at or below the cutoff.
+        """Prove the bounds of open nodes, and fathom those at or below the cutoff.
 
-        The others are returned; their `bound` is proved.
+        The others are returned, with their `bound` proved.
         """
         ...
 
     def improve(self, effort: float, seeds: Sequence[N], clock: Clock) -> Incumbent | None:
-        """Primal heuristics: look for a better point, near some of the best waiting nodes first.
+        """Run primal heuristics: look for a better point, first near some of the best open nodes.
 
         Parameters
         ----------
         effort : float
-            Times as long as usual.
+            Multiple of the usual effort.
         seeds : sequence of nodes
         clock : Clock
 
         Returns
         -------
         Incumbent or None
-            The best that is known now, if there is any.
+            The best point known now, if there is any.
         """
         ...
 
     def together(self, node: N) -> int:
-        """How many nodes like this one are worth splitting together, at least 1."""
+        """Return how many nodes of this size are best split together, at least 1."""
         ...
 
     def weight(self) -> float:
-        """How many nodes of a common size one of this search amounts to, at least 1."""
+        """Return the work per node of this search, in nodes of the common size; at least 1."""
         return 1.0
 
     def encode(self, nodes: Sequence[N]) -> Arrays:
-        """Nodes, and what else is known at home, for a checkpoint; asked where there is one."""
+        """Encode nodes and all else that is known at home, for a checkpoint."""
         raise TypeError(f"{type(self).__name__} knows no checkpoints")
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[N]:
-        """Know again what was encoded: the nodes are the outcome's children, with the best."""
+        """Restore what was encoded; the outcome holds the nodes as children, and the best point."""
         raise TypeError(f"{type(self).__name__} knows no checkpoints")

@@ -1,8 +1,8 @@
-"""The engine's books: which nodes wait, in which order, and which are under way.
+"""The open nodes: which wait, in which order, and which are being processed.
 
-A node is in the books from the moment it is pushed until what became of it has been entered: it is
-noted as under way before it leaves the queue, and forgotten after its children have been pushed.
-So an interrupt at any moment loses no node; some may be in the books twice, or beside their
+A node is registered from when it is pushed until its outcome has been entered: it is listed as in
+process before it leaves the heap, and removed only after its children have been pushed.  So an
+interrupt at any moment loses no node.  A node may then be registered twice, or together with its
 children, which does no harm.
 """
 
@@ -19,15 +19,15 @@ from lipyomo.search.engine.protocol import N
 
 
 class Batch(list[N]):
-    """Nodes that are under way together."""
+    """Nodes that are processed together."""
 
 
 class Queue(Generic[N]):
-    """Nodes by their bounds, the largest first.
+    """Priority queue of nodes, the largest bound first.
 
-    A queue that is full keeps what comes on a stack, which is emptied first: the search goes depth
-    first then, until there is room.  Half of the room is for what nodes cannot do without, half for
-    what can be found again.
+    When it is full, further nodes go onto a stack that is emptied first: the search goes depth
+    first until there is room.  Half of the memory is for data that nodes must keep, half for data
+    that can be recomputed.
 
     Parameters
     ----------
@@ -49,36 +49,36 @@ class Queue(Generic[N]):
 
     @property
     def ordered(self) -> int:
-        """How many of them wait in the order of their bounds."""
+        """Number of nodes in the heap, without those on the stack."""
         return len(self._heap)
 
     @property
     def dives(self) -> bool:
-        """Whether it is full, and depth comes first."""
+        """Whether the queue is full and the search goes depth first."""
         return bool(self._stack)
 
     @property
     def next(self) -> N | None:
-        """The node that comes next."""
+        """The node to be taken next."""
         if self._stack:
             return self._stack[-1]
         return self._heap[0][2] if self._heap else None
 
     @property
     def nodes(self) -> list[N]:
-        """All nodes in the books, in an order in which they may be pushed again."""
+        """All registered nodes, in an order in which they may be pushed again."""
         under_way = [node for batch in self._under_way for node in batch]
         return [node for _, _, node in sorted(self._heap)] + self._stack + under_way
 
     @property
     def bound(self) -> float:
-        """Largest bound of all nodes in the books; minus infinity if there are none."""
+        """Largest bound of all registered nodes; minus infinity if there are none."""
         top = -self._heap[0][0] if self._heap else -math.inf
         rest = [node.bound for batch in [self._stack, *self._under_way] for node in batch]
         return max([top, *rest])
 
     def first(self, count: int) -> list[N]:
-        """Some of the best waiting nodes."""
+        """Return the first `count` entries of the heap, which are among the best nodes."""
         return [node for _, _, node in self._heap[:count]]
 
     def push(self, nodes: Sequence[N]) -> None:
@@ -99,7 +99,7 @@ class Queue(Generic[N]):
                 self._cool_last()
 
     def take(self, most: int, cutoff: float) -> Batch[N]:
-        """The next nodes are under way: at most so many, all but the first above the cutoff."""
+        """Take the next nodes to process: at most `most`, all but the first above the cutoff."""
         batch: Batch[N] = Batch()
         self._under_way.append(batch)
         dives = self.dives
@@ -116,26 +116,26 @@ class Queue(Generic[N]):
         return batch
 
     def take_last(self, most: int, cutoff: float) -> Batch[N]:
-        """Some of those at or below the cutoff are under way, if the next node is; none else."""
+        """Take up to `most` nodes at or below the cutoff; none if the next node is above it."""
         batch: Batch[N] = Batch()
         self._under_way.append(batch)
         while (node := self.next) is not None and node.bound <= cutoff and len(batch) < most:
             if self._stack:
                 batch.append(node)
                 self._stack.pop()
-            else:  # the last of a heap leaves a heap
+            else:  # without its last entry a heap is still a heap
                 batch.append(self._heap[-1][2])
                 self._heap.pop()
                 self._kept -= batch[-1].nbytes
         return batch
 
     def enter(self, batch: Batch[N], nodes: Sequence[N]) -> None:
-        """`nodes` wait instead of a batch that was under way."""
+        """Replace a batch that was being processed by `nodes`."""
         self.push(nodes)
         self._under_way = [other for other in self._under_way if other is not batch]
 
     def give_back(self) -> None:
-        """What was under way waits again."""
+        """Put all nodes that are being processed back into the queue."""
         for batch in list(self._under_way):
             self.enter(batch, batch)
 
@@ -146,7 +146,7 @@ class Queue(Generic[N]):
         self._warm_room = max(self._room, float(params.least_queue * node.warm_bytes))
 
     def _cool_last(self) -> None:
-        """Those that will wait longest lose what can be found again."""
+        """Drop recomputable data of the nodes with the smallest bounds, which will wait longest."""
         self._heap.sort()
         self._warm = 0
         for place, (key, serial, node) in enumerate(self._heap):

@@ -1,14 +1,14 @@
-"""More cores, more machines: tasks on the workers of an executor.
+"""Parallel search: tasks on the workers of an executor, on several cores or machines.
 
-A task is a value, and its outcome depends on it alone, not on the worker or on what it did before.
-Outcomes are entered in the order in which the tasks were made; so equal seeds and numbers of
-workers give equal searches, whoever is faster, and a task whose worker died can be given to another
-one.  There is no barrier: while the oldest task is waited for, others are being worked on.
+A task is a value, and its outcome depends on it alone, not on the worker or its history.  Outcomes
+are entered in the order in which the tasks were made.  So equal seeds and numbers of workers give
+equal searches, whichever worker is faster, and a task whose worker died can be given to another.
+There is no barrier: while the engine waits for the oldest task, workers process the others.
 
-Tasks are small and few: what one does not know of those under way costs nodes.  The process that
-makes the tasks of a pool of its own works on them as well, and in between takes in what others have
-found and sets off what follows, so that nobody waits for it.  So it need not wait until other
-processes have started, and when they are started changes nothing in the answer.
+Tasks are small and few, as results that are not known yet cost additional nodes.  With a pool of
+its own, the process that makes the tasks also works on them, and meanwhile enters outcomes of the
+others and sends new tasks, so that no worker waits for it.  So it need not wait until the other
+processes have started, and the time at which they start does not change the answer.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from lipyomo.search.engine.queue import Batch
 
 @dataclass(frozen=True)
 class Parcel(Generic[T]):
-    """A task as it travels.
+    """A task as it is sent to a worker.
 
     Attributes
     ----------
     token : str
-        Of the search: workers keep its pipeline.
+        Identifies the search, whose pipeline workers keep from task to task.
     recipe : bytes
-        Of the pipeline, pickled.
+        The pickled recipe of the pipeline.
     task : object
     seconds : float
-        After which the worker ends.
+        Time limit of the task.
     """
 
     token: str
@@ -62,7 +62,7 @@ _kept = threading.local()
 
 
 def _pipeline_of(parcel: Parcel[Any]) -> Pipeline[Any, Any]:
-    """The worker's pipeline for the task's search."""
+    """Return this worker's pipeline for the search of the task."""
     if getattr(_kept, "token", None) != parcel.token:
         recipe: Recipe[Any, Any] = pickle.loads(parcel.recipe)
         vars(_kept).update(token=parcel.token, pipeline=recipe.pipeline())
@@ -71,7 +71,7 @@ def _pipeline_of(parcel: Parcel[Any]) -> Pipeline[Any, Any]:
 
 
 def forget() -> None:
-    """Forget the pipeline of a search that is over."""
+    """Delete the pipeline that is kept for a search, which is over."""
     vars(_kept).clear()
 
 
@@ -79,15 +79,15 @@ def forget() -> None:
 def work(
     parcel: Parcel[Any], clock: Clock | None = None, pulse: Pulse = lambda: None
 ) -> Outcome[Any]:
-    """Do a task, here or there."""
+    """Process a task, in this process or in a worker."""
     in_child = multiprocessing.parent_process() is not None
     if in_child and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides how to react
     return _pipeline_of(parcel).process(parcel.task, clock or Clock(parcel.seconds), pulse)
 
 
 class _Job(Generic[N, T]):
-    """A task under way: whoever does it, here or there."""
+    """A task with its batch, and the state of its execution in this process or in a worker."""
 
     def __init__(self, task: T, batch: Batch[N]) -> None:
         self.task, self.batch = task, batch
@@ -97,64 +97,64 @@ class _Job(Generic[N, T]):
 
     @property
     def free(self) -> bool:
-        """Whether nobody has it."""
+        """Whether it is not assigned yet."""
         return not (self._ours or self._future)
 
     @property
     def remote(self) -> bool:
-        """Whether a worker elsewhere has it, or has done it."""
+        """Whether it was given to a worker of the executor."""
         return self._future is not None
 
     @property
     def busy(self) -> bool:
-        """Whether a worker elsewhere is at it, or about to be."""
+        """Whether a worker of the executor has it and is not done."""
         return self._future is not None and self._outcome is None and not self._future.done()
 
     def hand_over(self, executor: Executor, parcel: Parcel[T]) -> None:
-        """Give it to a worker elsewhere."""
+        """Submit it to the executor."""
         self._future = executor.submit(work, parcel)
 
     def do(self, parcel: Parcel[T], clock: Clock, pulse: Pulse) -> None:
-        """Do it here."""
+        """Process it in this process."""
         self._ours = True
         self._outcome = work(parcel, clock, pulse)
 
     def look(self) -> Outcome[N] | None:
-        """Its outcome, if there is one by now; what a dead worker left is raised."""
+        """Return its outcome if it is done; raise the exception if its worker died."""
         if self._outcome is None and self._future is not None and self._future.done():
             self._outcome = self._future.result()
         return self._outcome
 
     def wait(self, seconds: float) -> None:
-        """Wait for whoever has it."""
+        """Wait for its outcome, at most so many seconds."""
         if self._future is None:
             time.sleep(seconds)
         else:
             wait([self._future], timeout=seconds)
 
     def take_back(self, lost: bool) -> None:
-        """After a worker's death it is free again, if that worker had it or all are `lost`."""
+        """After a worker's death, make it free again if it failed, or is pending and `lost`."""
         future = self._future
         if future is not None and (future.exception() is not None if future.done() else lost):
             self._future = None
 
     def cancel(self) -> None:
-        """Nobody wants it any more."""
+        """Cancel it if it has not started yet."""
         if self._future is not None:
             self._future.cancel()
 
 
 class Team(Generic[N, T]):
-    """Tasks under way, in their order, and who does them.
+    """The tasks in process, in their order, and the workers that process them.
 
     Parameters
     ----------
     workers : Workers
-        Entered.
+        An entered context.
     recipe : Recipe
     clock : Clock
     pulse : callable
-        What to do now and then while this process works on a task.
+        Called regularly while this process works on a task.
     params : Params
     """
 
@@ -174,28 +174,28 @@ class Team(Generic[N, T]):
         self._wake()
 
     def __len__(self) -> int:
-        """How many tasks are under way."""
+        """Number of tasks in process."""
         return len(self._jobs)
 
     @property
     def size(self) -> int:
-        """How many workers it has, as far as one knows."""
+        """Number of workers, or a guess if the executor does not tell."""
         return self._workers.count or UNKNOWN
 
     @property
     def most(self) -> int:
-        """How many tasks keep all of them busy: in a pool of its own they need not travel far."""
+        """How many tasks keep all workers busy: in our own pool one each, as transit is short."""
         return self.size * (1 if self._workers.own else self._params.ahead)
 
     def send(self, task: T, batch: Batch[N]) -> None:
-        """Set off a task."""
+        """Add a task, and submit it if a worker is free."""
         self._jobs.append(_Job(task, batch))
         self._hand_over()
 
     def receive(self) -> tuple[Batch[N], Outcome[N]] | None:
-        """The oldest task's batch and outcome, waited for; None if the clock ends first.
+        """Wait for the oldest task's batch and outcome; return None if the clock expires first.
 
-        The task stays until `done` says that its outcome was entered.
+        The task is kept until `done` is called, once its outcome has been entered.
         """
         while not self._clock.expired:
             found = self.at_hand()
@@ -211,7 +211,7 @@ class Team(Generic[N, T]):
         return None
 
     def at_hand(self) -> tuple[Batch[N], Outcome[N]] | None:
-        """The oldest task's batch and outcome, if it is done by now; and hand over what waits."""
+        """Submit waiting tasks, and return the oldest task's batch and outcome if it is done."""
         self._hand_over()
         first = self._jobs[0]
         try:
@@ -226,16 +226,16 @@ class Team(Generic[N, T]):
         return first.batch, outcome
 
     def done(self) -> None:
-        """Forget the oldest task."""
+        """Remove the oldest task, whose outcome was entered."""
         self._jobs.popleft()
 
     def stop(self) -> None:
-        """Forget all tasks, and this process's part in them."""
+        """Cancel all tasks, and free the pipelines that this search has left in processes."""
         for job in self._jobs:
             job.cancel()
         self._jobs.clear()
         forget()
-        with contextlib.suppress(*_deaths()):  # processes that are kept keep nothing of this search
+        with contextlib.suppress(*_deaths()):  # processes that live on keep nothing of this search
             for _ in range(self._workers.up):
                 self._workers.executor.submit(forget)
 
@@ -248,7 +248,7 @@ class Team(Generic[N, T]):
         return Parcel(self._token, self._recipe, job.task, seconds)
 
     def _hand_over(self) -> None:
-        """Give waiting tasks to workers: of our own processes, to those that have started."""
+        """Submit waiting tasks; to a pool of our own, only as many as processes have started."""
         if self._given_up:
             return
         most = self._workers.up if self._workers.own else len(self._jobs)
@@ -263,7 +263,7 @@ class Team(Generic[N, T]):
                 busy += 1
 
     def _bury(self) -> None:
-        """After a worker's death: take back what it had, and start others."""
+        """After a worker's death, take back its tasks and restart the workers."""
         self._deaths += 1
         for job in self._jobs:
             job.take_back(self._workers.own)
@@ -272,13 +272,13 @@ class Team(Generic[N, T]):
             self._wake()
 
     def _wake(self) -> None:
-        """Have processes of our own start, and load what they need, while this one goes on."""
+        """Let processes of our own start and import what they need, in the background."""
         with contextlib.suppress(*_deaths()):
             self._workers.call(self._module)
 
 
 def _deaths() -> tuple[type[BaseException], ...]:
-    """What comes of a worker's death: in a pool, and on a dask cluster if one is in use."""
+    """Return the exceptions that a worker's death causes, in a pool or on a dask cluster."""
     known: tuple[type[BaseException], ...] = (
         BrokenProcessPool,
         CancelledError,

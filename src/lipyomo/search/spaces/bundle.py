@@ -1,4 +1,4 @@
-"""Bundles of boxes: nodes of a search as arrays, values that are never written to."""
+"""Bundles of boxes: the nodes of a search over boxes, stored as immutable arrays."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lipyomo.search.engine.protocol import Outcome
 
 
 class Bundle:
-    """Boxes of inputs; a dataclass of arrays whose first axes count them.
+    """N input boxes; subclasses are dataclasses of arrays whose first axis has length N.
 
     Attributes
     ----------
     low, high : ndarray, shape (N, d)
-        Ends of the inputs.
+        Lower and upper corners.
     bounds : ndarray, shape (N,)
-        Proved upper bounds; minus infinity for what is empty.
+        Proved upper bounds; minus infinity for empty boxes.
     """
 
     low: FloatArray
@@ -36,7 +36,7 @@ class Bundle:
 
         @property
         def bounds(self) -> FloatArray:
-            """A field of some, and made of others in some."""
+            """A field of some subclasses, computed from other fields in others."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Bundle:
 
     @property
     def middle(self) -> FloatArray:
-        """The boxes' middles, shape (N, d)."""
+        """Midpoints of the boxes, shape (N, d)."""
         return middles(self.low, self.high)
 
     @property
@@ -70,16 +70,16 @@ class Bundle:
         return self
 
     def take(self, which: IntArray | BoolArray | slice) -> Self:
-        """Some of them."""
+        """Select some of the boxes."""
         return type(self)(*(array[which] for array in self.encode().values()))
 
     def encode(self) -> dict[str, npt.NDArray[Any]]:
-        """Their arrays by name."""
+        """Return the arrays by name."""
         return {name: getattr(self, name) for name in self.names()}
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """What `encode` gave."""
+        """Restore what `encode` returned."""
         return cls(*(arrays[name] for name in cls.names()))
 
 
@@ -90,7 +90,7 @@ _SIZES = "boxes.sizes"
 
 
 def joined(parts: Sequence[B]) -> B:
-    """All of them as one; there is at least one part."""
+    """Concatenate at least one bundle."""
     if len(parts) == 1:
         return parts[0]
     columns = zip(*(part.encode().values() for part in parts), strict=True)
@@ -98,9 +98,9 @@ def joined(parts: Sequence[B]) -> B:
 
 
 def halves(boxes: B, axis: IntArray) -> tuple[B, BoolArray]:
-    """The halves of the boxes that can be halved along their axes (N,), lower ones first.
+    """Bisect each box along its axis, shape (N,), where floating point allows it.
 
-    And which boxes these are.
+    Return the halves, all lower ones first, and which boxes were bisected.
     """
     number = np.arange(len(boxes))
     middle = boxes.middle[number, axis]
@@ -115,13 +115,16 @@ def halves(boxes: B, axis: IntArray) -> tuple[B, BoolArray]:
 
 
 def thin_boxes(boxes: Bundle, domain: Domain, least: float) -> BoolArray:
-    """Which boxes (N,) have no edge of this share of the domain's: halving hardly helps them."""
+    """Return which boxes (N,) have all edges below this share of the domain's.
+
+    Bisecting them hardly helps.
+    """
     shares = (boxes.high - boxes.low) / (domain.upper - domain.lower)
     return np.asarray(shares.max(axis=1) < least)
 
 
 def bundles(boxes: B, most: int) -> tuple[B, ...]:
-    """Bundles of at most so many boxes, those with the largest bounds first."""
+    """Split boxes into bundles of at most `most`, those with the largest bounds first."""
     if not len(boxes):
         return ()
     order = np.argsort(-boxes.bounds, kind="stable")
@@ -129,7 +132,7 @@ def bundles(boxes: B, most: int) -> tuple[B, ...]:
 
 
 def with_proved(boxes: Sequence[Bundle], cutoff: float) -> Outcome[Any]:
-    """Bundles of boxes without those at or below a cutoff: all bounds are proved."""
+    """Drop the boxes at or below a cutoff, whose bounds are proved, from some bundles."""
     closed, left = -math.inf, []
     for some in boxes:
         done = some.bounds <= cutoff
@@ -140,14 +143,14 @@ def with_proved(boxes: Sequence[Bundle], cutoff: float) -> Outcome[Any]:
 
 
 def encoded(parts: Sequence[B], like: B) -> dict[str, npt.NDArray[Any]]:
-    """Bundles of boxes as plain arrays, for a checkpoint; where there are none, of others' kind."""
+    """Encode bundles as plain arrays, for a checkpoint; `like` has the type if there are none."""
     whole = joined(parts) if parts else like.take(slice(0, 0))
     arrays = {_BOXES + name: array for name, array in whole.encode().items()}
     return arrays | {_SIZES: np.array([len(part) for part in parts], dtype=np.int64)}
 
 
 def decoded(kind: type[B], arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[B, ...]:
-    """What `encoded` wrote; no bundles where there is nothing of it."""
+    """Restore the bundles that `encoded` returned; () if the arrays have none."""
     if _SIZES not in arrays:
         return ()
     whole = kind.decode({name: arrays[_BOXES + name] for name in kind.names()})

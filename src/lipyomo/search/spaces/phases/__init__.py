@@ -1,6 +1,6 @@
-"""The search of a piecewise-linear network: nodes, the steps that bound and split them, and points.
+"""Branch and bound over the phases of a piecewise-linear network: nodes, steps, and points.
 
-A node is a value (`node.py`, with its parts on their way through the steps), and a step a function
-of a context (`context.py`) and of a batch of parts.  `examine.py` has their order, `pipeline.py`
-what the engine asks for.
+A node is a value (`node.py`, which also has the parts of nodes that the steps work on).  A step is
+a function of a context (`context.py`) and a batch of parts.  `examine.py` runs the steps in order,
+and `pipeline.py` implements the interface of the engine.
 """

@@ -1,8 +1,8 @@
 """The third and fourth step: semidefinite bounds of a node's targets, and units fixed by them.
 
-The third claims bounds in floating point, with multipliers as certificates, and proves those that
-close targets.  The fourth fixes units whose other side cannot beat the incumbent: it claims, for
-pieces of a part with one unit decided, bounds that are proved from the multipliers of the part.
+The third computes bounds in floating point, with dual multipliers as certificates, and proves those
+that close targets.  The fourth fixes units whose other side cannot beat the incumbent: the bound of
+that side is proved from the multipliers of the part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 
 @dataclass(frozen=True, eq=False)
 class BoundedNode:
-    """What bounding a node gave.
+    """The result of bounding a node.
 
     Attributes
     ----------
@@ -64,13 +64,13 @@ def bounded_targets(
     ----------
     context : Context
     parts : sequence of Part
-        Those that are fathomed stay as they are.
+        Fathomed ones are returned unchanged.
     statistics : Statistics
     value : float
-        Of the incumbent.
+        Value of the incumbent.
     watch : Watch
     root : RootBounds, optional
-        What is known of the whole problem already.
+        Bounds of the whole problem that are known already.
     """
     aim, cutoff = context.aim(value), context.cutoff(value)
     claims, solved, steps, closed = [], 0, 0, 0
@@ -102,10 +102,10 @@ def bound_targets(
     cutoff: float,
     clock: Clock,
 ) -> BoundedNode:
-    """Bound the node's targets, worst first, until one stays above the next one's bound.
+    """Bound the node's targets, worst first, until one stays above the bound of the next.
 
-    Where steps take long, the others are only lowered until they are no longer the worst, as at
-    roots: of a small convolution with ten outputs 2.3 of a node's 2.7 seconds went below that.
+    If steps take long, the minimisation of a target stops once it is no longer the worst, as at
+    roots: for a small convolution with ten outputs, 2.3 of a node's 2.7 seconds went beyond that.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def bound_targets(
     form : NodeForm
         With at least one unstable unit.
     aim : float, optional
-        What floating-point bounds should reach; without it they are minimised.
+        Value at which the minimisation of a bound may stop; by default bounds are minimised.
     cutoff : float
         Bounds at or below it must be proved: they close targets.
     clock : Clock
@@ -134,7 +134,7 @@ def bound_targets(
         found = None
         if affordable:
             old = certificates.get(target)
-            # multipliers that were found for this very form are not refined once more
+            # multipliers found for this same form are not refined again
             same = old is not None and np.array_equal(old.units, form.units)
             most = 0 if same else PARAMS.most_steps
             known = None if old is None else old.signs
@@ -178,7 +178,7 @@ def bound_whole(
     clock: Clock,
     root: RootBounds | None = None,
 ) -> BoundedNode:
-    """Bound the whole problem: in closed form first, and all targets together."""
+    """Bound the whole problem: all targets together, in closed form first."""
     if root is None or not np.array_equal(root.form.units, form.units):
         known = np.zeros(context.targets.count)
         known[node.targets] = node.proved
@@ -201,7 +201,7 @@ def bound_switched(
     clock: Clock,
     report: Callable[[float], object] = lambda _: None,
 ) -> BoundedNode:
-    """Bound the node's targets by switches that depend on the inputs, worst first.
+    """Bound the node's targets, worst first, with switches as variables that depend on the inputs.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def bound_switched(
 
 
 def _known(node: Node) -> PartBounds:
-    """What a node knows of its part of the domain."""
+    """Return the bounds of a node's inputs and pre-activations, and the units decided by splits."""
     sides = [split for split in node.trail if split.phase is not None]
     units = np.array([split.index for split in sides], dtype=np.int64)
     on = np.array([split.phase == RIGHT for split in sides], dtype=bool)
@@ -253,7 +253,7 @@ def _known(node: Node) -> PartBounds:
 
 
 def with_root(node: Node, root: RootBounds) -> Node:
-    """The whole problem as a node with what is known of it."""
+    """Return the root node with the bounds and certificates of the whole problem."""
     proved = root.upper[node.targets]
     units = root.form.units
     certificates = {
@@ -264,7 +264,7 @@ def with_root(node: Node, root: RootBounds) -> Node:
 
 
 def proved(context: Context, node: Node) -> Node:
-    """The node with bounds that are proved."""
+    """Return the node with proved bounds only."""
     if (node.proved <= node.target_bounds).all():
         return node
     known = node.proved.copy()
@@ -276,7 +276,7 @@ def proved(context: Context, node: Node) -> Node:
         key = own.units.tobytes()
         if key not in forms:
             phases = node.phases.copy()
-            phases[own.units] = OPEN  # some were decided since
+            phases[own.units] = OPEN  # some have been decided since
             forms[key] = context.system.form(phases)
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers, own.signs)
         known[index] = min(bound, float(known[index]))
@@ -286,7 +286,7 @@ def proved(context: Context, node: Node) -> Node:
 def fixed(
     context: Context, part: Part, statistics: Statistics, points: Points
 ) -> tuple[Part, Statistics]:
-    """The part with units decided whose other side cannot beat the incumbent."""
+    """Decide the units of a part whose other side cannot beat the incumbent."""
     node, form, worst = part.node, part.known_form, part.worst
     if not isinstance(worst, Worst) or node.targets.size > 1:
         return part, statistics

@@ -1,4 +1,4 @@
-"""What never changes while nodes are split."""
+"""The question of a search and the data derived from it, which stay fixed while nodes are split."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from lipyomo.search.spaces.phases.node import Node
 from lipyomo.search.spaces.phases.params import Params
 
 RELIABILITY = "reliability"
-"""The branching rule that is used by default."""
+"""Name of the default branching rule."""
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is searched, and how: all that a context is made from.
+    """The problem and options of a search, from which its context is made.
 
     Attributes
     ----------
@@ -38,19 +38,19 @@ class Question:
     gap : float
         Relative gap that is good enough.
     enough : float
-        A bound that is good enough, whatever is attained.
+        A bound that is good enough, whatever value is attained.
     known : ndarray of int8, shape (N,), optional
-        Phases that follow from the domain: the search lives in the presolved network where that is
-        much smaller.
+        Phases that follow from the domain; if the network presolved with them is much smaller, that
+        one is searched.
     pairs : Pairs, optional
-        Pairs of its units that exclude each other, whose products bounds make use of.
+        Pairs of its units that exclude each other; bounds use constraints on their products.
     record : bool
-        Whether to keep the nodes that are fathomed.
+        Whether to record fathomed nodes.
     params : Params
     branching : str
         Name of a branching rule (`lipyomo.search.spaces.phases.score`).
     switched : bool
-        Whether nodes are bounded by switches that depend on the inputs.
+        Whether nodes are bounded with switches that depend on the inputs.
     """
 
     problem: LipschitzProblem
@@ -66,15 +66,15 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """A question, and what follows from it.
+    """A question, and the data derived from it.
 
     Attributes
     ----------
     question : Question
     presolved : Presolved
-        What is left of the problem's network.
+        The presolved network.
     targets : Targets
-        On its outputs.
+        The targets, as functionals of its outputs.
     bounder : Bounder
     """
 
@@ -85,7 +85,7 @@ class Context:
 
     @classmethod
     def of(cls, question: Question) -> Context:
-        """The context of a question.
+        """Make the context of a question.
 
         Raises
         ------
@@ -103,45 +103,45 @@ class Context:
         return cls(question, left, targets, bounder)
 
     def with_bounder(self, bounder: Bounder) -> Context:
-        """The context once pairs of units that exclude each other are known to its bounder."""
+        """Return the context with a bounder that may know pairs of mutually exclusive units."""
         question = replace(self.question, pairs=bounder.prover.pairs)
         return replace(self, question=question, bounder=bounder)
 
     def with_switches(self) -> Context:
-        """The context once switches are to depend on the inputs, where there are such bounds."""
+        """Return the context with switches that depend on the inputs, if the problem has them."""
         serves = SwitchedBounder.serves(self.system, self.targets) and self.domain.is_bounded
         return replace(self, question=replace(self.question, switched=serves))
 
     @cached_property
     def switches(self) -> SwitchedBounder | None:
-        """Bounds by switches that depend on the inputs, where they are wanted."""
+        """Bounder with switches that depend on the inputs; None if the question has none."""
         if not self.question.switched:
             return None
         return SwitchedBounder(self.system, self.targets, self.bounder)
 
     @property
     def system(self) -> UnitSystem:
-        """The units that nodes speak of."""
+        """The system of units to which phases and bounds of nodes refer."""
         return self.presolved.system
 
     @property
     def problem(self) -> LipschitzProblem:
-        """What is searched."""
+        """The problem that is searched."""
         return self.question.problem
 
     @property
     def domain(self) -> Domain:
-        """Where."""
+        """The domain of the problem."""
         return self.question.problem.domain
 
     @property
     def params(self) -> Params:
-        """The numbers of the search."""
+        """The parameters of the search."""
         return self.question.params
 
     @cached_property
     def ascent(self) -> DualAscent | None:
-        """Dual ascent of pre-activation bounds; None where there is nothing to bound so."""
+        """Dual ascent of pre-activation bounds; None on unbounded domains or without kinks."""
         system = self.system
         if not (self.domain.is_bounded and system.kinked.any()):
             return None
@@ -149,30 +149,30 @@ class Context:
 
     @cached_property
     def functionals(self) -> FloatArray:
-        """Whose gradients are bounded, as functions of the problem's outputs, shape (k, m)."""
+        """Functionals of the problem's outputs whose gradients are bounded, shape (k, m)."""
         return targets_of(self.problem).functionals
 
     def cutoff(self, value: float) -> float:
-        """Bounds at or below it fathom, where `value` is attained."""
+        """Return the bound at or below which nodes are fathomed, if `value` is attained."""
         question = self.question
         met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
         return max(met, question.enough)
 
     def aim(self, value: float) -> float:
-        """What floating-point bounds should reach, so that their proofs meet the cutoff."""
+        """Return how low floating-point bounds should be for their proofs to meet the cutoff."""
         return self.cutoff(value) - 0.5 * self.params.slack * max(value, self.question.enough)
 
     def pattern(self, phases: FlatPhases) -> Pattern:
-        """The pattern of phases without unstable units, of all units of the problem's network."""
+        """Return the activation pattern of the problem's network for phases without open units."""
         return self.presolved.units.lift_pattern(phases == RIGHT)
 
     def substitute_back(self, stack: Stack, first: int = 0) -> None:
-        """Tighten a stack by CROWN from layer `first` on."""
+        """Tighten a stack by CROWN, from layer `first` on."""
         layers, errors = self.system.network.hidden, self.system.weight_errors
         propagate(layers, self.domain, stack, intervals=False, first=first, errors=errors)
 
     def whole(self, points: int = 0) -> Node:
-        """The whole problem as a node of which nothing is known yet, but so many points."""
+        """Return the root node, for which nothing is known yet but the first `points` points."""
         n, domain = self.system.count, self.domain
         everything = np.arange(self.targets.count)
         infinite = np.full(everything.size, np.inf)

@@ -1,6 +1,6 @@
-"""The fifth step: which parts have no interior, and the values of those without unstable units.
+"""The fifth step: find parts without interior, and the values of parts without unstable units.
 
-A linear program a part answers, with a point of those that have interior.
+One linear program per part decides, and gives a point of the part if it has interior.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 def asks_program(context: Context, statistics: Statistics) -> tuple[bool, Statistics]:
-    """Whether to solve the linear program of a node in which no point is known.
+    """Return whether to solve the linear program of a node in which no point is known.
 
-    Where dual ascent runs it finds most empty nodes first.  The programs also give points, so that
-    some are solved in any case.
+    Dual ascent, if it runs, finds most empty nodes before.  As the programs also give points, some
+    are solved in any case.
     """
     one_in, statistics = context.params.programs, statistics.counting(pointless=1)
     pays = one_in * (1 + statistics.empty_by_program) > statistics.programs
@@ -40,7 +40,7 @@ def with_interior(
     points: Points,
     region: RegionProgram,
 ) -> tuple[list[Part], Statistics]:
-    """Fathom those parts without interior, where programs are asked; the others get points."""
+    """Solve the linear programs of parts in `asked`: fathom empty ones, add points to others."""
     claims = list(parts)
     found, empty, before = [], 0, region.solved
     for k, (part, asks) in enumerate(zip(parts, asked, strict=True)):
@@ -67,7 +67,7 @@ def with_interior(
 def finished_part(
     context: Context, part: Part, statistics: Statistics, points: Points
 ) -> tuple[Part, Statistics]:
-    """Fathom a part without unstable units: its value is known, if its region has interior."""
+    """Fathom a part without unstable units: its gradient is constant, unless it is empty."""
     node, cutoff = part.node, context.cutoff(points.best.value)
     value = min(_value(context, node, part.known_form, cutoff), float(node.proved.max()))
     if value > cutoff:
@@ -83,10 +83,10 @@ def finished_part(
 
 
 def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float:
-    """Upper bound of a node without unstable units; exact where much of its gradient cancels.
+    """Upper bound of a node without unstable units; exact arithmetic if its gradient cancels much.
 
-    Rounding errors of half the slack that counts as met leave the other half to the proof; exact
-    arithmetic takes seconds for a CNN.
+    Exact arithmetic takes seconds for a CNN, so it is only used for rounding errors beyond half of
+    `slack`; the other half is left to the proof.
     """
     targets = context.targets
     values = targets.exact(form.jacobian)[node.targets]

@@ -1,11 +1,11 @@
-"""The order of the steps, of which the first one is here.
+"""The steps that examine parts of nodes, in their order; the first of them is in this file.
 
     propagate -> tighten -> bound -> fix units by bounds -> decide emptiness -> score
 
-Propagation claims bounds of pre-activations by substitution, phases that follow, that some parts
-are empty, and bounds of the gradient by intervals.
-Of bounding and deciding emptiness, which cost about the same, the one that closes more nodes comes
-first.  A step sees what earlier ones claim, and the incumbent of the moment.
+Propagation bounds pre-activations by back-substitution and the gradient by interval arithmetic,
+derives the phases that follow, and finds some parts empty.
+Bounding and deciding emptiness cost about the same; the one that has closed more nodes comes first.
+A step sees the results of earlier ones and the current incumbent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lipyomo.search.spaces.phases.tighten import tighten
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where parts are examined: what steps share, and only add to.
+    """What the steps share, and only add to.
 
     Attributes
     ----------
@@ -65,9 +65,9 @@ def examine_parts(
     parts : sequence of Part
     statistics : Statistics
     is_known : bool, optional
-        Whether pre-activation bounds are known.
+        Whether the parts' pre-activation bounds are known already.
     root : RootBounds, optional
-        What is known of the whole problem.
+        Known bounds of the whole problem.
 
     Returns
     -------
@@ -115,18 +115,18 @@ def _narrowed(
 
 
 def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack:
-    """The parts' phases and bounds with what follows from them.
+    """Propagate the parts' phases and bounds: return a stack with all that follows from them.
 
     Parameters
     ----------
     context : Context
     parts : sequence of Part
     is_known : bool
-        Whether pre-activation bounds are known.
+        Whether the parts' pre-activation bounds are known already.
     """
     stack, system = Stack.of([part.node for part in parts]), context.system
-    # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on from
-    # a parent's multipliers knows what substitution would find
+    # a split on a unit does not change the first layer's ranges, and dual ascent that starts from
+    # the parent's multipliers finds all that substitution would
     same = all(part.node is not part.parent and part.keeps_box for part in parts)
     if is_known or (same and all(part.node.warm_start is not None for part in parts)):
         stack.settle(system.kinked)
@@ -136,7 +136,7 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
 
 
 def _located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArray]:
-    """Which known points lie in each part."""
+    """Return which known points lie in each part."""
     found = []
     for b, part in enumerate(parts):
         node, phases, inside = part.node, stack.phases[b], part.node.points
@@ -151,7 +151,7 @@ def _located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArr
 
 
 def _gradient_bounds(context: Context, stack: Stack) -> FloatArray:
-    """Bounds of the targets from intervals of the gradient's entries, shape (B, T)."""
+    """Bound the targets by interval bounds of the gradient's entries, shape (B, T)."""
     system = context.system
     ends = system.head - system.head_errors, system.head + system.head_errors
     sizes = gradient_sizes(system.tangents.hidden, stack.phases, *ends, system.rough)
@@ -166,7 +166,7 @@ def _taken(
     points: IntArray,
     warm_start: WarmStart | None,
 ) -> Part:
-    """A part with what number `b` of a stack claims, with bounds (T,) of its targets."""
+    """Update a part from entry `b` of a stack and from bounds (T,) of all targets."""
     if not stack.alive[b]:
         return part.fathom(-np.inf)
     proved = np.minimum(part.node.proved, sizes[part.node.targets])
@@ -183,7 +183,7 @@ def _taken(
 
 
 def _with_form(workspace: Workspace, part: Part) -> Part:
-    """The part with its form, unless none of its targets matters any more."""
+    """Drop targets that cannot beat the incumbent; if any is left, compute the part's form."""
     if part.is_open:
         workspace.watch.check()
         cutoff = workspace.context.cutoff(workspace.points.best.value)
@@ -211,7 +211,7 @@ def _finished(
 def _judged(
     workspace: Workspace, parts: Sequence[Part], statistics: Statistics, root: RootBounds | None
 ) -> tuple[list[Part], Statistics]:
-    """Bound parts with unstable units and decide which are empty."""
+    """Bound parts with unstable units, and decide which parts are empty."""
     context, points, region = workspace.context, workspace.points, workspace.region
     asked = []
     for part in parts:
@@ -219,7 +219,7 @@ def _judged(
         if asks:
             asks, statistics = asks_program(context, statistics)
         asked.append(asks)
-    # on unbounded domains emptiness is proved in rational numbers, which costs more
+    # on unbounded domains, emptiness is proved in rational arithmetic, which costs more
     closing = statistics.closed_by_bound * statistics.programs
     emptying = statistics.empty_by_program * statistics.semidefinite
     first = closing > emptying or not context.domain.is_bounded
@@ -238,7 +238,7 @@ def _judged(
 def _with_candidates(
     workspace: Workspace, parts: Sequence[Part], statistics: Statistics
 ) -> tuple[list[Part], Statistics]:
-    """The parts with units fixed by bounds, and those that they may be split on."""
+    """Fix units by bounds, and choose the branching candidates of each part."""
     context, points, weights = workspace.context, workspace.points, statistics.weights()
     rule, claims = rule_of(context), list(parts)
     for k, part in enumerate(parts):

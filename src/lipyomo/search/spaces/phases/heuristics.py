@@ -1,8 +1,8 @@
-"""Primal heuristics: a table of what looks for points with large gradients.
+"""Primal heuristics: a table of functions that look for points with large gradients.
 
-An entry is a function of its own state and of what is around it; it gives its next state and points
-of the domain.  States are values that the pipeline keeps.  The engine says when it is time for
-heuristics; an entry takes part in every so many of these turns, earlier entries first.
+A heuristic takes its own last state and its surroundings (`Around`), and returns its next state and
+points of the domain.  States are values that the pipeline keeps.  The engine decides when
+heuristics run; each takes part in one of every `every` turns, in the order of registration.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from lipyomo.search.spaces.phases.points import Points
 
 @dataclass(frozen=True, eq=False)
 class Around:
-    """What a heuristic sees.
+    """The input of a heuristic apart from its own state.
 
     Attributes
     ----------
     problem : LipschitzProblem
-        Whose points are looked for; it may have fewer kinks than what is searched.
+        The problem; it may have fewer kinks than the one that is searched.
     best : Incumbent
     seed : callable
-        Gives points (k, d) of one promising part of the domain after the other, then None.
+        Returns points (k, d) of one promising part of the domain after another, then None.
     rng : numpy.random.Generator
     evaluations : int
-        Work, in points to evaluate.
+        Budget, in points to evaluate.
     clock : Clock
     """
 
@@ -48,19 +48,19 @@ class Around:
 
 
 Look = Callable[[Any, Around], tuple[Any, FloatArray]]
-"""From a state (None at first) and what is around to the next state and points, shape (k, d)."""
+"""Maps a state (None at first) and its surroundings to the next state and points, shape (k, d)."""
 
 
 @dataclass(frozen=True)
 class Heuristic:
-    """An entry of the table.
+    """A heuristic in the table.
 
     Attributes
     ----------
     name : str
     look : callable
     every : int
-        It takes part in one of so many turns.
+        It takes part in one of every so many turns.
     """
 
     name: str
@@ -72,12 +72,12 @@ _TABLE: dict[str, Heuristic] = {}
 
 
 def heuristic(name: str, every: int = 1) -> Callable[[Look], Look]:
-    """Enter a function into the table.
+    """Register a function as a heuristic.
 
     Parameters
     ----------
     name : str
-        An entry of the same name is replaced.
+        A heuristic of the same name is replaced.
     every : int, optional
         As in `Heuristic`.
     """
@@ -90,7 +90,7 @@ def heuristic(name: str, every: int = 1) -> Callable[[Look], Look]:
 
 
 def heuristics(turn: int) -> list[Heuristic]:
-    """Those that take part in a turn, the first one of which is number 0."""
+    """Return the heuristics that take part in a turn; turns are counted from 0."""
     return [entry for entry in _TABLE.values() if turn % entry.every == 0]
 
 
@@ -98,7 +98,7 @@ def heuristics(turn: int) -> list[Heuristic]:
 def local_search(
     state: tuple[LocalSearch, SearchState] | None, around: Around
 ) -> tuple[tuple[LocalSearch, SearchState], FloatArray]:
-    """Ascents and walks, which also know the incumbent (`primal.heuristics.local_search`)."""
+    """Run ascents and walks, also from the incumbent (`primal.heuristics.local_search`)."""
     if state is None:
         search = LocalSearch(around.problem, around.rng)
         now = search.begun
@@ -113,14 +113,14 @@ def local_search(
 
 
 class PrimalHeuristics:
-    """Turns of the table, and the states that they leave.
+    """Runs the heuristics of the table, and keeps their states.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Whose points are looked for.
+        The problem that heuristics get.
     points : Points
-        Where they are entered.
+        Receives the points that they find.
     rng : numpy.random.Generator
     """
 
@@ -130,12 +130,12 @@ class PrimalHeuristics:
         self._turn = 0
 
     def budget(self, clock: Clock) -> tuple[int, Clock]:
-        """Evaluations and time of a look for points: half a short search, as others follow."""
+        """Evaluations and time of one turn: half of a short search, as further turns follow."""
         evaluations, brief = quick_budget(self._problem, clock)
         return evaluations // 2, brief
 
     def look(self, evaluations: int, clock: Clock, starts: Iterable[FloatArray] = ()) -> None:
-        """A turn, with points (k, d) of the domain to begin from."""
+        """Run one turn; `starts` gives arrays of points (k, d) of the domain to start from."""
         near = iter(starts)
         for entry in heuristics(self._turn):
             around = Around(

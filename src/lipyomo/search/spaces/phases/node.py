@@ -1,4 +1,4 @@
-"""Nodes, values that are never written to; and parts of nodes on their way through the steps."""
+"""Nodes of the search tree, and the parts of nodes that the steps work on; all are immutable."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DualCertificate:
     multipliers : ndarray
         (gamma of a ball of functionals, zeta, lambda of `units`).
     signs : ndarray, shape (d,), optional
-        By which inputs are joined, if not by those of the whole problem.
+        Signs by which inputs are joined, if not those of the whole problem.
     """
 
     target: int
@@ -66,14 +66,14 @@ class DualCertificate:
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Multipliers of a node's pre-activation bounds: a start for those of its children.
+    """Multipliers of a node's pre-activation bounds: a warm start for its children.
 
     Attributes
     ----------
     phases : ndarray of int8, shape (N,)
-        That they were found under.
+        The phases under which they were found.
     keys : ndarray of int, shape (R,)
-        ``2 unit + (sign < 0)``, rising.
+        ``2 unit + (sign < 0)``, ascending.
     values : ndarray of float16, shape (R, columns)
     """
 
@@ -83,7 +83,7 @@ class WarmStart:
 
     @property
     def nbytes(self) -> int:
-        """What they take."""
+        """Memory of the arrays."""
         return self.keys.nbytes + self.values.nbytes
 
 
@@ -101,27 +101,27 @@ class Node:
     targets : ndarray of int
         Targets that may still beat the incumbent.
     target_bounds : ndarray
-        Their upper bounds, in floating point.
+        Upper bounds of the targets in floating point.
     proved : ndarray
-        Their upper bounds that need no further proof.
+        Proved upper bounds of the targets.
     certificates : mapping of int to DualCertificate
-        By target: of this node, or of the last ancestor that had some.
+        By target: of this node, or of its last ancestor that has one.
     minima : mapping of int to SwitchedMinimum
-        Likewise, by switches that depend on inputs.
+        The same for bounds with switches that depend on the inputs.
     warm_start : WarmStart, optional
-        Likewise; both can be found again.
+        Of this node or its last ancestor; like `minima`, it can be recomputed.
     points : ndarray of int
-        Numbers of known points that lie in the node.
+        Indices of the known points that lie in the node.
     sample : ndarray, shape (k, d)
-        Some of them, where the node travels.
+        Some of these points, for a node that is sent to another process.
     dropped : float
-        Largest bound of the targets that it or its ancestors have dropped.
+        Largest bound of the targets that were dropped here or at ancestors.
     candidates : ndarray of int
-        Unstable units to split on, the best first; none if it is still to be examined.
+        Branching candidates: unstable units, the best first; empty before the node is examined.
     features : ndarray, shape (k, FEATURES)
-        What is known of each of those.
+        Features of the candidates.
     trail : tuple of Split
-        The splits that lead from the root to it; all else follows from bounds.
+        The splits on the path from the root; all other phases follow from bounds.
     """
 
     phases: FlatPhases
@@ -149,7 +149,7 @@ class Node:
 
     @property
     def proved_bound(self) -> float:
-        """The same without what is still to be proved."""
+        """Upper bound of every target on the node that is proved already."""
         return max(float(self.proved.max(initial=0.0)), self.bound)
 
     @property
@@ -174,15 +174,15 @@ class Node:
 
     @property
     def examined(self) -> bool:
-        """Whether it is known what to split it on."""
+        """Whether its branching candidates are known."""
         return self.candidates.size > 0
 
     def but(self, **changes: Any) -> Node:
-        """The same but for some fields."""
+        """Return the node with some fields changed."""
         return replace(self, **changes)
 
     def sides(self, unit: int) -> list[Node]:
-        """The two children of a split on an unstable unit."""
+        """Return the two children of a split on an unstable unit."""
         children = []
         for phase in (LEFT, RIGHT):
             phases = self.phases.copy()
@@ -193,12 +193,12 @@ class Node:
 
 
 class OutOfTimeError(Exception):
-    """The bounds of some parts came too late."""
+    """The time was up before some parts were bounded."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """The time, and a sign of life.
+    """The clock of a search, and the callback that serves other workers.
 
     Attributes
     ----------
@@ -210,9 +210,7 @@ class Watch:
     pulse: Pulse
 
     def check(self) -> None:
-        """Give a sign of life; leave parts as they are when time is over.
-
-        Those of large nodes take seconds.
+        """Call `pulse`, and stop if the time is up; one part of a large node may take seconds.
 
         Raises
         ------
@@ -225,14 +223,14 @@ class Watch:
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """The unit look-ahead of the target that holds a node's bound up.
+    """Look-ahead on the units, for the target with the largest bound of a node.
 
     Attributes
     ----------
     value : float
-        Its bound, in floating point.
+        The target's bound, in floating point.
     off, on : ndarray, shape (F,)
-        Relative drop of the bound if a unit is decided and the multipliers stay.
+        Relative drop of the bound if a unit is decided and the multipliers are kept.
     """
 
     value: float
@@ -242,7 +240,7 @@ class Ahead:
 
 @dataclass(frozen=True, eq=False)
 class Worst(Ahead):
-    """That with the target's multipliers, by which decisions can be ruled out.
+    """A look-ahead with the target's multipliers, which can exclude one side of a unit.
 
     Attributes
     ----------
@@ -253,26 +251,26 @@ class Worst(Ahead):
 
     @classmethod
     def of(cls, found: Minimum) -> Worst:
-        """With the look-ahead of a minimum."""
+        """Compute the look-ahead of a minimum."""
         return cls(found.state.value, *found.kernel.lookahead(found.state), found)
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of a node: steps claim things of it, in a new part each.
+    """A part of a node, to which the steps add their results; each returns a new part.
 
     Attributes
     ----------
     parent, node : Node
-        The same for the root.
+        The node that was split, and what is left of the part; the same for the root.
     form : NodeForm, optional
-        Its form, once its phases are settled.
+        Its form, once its phases are propagated.
     worst : Ahead, optional
-        What holds its bound up.
+        Look-ahead of its worst target.
     fathomed : tuple of (Node, float)
-        Pieces of it with proved bounds that do not matter any more; minus infinity for empty ones.
+        Fathomed pieces of it with their proved bounds; minus infinity for empty ones.
     is_open : bool
-        Whether the rest, `node`, may still hold something better.
+        Whether the rest, `node`, may still contain something better than the incumbent.
     """
 
     parent: Node
@@ -284,30 +282,30 @@ class Part:
 
     @property
     def keeps_box(self) -> bool:
-        """Whether its box is its parent's."""
+        """Whether its input box is that of its parent."""
         return self.node.low is self.parent.low and self.node.high is self.parent.high
 
     @property
     def known_form(self) -> NodeForm:
-        """The form of a part whose phases are settled."""
+        """The form of a part whose phases are propagated."""
         assert self.form is not None
         return self.form
 
     @property
     def closed(self) -> float:
-        """Largest bound among what is fathomed and targets that are dropped."""
+        """Largest bound of its fathomed pieces and dropped targets."""
         known = [bound for _, bound in self.fathomed]
         return max([*known, self.node.dropped or -math.inf])
 
     def fathom(self, bound: float, piece: Node | None = None) -> Part:
-        """Without a piece of it, which by default is all that is left."""
+        """Return the part with a piece of it fathomed, by default all that is left."""
         if not math.isinf(bound):
             bound = max(bound, self.node.dropped)
         fathomed = (*self.fathomed, (self.node if piece is None else piece, bound))
         return replace(self, fathomed=fathomed, is_open=piece is not None)
 
     def without_targets(self, cutoff: float) -> Part:
-        """Without the targets that cannot beat the incumbent; if none is left, fathomed."""
+        """Drop the targets that cannot beat the incumbent; if none is left, fathom the part."""
         node = self.node
         keep = node.target_bounds > cutoff
         if not keep.any():
@@ -324,7 +322,7 @@ class Part:
         return replace(self, node=node)
 
     def without_unproved(self, cutoff: float) -> Part:
-        """Without inherited floating-point bounds that an incumbent found since has overtaken."""
+        """Replace unproved inherited bounds that the cutoff has overtaken by proved ones."""
         node = self.node
         stale = (node.target_bounds <= cutoff) & (node.proved > cutoff)
         if not stale.any():

@@ -1,4 +1,4 @@
-"""The numbers of this room, in one place."""
+"""All tuning parameters of the search over phases, in one place."""
 
 from __future__ import annotations
 
@@ -10,61 +10,62 @@ from lipyomo.base.system.memory import KEPT
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades, and within which range it does not matter.
+    """Parameters of the search: what each trades off, and the range in which it does not matter.
 
     Attributes
     ----------
     slack : float
         Relative distance from the incumbent at which a bound counts as met: nodes against the last
-        digits.  It has to exceed the rounding of proofs, and stay below the tolerance of `exact`.
+        digits.  It must exceed the rounding error of proofs, and be below the tolerance of `exact`.
     together : int
-        Nodes of the common size that are split together: a batch costs less a node, but what its
-        first nodes find comes too late for the others (8 to 32 alike).
+        Nodes of the common size that are split together.  Larger batches cost less per node, but
+        what their first nodes find comes too late for the others (8 to 32 perform alike).
     common : int
-        Unstable units squared times inputs (or units, if they are fewer) of that size.
+        The common size of a node: unstable units squared times min(inputs, unstable units).
     long_root : float
-        Predicted seconds of the root's bound from which it is lowered step by step, each one an
-        answer, with products of pairs, and targets of nodes only until they are no longer the
-        worst: small convolutions want both (with 0.3 these end with 1.1 times the open gap).
+        Predicted seconds of the root's bound from which on it is lowered in steps that each give a
+        valid bound, with products of pairs, and targets of nodes are only lowered until they are no
+        longer the worst.  Small convolutions need both (at 0.3 they end with 1.1 times the gap).
     switched : float
-        Predicted seconds of the root's bound from which its switches and those of all nodes depend
-        on the inputs, where there are such bounds.  784 inputs with 43, 60 and 84 unstable units
-        (0.1 to 0.35) are exact sooner, or end alike, with nodes that know tangents alone.
+        Predicted seconds of the root's bound from which on all nodes are bounded with switches that
+        depend on the inputs, if the problem has such bounds.  Networks with 784 inputs and 43, 60
+        and 84 unstable units (0.1 to 0.35) do as well or better with tangents alone.
     large_part, most_large : float
-        About the root of a large network a look for points is so many times longer, times its size
-        over the common one, which counts up to the second number: incumbents against bounds.  Half
-        of it comes before the root's slow bounds, which profit.
+        On large networks, heuristics at the root run longer by the first number times the node size
+        relative to the common one, which is capped by the second: incumbents against bounds.  Half
+        of it precedes the root's slow bounds, which profit from a better incumbent.
     ascent_steps, ascent_cold : int
-        Steps of dual ascent that all bounds of a node take, and how many times as many where there
-        is no parent to go on from: time a node against nodes (with eight steps and two rounds of
-        near bounds large trees have twice the nodes).
+        Steps of dual ascent for the bounds of a node, and the factor on them without a warm start:
+        time per node against nodes (with eight steps and two rounds of near bounds, large trees
+        have twice the nodes).
     near : tuple of float
-        Bounds that leave a unit open by no more than this share of its range ascend once more, as
-        many steps, under what others have decided in the meantime; a round each, of ever fewer.
+        One more round of ascent for each of these shares: it improves bounds that miss deciding
+        their unit by at most this share of its range, given the units decided meanwhile.
     shallow : int
-        Of up to so many layers ascents have rounds of twice as many steps, and only the second of
-        these: what others decide matters less there (else Chen's have 1.1 times the nodes).
+        Up to this depth, ascents take twice the steps, and of `near` only the second round: other
+        units' phases matter less there (otherwise Chen's networks take 1.1 times the nodes).
     ascent_work : int
         Most multiplications that the ascent of a batch may take.
     programs : int
-        Linear programs are asked of all nodes without a known point as long as one in so many of
-        them finds a node empty; otherwise of one in so many nodes, for its point (3 to 10 alike).
+        Linear programs are solved for all nodes without a known point as long as one in so many of
+        them proves a node empty; otherwise for one in so many nodes, for its point (3 to 10 alike).
     box_inputs, box_units : int
-        Most inputs for which the box is split, and unstable units up to which units are split even
-        then: few, and exhaustive splits are cheap.
+        Largest number of inputs for which input boxes are split, and largest number of unstable
+        units for which units are split even then, since splitting few units is cheap.
     least_width : float
-        Boxes narrower than this share of the domain are split only where both halves decide units:
-        kinks that meet in a point or a line stay open in one half however often it is split.
+        Boxes narrower than this share of the domain are split only if both halves decide units:
+        where kinks meet in a point or a line, one half always has them open.
     few : int
-        Units of a node among which the split is chosen when it comes to it; points that travel with
-        it; points with a unit at zero that are looked at exactly, a call (4 to 16 alike).
+        Branching candidates that a node keeps; points sent with a node to another process; points
+        with a unit at zero that are examined exactly, per call (4 to 16 perform alike).
     tried : int
-        One unit in so many that are open is tried for the first split, `few` at most: some bounds
-        against bad ones, below which trees of trained networks have twice the nodes.
+        For the first split, one in so many of the unstable units is tried: a few more bounds
+        against bad first splits, after which trees of trained networks have twice the nodes.
     unit_trust : float
-        Splits on a unit after which half of what they scored beyond their features is its own.
+        Number of splits on a unit at which its own record, beyond what the features predict, gets
+        half of the full weight.
     pool_bytes : int
-        Memory for points; when it is full, new ones are only tried as incumbents.
+        Memory for points; once it is full, new points are only tried as incumbents.
     """
 
     slack: float = 2e-7

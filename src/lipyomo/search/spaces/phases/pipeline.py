@@ -1,4 +1,4 @@
-"""The pipeline of piecewise-linear networks: what the engine asks, answered by the steps."""
+"""The pipeline of piecewise-linear networks, which implements the engine's interface."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 
 @dataclass(frozen=True, eq=False)
 class Baggage:
-    """What a task that travels depends on beside its nodes.
+    """The data that a task sent to another process needs besides its nodes.
 
     Attributes
     ----------
     value : float
-        Of the incumbent.
+        Value of the incumbent.
     statistics : Statistics
     """
 
@@ -67,7 +67,7 @@ class Task:
     ----------
     nodes : tuple of Node
     baggage : Baggage, optional
-        If it travels; else what is known at home is made use of.
+        None for a task processed at home, which uses what is known there.
     """
 
     nodes: tuple[Node, ...]
@@ -75,7 +75,7 @@ class Task:
 
 
 class Pipeline(Searching[Node, Task]):
-    """Searches one problem.
+    """The search of one problem over the phases of its units.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ class Pipeline(Searching[Node, Task]):
     Attributes
     ----------
     context : Context
-        What never changes while nodes are split, as it is now.
+        The current context; only the root changes it.
     points : Points
-        With the incumbent.
+        The known points, with the incumbent.
     unstable_units : int
-        Units that the bounds of the domain left open.
+        Number of units that are unstable at the root.
     """
 
     def __init__(self, question: Question, seed: int = 0, cascade: Cascade | None = None) -> None:
@@ -108,7 +108,7 @@ class Pipeline(Searching[Node, Task]):
 
     @property
     def best(self) -> Incumbent:
-        """The best point that is known."""
+        """The best known point."""
         return self.points.best
 
     @property
@@ -138,7 +138,7 @@ class Pipeline(Searching[Node, Task]):
 
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[Node]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""
-        if not self.context.question.enough:  # what is to be proved has been looked for
+        if not self.context.question.enough:  # to prove a given bound, no better point is needed
             self._heuristics.look(*self._heuristics.budget(clock))
         on_progress(best=self.points.best)
         found = begin(
@@ -159,12 +159,12 @@ class Pipeline(Searching[Node, Task]):
 
     @property
     def _large(self) -> float:
-        """How many times longer a look for points takes about the root of a large network."""
+        """Additional effort of the heuristics at the root, as a multiple; 0 for small networks."""
         params = self.context.params
         return params.large_part * (min(self.weight(), params.most_large) - 1.0)
 
     def _improve_early(self, clock: Clock, on_progress: OnRootProgress) -> None:
-        """Look for points once the root has bounds, if there is time for the next ones."""
+        """Run heuristics once the root has a first bound, if time for the slower bounds remains."""
         context = self.context
         cost = root_cost(context.targets, context.system.tangents.input_dim, self.unstable_units)
         seconds = 2.0 * cost.closed + 4.0 * cost.proof + SEMIDEFINITE.usual_steps * cost.approach
@@ -236,10 +236,10 @@ class Pipeline(Searching[Node, Task]):
     ) -> Incumbent:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        After those of the seeds, `starts` gives points (k, d) of the domain to begin from.
+        After points of the seeds, `starts` gives more arrays (k, d) of points to start from.
         """
         evaluations, brief = self._heuristics.budget(clock)
-        if not seeds:  # about the root of a large network
+        if not seeds:  # at the root of a large network
             clock = brief
         examined = [node for node in seeds if node.examined]
         order = [examined[k] for k in self._rng.permutation(len(examined))]
@@ -251,11 +251,11 @@ class Pipeline(Searching[Node, Task]):
         return self.points.best
 
     def _outcome(self, parts: Sequence[Part], statistics: Statistics) -> Outcome[Node]:
-        """What became of some parts."""
+        """Return the outcome that consists of some parts."""
         fathomed = [piece for part in parts for piece in part.fathomed]
         return Outcome(
             tuple(part.node for part in parts if part.is_open),
-            closed=max([0.0, *(part.closed for part in parts)]),  # no norm is less
+            closed=max([0.0, *(part.closed for part in parts)]),  # norms are at least 0
             fathomed=tuple(fathomed) if self.context.question.record else (),
             statistics=statistics,
             counters=statistics.counters,
@@ -292,7 +292,7 @@ def pipeline_for(
     cutoff: float = 0.0,
     params: Params | None = None,
 ) -> Pipeline:
-    """The pipeline of a search that begins with a cascade, or where a checkpoint left off.
+    """Make the pipeline of a search that starts from a cascade or from a checkpoint.
 
     Parameters
     ----------
@@ -301,11 +301,11 @@ def pipeline_for(
     settings : Settings
         Uses gap and seed.
     checkpoint : Kept, optional
-        From where the search goes on.
+        The state from which the search resumes, if it has one.
     cascade : Cascade, optional
         Bounds that the root starts from.
     cutoff : float, optional
-        A bound that is to be proved: nodes with bounds up to it are fathomed, whatever is attained.
+        A bound to be proved: nodes with bounds up to it are fathomed, whatever value is attained.
     params : Params, optional
     """
     state = None if checkpoint is None else checkpoint.state
@@ -317,12 +317,12 @@ def pipeline_for(
 
 
 def _packed(points: Points, node: Node, sample: int) -> Node:
-    """A node as it travels, with so many of its points."""
+    """Return a node to be sent to another process, with up to `sample` of its points."""
     return replace(node, points=node.points[:0], sample=points.pool.at(node.points[:sample]))
 
 
 def _unpacked(points: Points, nodes: Sequence[Node]) -> list[Node]:
-    """Travelled nodes, their points entered."""
+    """Receive nodes from another process, and enter their points."""
     own = [points.pool.at(np.zeros(0, int)) if n.sample is None else n.sample for n in nodes]
     numbers = points.adopt(own)
     return [

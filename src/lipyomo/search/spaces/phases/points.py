@@ -22,15 +22,15 @@ from lipyomo.search.spaces.phases.params import Params
 
 
 class Pool:
-    """Points, and the sides of their units; as many as there is room for.
+    """Points and their activation patterns, up to a limit of memory.
 
-    Points are only ever added, so that nodes may keep their numbers.
+    Points are only ever added, so nodes may refer to them by index.
 
     Parameters
     ----------
     inputs, units : int
     nbytes : int
-        How much room there is.
+        Limit of the memory.
     """
 
     def __init__(self, inputs: int, units: int, nbytes: int) -> None:
@@ -46,15 +46,15 @@ class Pool:
 
     @property
     def all(self) -> tuple[FloatArray, BoolArray]:
-        """All points, shape (P, d), and the sides of their units, shape (P, N)."""
+        """All points, shape (P, d), and which units are active at them, shape (P, N)."""
         return self._points[: self._count], self._on[: self._count]
 
     def at(self, numbers: IntArray) -> FloatArray:
-        """Some of the points, shape (k, d)."""
+        """Return the points of these indices, shape (k, d)."""
         return self._points[numbers]
 
     def append(self, points: FloatArray, on: BoolArray) -> None:
-        """Store points and the sides of their units, as far as there is room."""
+        """Store points and their activation patterns, as far as memory allows."""
         room = self._capacity - self._count
         points, on = points[:room], on[:room]
         need = self._count + len(points)
@@ -69,21 +69,24 @@ class Pool:
         self._count = need
 
     def numbers(self, entered: BoolArray, first: int, sizes: list[int]) -> list[IntArray]:
-        """Numbers of what was stored from `first` on, by groups of so many points."""
+        """Indices of the points stored from index `first` on, for groups of points of these sizes.
+
+        `entered` says which points of all groups were to be stored.
+        """
         numbers, which = np.full(entered.size, -1), np.flatnonzero(entered)
         numbers[which[: self._count - first]] = np.arange(first, self._count)
         ends = np.cumsum(np.array(sizes, dtype=np.int64))
         return [group[group >= 0] for group in np.split(numbers, ends)[:-1]]
 
     def seen(self, numbers: IntArray) -> tuple[BoolArray, BoolArray] | None:
-        """Units that some of these points have on their left, and on their right; None of none."""
+        """Units that are inactive, and that are active, at some of these points; None for none."""
         on = self._on[numbers]
         return (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
 
     def within(
         self, candidates: IntArray, phases: FlatPhases, units: npt.NDArray[np.intp]
     ) -> IntArray:
-        """Those of the `candidates` that agree with `phases` at the given `units`."""
+        """Return those of the `candidates` that agree with `phases` at the given `units`."""
         if not candidates.size or not units.size:
             return candidates
         wanted = phases[units] == RIGHT
@@ -92,18 +95,18 @@ class Pool:
 
 
 class Points:
-    """Interior points of the domain with their patterns, and the incumbent.
+    """Points of the domain inside linear regions, with their patterns, and the incumbent.
 
     Parameters
     ----------
     problem : LipschitzProblem
         Without frozen inputs.
     presolved : Presolved
-        What is left of its network: sides of these units are stored.
+        Its presolved network, for whose units patterns are stored.
     rng : numpy Generator
     params : Params
     best : float, optional
-        The value of an incumbent that is kept elsewhere.
+        Value of an incumbent that is kept in another process.
 
     Attributes
     ----------
@@ -130,7 +133,7 @@ class Points:
         return self._best
 
     def enter(self, points: FloatArray) -> FloatArray:
-        """Store the generic ones among `points` of the domain; returns all values (-1 if not)."""
+        """Store those `points` of the domain that are generic; return values (-1 for the rest)."""
         on, generic = self._patterns(points)
         values = np.where(generic, self._values(on), -1.0)
         keep = np.flatnonzero(generic)
@@ -142,7 +145,7 @@ class Points:
         return values
 
     def adopt(self, groups: Sequence[FloatArray]) -> list[IntArray]:
-        """Enter groups of points found elsewhere; returns numbers of the interior ones of each."""
+        """Store groups of points from another process; return indices of those stored, by group."""
         points = np.concatenate([self.pool.at(np.zeros(0, int)), *groups])
         on, generic = self._patterns(points)
         first = self.pool.count
@@ -150,15 +153,15 @@ class Points:
         return self.pool.numbers(generic, first, [len(group) for group in groups])
 
     def challenge(self, point: FloatArray) -> None:
-        """Make `point` (d,), or a sum of two (2, d), the incumbent if its region is better."""
+        """Make `point` (d,), or a sum of two (2, d), the incumbent if its value is larger."""
         witness = make_witness(self._problem, point)
         if witness is not None and witness.value > self._best.value:
             self._best = Incumbent(witness.value, witness.point)
 
     def visit(self, points: FloatArray, margins: FloatArray) -> list[IntArray]:
-        """Enter points near interior points (k, d) of k regions; returns each one's numbers.
+        """Store points near interior points (k, d) of k regions; return their indices by region.
 
-        Margins (k,) are in shares of the domain's `ranges`.
+        Margins (k,) are relative to the domain's `ranges`.
         """
         domain, k = self._problem.domain, len(points)
         width = ranges(domain.lower, domain.upper)
@@ -174,16 +177,19 @@ class Points:
         return self.pool.numbers(entered, first, [3] * k)
 
     def _stored(self, on: BoolArray) -> BoolArray:
-        """The stored part of patterns of all units."""
+        """Restrict patterns of all units to the units that are stored."""
         return self._presolved.restrict(on, True)
 
     def _values(self, on: BoolArray) -> FloatArray:
-        """Operator norms of full patterns; lower bounds for the hard pairs of norms."""
+        """Operator norms of full patterns; lower bounds of them for the hard pairs of norms."""
         patterns = by_layer(self._problem.network.hidden, on)
         return np.full(len(on), pattern_norms(self._problem, patterns))
 
     def _patterns(self, points: FloatArray) -> tuple[BoolArray, BoolArray]:
-        """Patterns of all units, and whether each point is away from every kink and face."""
+        """Patterns of all units, and whether each point is generic: in the domain, off all kinks.
+
+        A few points close to kinks are examined exactly.
+        """
         domain, network, params = self._problem.domain, self._problem.network, self._params
         signals, parts = points, []
         generic = np.ones(len(points), dtype=bool)

@@ -1,4 +1,4 @@
-"""The whole problem as a node: bounded step by step where that takes long."""
+"""The root node, which is bounded step by step if that takes long."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from lipyomo.search.spaces.phases.node import Node, OutOfTimeError, Part
 from lipyomo.search.spaces.phases.statistics import Statistics
 
 _DEEP = 4.0
-"""Predicted seconds of the root's bound by one matrix from which on that of a chain comes first: a
-tree over so many units comes late.  Below, the multipliers of one matrix are wanted anyway."""
+"""Predicted seconds of the root's bound by a single matrix from which on the bound by a chain of
+matrices is computed first, since the tree will start late.  Below, the multipliers of the single
+matrix are needed anyway."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +36,14 @@ class Beginning:
     Attributes
     ----------
     part : Part
-        The whole problem, examined; or as far as it is known where time was over.
+        The whole problem, examined as far as time allowed.
     context : Context
-        With the pairs of units that were found to exclude each other.
+        The context with the mutually exclusive pairs of units that were found.
     statistics : Statistics
     still : int
-        Unstable units of the whole problem.
+        Number of unstable units of the whole problem.
     seconds : float
-        What examining it took; infinite if there is no time for a node.
+        Time that examining it took; infinite if there is no time for a node.
     """
 
     part: Part
@@ -66,11 +67,11 @@ def begin(
     workspace : Workspace
     statistics : Statistics
     cascade : Cascade or None
-        Of the same problem: pre-activation bounds and upper ends to start from.
+        Pre-activation bounds and upper bounds of the same problem to start from.
     report : callable
-        Called with proved bounds of the whole problem while they drop.
+        Called with proved bounds of the whole problem as they drop.
     search : callable
-        Called where there is a cascade, before bounds that take long: looks for points.
+        Looks for points; called once before the slow bounds, if there is a cascade.
     """
     context, clock, points = workspace.context, workspace.watch.clock, workspace.points
     node, root = context.whole(points.pool.count), None
@@ -97,7 +98,7 @@ def begin(
 
 
 def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
-    """The root with what a cascade knows, whose targets may be coarser."""
+    """Return the root with the bounds of a cascade, whose targets may be coarser."""
     bounds, left = cascade.bounds, context.presolved
     phases = left.restrict(flat(bounds.phases), node.phases)
     lower = left.restrict(np.concatenate(bounds.lower), node.lower)
@@ -112,7 +113,7 @@ def _descended(
     report: Callable[[float], object],
     search: Callable[[], object],
 ) -> tuple[Node, RootBounds | None]:
-    """The root with lower bounds, step by step where the first one would be long in coming."""
+    """Tighten the root from a cascade, step by step if its first full bound would take long."""
     context, points, clock = workspace.context, workspace.points, workspace.watch.clock
     node = _taken_over(context, context.whole(points.pool.count), cascade)
     cost = root_cost(context.targets, context.system.tangents.input_dim, node.still)
@@ -152,7 +153,7 @@ def _descended(
 
 
 def _exclusive(workspace: Workspace, node: Node) -> Pairs:
-    """Pairs of units that exclude each other, if there is time to look for them."""
+    """Find pairs of units that exclude each other, if there is time."""
     ascent, (_, sides) = workspace.context.ascent, workspace.points.pool.all
     if ascent is None:
         return Pairs.none()

@@ -1,7 +1,7 @@
-"""Nodes, points and the statistics as plain arrays, for a checkpoint.
+"""Encode nodes, points and statistics as plain arrays, for a checkpoint.
 
-Lists of arrays of different lengths are stored end to end, with their lengths.  Starts for dual
-ascent are left out: they are found again.
+Lists of arrays of different lengths are concatenated and stored with their lengths.  Warm starts of
+dual ascent are left out, as they can be recomputed.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _RAGGED = ("targets", "target_bounds", "proved", "points", "candidates")
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What a pipeline has to know in order to go on.
+    """The state from which a pipeline can resume.
 
     Attributes
     ----------
     nodes : tuple of Node
     points : ndarray, shape (P, d)
     on : ndarray of bool, shape (P, N)
-        Sides of the units at them.
+        Activation patterns of the points.
     best : ndarray or None
         The incumbent's point.
     unstable_units : int
-        Of the root.
+        Number of unstable units of the root.
     statistics : Statistics
     known : ndarray of int8 or None
-        Phases under which the context was made.
+        Phases with which the context was made.
     pairs : Pairs, optional
-        Of units whose products have multipliers.
+        Pairs of units whose products have multipliers.
     switched : bool
         Whether nodes are bounded by switches that depend on the inputs.
     """
@@ -59,7 +59,7 @@ class Saved:
 
 
 def encode(saved: Saved) -> Arrays:
-    """What is saved as plain arrays."""
+    """Encode the state as plain arrays."""
     nodes = saved.nodes
     data: Arrays = {
         "points": saved.points,
@@ -93,7 +93,7 @@ def encode(saved: Saved) -> Arrays:
 
 
 def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
-    """What `encode` wrote."""
+    """Restore what `encode` returned."""
     count = len(data["dropped"])
     certificates: list[dict[int, DualCertificate]] = [{} for _ in range(count)]
     own = [_taken(data, f"certificate_{name}") for name in ("units", "multipliers", "signs")]
@@ -135,19 +135,19 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
 
 
 def _joined(name: str, arrays: Sequence[npt.NDArray[Any]]) -> Arrays:
-    """Arrays end to end, and how long each is."""
+    """Concatenate arrays, and store their lengths."""
     sizes = np.array([len(array) for array in arrays], dtype=np.int64)
     return {name: np.concatenate(arrays) if arrays else np.zeros(0), f"{name}_sizes": sizes}
 
 
 def _taken(data: Mapping[str, npt.NDArray[Any]], name: str) -> list[npt.NDArray[Any]]:
-    """The arrays that `_joined` joined."""
+    """Split the arrays that `_joined` concatenated."""
     sizes = data[f"{name}_sizes"]
     return np.split(data[name], np.cumsum(sizes)[:-1]) if sizes.size else []
 
 
 def _numbers(trail: tuple[Split, ...]) -> FloatArray:
-    """Splits as numbers: index, phase (NaN for an input), ends (NaN for a unit), end to end."""
+    """Encode splits as numbers: index, phase (NaN for an input), interval (NaN for a unit)."""
     rows = [
         (
             s.index,
@@ -160,7 +160,7 @@ def _numbers(trail: tuple[Split, ...]) -> FloatArray:
 
 
 def _splits(numbers: FloatArray) -> tuple[Split, ...]:
-    """The splits that `_numbers` wrote."""
+    """Restore the splits that `_numbers` encoded."""
     return tuple(
         Split(int(index), None, (low, high)) if np.isnan(phase) else Split(int(index), int(phase))
         for index, phase, low, high in numbers.reshape(-1, 4).tolist()

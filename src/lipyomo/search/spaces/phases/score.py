@@ -1,11 +1,11 @@
-"""The sixth step: which units a part may be split on, by what splits on them are expected to score.
+"""The sixth step: choose the branching candidates of a part, by the expected score of their splits.
 
-What is expected follows from what splits with such features scored before
+The expected score is learnt from the features and scores of previous splits
 (`lipyomo.search.spaces.phases.statistics`).  The first feature is the geometric mean of the two
-children's drops with the multipliers frozen, averaged over all nodes in which the unit was open: an
-order that hardly changes from node to node needs several times fewer nodes than the node's own.
+children's drops with fixed multipliers, averaged over all nodes in which the unit was open: this
+order, which hardly changes from node to node, needs several times fewer nodes than the node's own.
 
-Rules are entries of a table; a `Question` names the one that is used.
+Branching rules are kept in a table; a `Question` names the one to use.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from lipyomo.search.spaces.phases.node import Ahead, Node
 from lipyomo.search.spaces.phases.statistics import CONSTANT, FEATURES, Statistics
 
 _FAINT = 0.02
-"""Share below which what a feature is the logarithm of makes no difference."""
+"""Offset inside the logarithms of features, below which differences hardly count."""
 
 _HUGE = float(np.sqrt(np.finfo(np.float64).max))
-"""Bounds and gaps beyond which numbers are cut: they stay finite."""
+"""Limit to which bounds and gaps are clipped, so that features stay finite."""
 
 
 Rule = Callable[
     [Context, Node, NodeForm, Ahead | None, Statistics, FloatArray, float],
     tuple[IntArray, FloatArray, Statistics],
 ]
-"""Chooses units to split a node on: arguments and results as of `candidates`."""
+"""Chooses units to split a node on; arguments and results are those of `candidates`."""
 
 _RULES: dict[str, Rule] = {}
 
 
 def branching_rule(name: str) -> Callable[[Rule], Rule]:
-    """Enter a function into the table of branching rules, in place of one of the same name."""
+    """Register a function as a branching rule, replacing one of the same name."""
 
     def enter(rule: Rule) -> Rule:
         _RULES[name] = rule
@@ -49,7 +49,7 @@ def branching_rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def rule_of(context: Context) -> Rule:
-    """The rule that the context's question names."""
+    """Return the branching rule that the context's question names."""
     return _RULES[context.question.branching]
 
 
@@ -63,7 +63,7 @@ def candidates(
     weights: FloatArray,
     cutoff: float,
 ) -> tuple[IntArray, FloatArray, Statistics]:
-    """Unstable units whose decision is expected to score most, best first, and their features.
+    """Return the unstable units with the best expected scores, best first, and their features.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def candidates(
     form : NodeForm
     worst : Ahead, optional
     statistics : Statistics
-        Hears of the drops.
+        Takes up the look-aheads.
     weights : ndarray, shape (FEATURES,)
-        `Statistics.weights`.
+        The result of `Statistics.weights`.
     cutoff : float
 
     Returns
@@ -106,26 +106,26 @@ def candidates(
     features[:, CONSTANT:] = 1.0, math.log(share + _FAINT), math.log(units.size)
     expected = statistics.forecast(units, features, weights, params.unit_trust)
     best = np.argsort(-expected, kind="stable")
-    best = best[node.phases[units[best]] == OPEN][: params.few]  # others are fixed
+    best = best[node.phases[units[best]] == OPEN][: params.few]  # others have been fixed
     return units[best], features[best], statistics
 
 
 def score(context: Context, node: Node, children: Sequence[Node], cutoff: float) -> float:
-    """What a split scored: the share of the gap that it closed and of the units it decided.
+    """Return the score of a split, from the shares of the gap closed and of the units decided.
 
     Parameters
     ----------
     context : Context
     node : Node
     children : sequence of Node
-        Those of the two that are still open.
+        The children, at most two, that are still open.
     cutoff : float
         Bounds at or below it close nodes.
 
     Returns
     -------
     float
-        The geometric mean over both sides; a closed side counts in full.
+        The geometric mean over both sides; a closed side counts as 1.
     """
     gap, still = max(node.bound - cutoff, 1e-300), max(node.still, 1)
     sides = [1.0] * (2 - len(children))

@@ -1,6 +1,6 @@
-"""Splitting nodes: their box where inputs are few, else the unit that is expected to score most.
+"""Branching: split a node's input box if inputs are few, else the unit of best expected score.
 
-Of the first node, below whose split all others lie, several units are tried and the best one taken.
+At the root, below which all other nodes lie, several units are tried and the best one is taken.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 def together(context: Context, node: Node) -> int:
-    """How many nodes like this one to split together."""
+    """Return how many nodes of this size to split together."""
     params, units = context.params, node.still
     size = units**2 * min(node.low.size, units) / params.common
     return max(int(params.together / max(size, 1.0)), 1)
 
 
 TRYING = 0.1
-"""Of the time left, what tries of the first split may take."""
+"""Share of the time left that trying units for the first split may take."""
 
 
 def split(
     workspace: Workspace, nodes: Sequence[Node], statistics: Statistics
 ) -> tuple[list[tuple[Part, ...]], Statistics]:
-    """Split some nodes; what became of the parts of each.
+    """Split some nodes, and examine the parts of each.
 
-    Many are split together: at the sizes of most networks, numpy's own time is what counts.
+    Nodes are split in batches, since NumPy's overhead dominates at most networks' sizes.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ def split(
 
 
 def wants_box(context: Context, node: Node) -> bool:
-    """Whether to split the input box of `node` rather than decide a unit."""
+    """Return whether to split the input box of `node` rather than a unit."""
     domain, params = context.domain, context.params
     boxes = domain.is_bounded and domain.dimension <= params.box_inputs
     return boxes and node.still > params.box_units
 
 
 def box_halves(context: Context, node: Node) -> list[Node]:
-    """The halves of the input box in the direction that decides most units; none if too few."""
+    """Bisect the input box in the direction that decides most units; return [] if too few."""
     domain, d = context.domain, node.low.size
     low: FloatArray = np.tile(node.low, (2 * d, 1))
     high: FloatArray = np.tile(node.high, (2 * d, 1))
@@ -106,9 +106,9 @@ def box_halves(context: Context, node: Node) -> list[Node]:
 def _ways(
     context: Context, node: Node, statistics: Statistics, weights: FloatArray, left: float
 ) -> list[tuple[int | None, list[Node]]]:
-    """Ways to split a node: the unit that they decide, if they do, and the children.
+    """Return the splits to try on a node, as pairs (unit or None, children).
 
-    A node that is still to be examined is its own and only child.
+    A node that is not examined yet is its own only child.
     """
     if not node.examined:
         return [(None, [node.but()])]
@@ -123,11 +123,10 @@ def _ways(
 
 
 def _tries(context: Context, node: Node, left: float) -> int:
-    """How many units to try at the first node.
+    """Return how many units to try at the root.
 
-    A bad split there doubles what follows, beside which a few bounds more are nothing where many
-    nodes follow: where many units are open, and bounds do not take long, nor much of the `left`
-    seconds.
+    A bad first split doubles the tree, so a few more bounds are worth it if the tree will be large:
+    if many units are unstable.  They must not take long, nor a large share of the `left` seconds.
     """
     params = context.params
     cost = root_cost(context.targets, context.system.tangents.input_dim, node.still).full

@@ -1,8 +1,7 @@
-"""What a search learns on the way: which steps pay, and what became of the units it split.
+"""Statistics that a search collects: which steps pay, and how splits on units have scored.
 
-Everything here counts work and outcomes, never seconds, so that equal searches learn the same.
-What is learnt is a value that adds up: it travels with the nodes to other processes, and what they
-learn comes back as a difference.
+They count work and outcomes, never seconds, so that equal searches learn the same.  Statistics are
+additive values: they are sent with the nodes to other processes, which return increments.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ NAMES = (
     "gap",
     "unstable units",
 )
-"""What is known of a unit before it is split on (`lipyomo.search.spaces.phases.score`).  The first
-four are its average look-ahead, its layer, its look-ahead here, and how balanced its range is, all
-compared with the node's other unstable units; the last two are the node's gap and its number of
-open units."""
+"""Features of a split on a unit of a node (`lipyomo.search.spaces.phases.score`).  The first four
+are the unit's average look-ahead, its layer, its look-ahead in this node, and how balanced its
+range is, each relative to the mean over the node's unstable units; the last two are the node's gap
+and its number of unstable units."""
 
 FEATURES, CONSTANT = len(NAMES), NAMES.index("constant")
-"""How many there are, and the place of the constant."""
+"""Number of features, and the index of the constant."""
 
 FIRST_WEIGHTS = np.array([0.5, 0.25, 0.0, -0.2, -1.9, -0.45, -0.15])
-"""Weights of the features in the logarithm of a split's score before any was split: about what
-searches of networks of several kinds end with."""
+"""Initial weights of the features in the logarithm of a split's score, close to those with which
+searches of networks of several kinds end."""
 
 TRUST = np.array([50.0, 50.0, 50.0, 50.0, 1.0, 1.0, 1.0])
-"""How many splits (of features of size one) these count as."""
+"""How many splits, with features of size one, the initial weights count as."""
 
 COUNTERS = ("nodes", "semidefinite", "newton", "programs", "empty", "fixed", "unresolved")
-"""What is counted for the report."""
+"""Names of the counters that are reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Counts and sums; all of them add up.
+    """Counts and sums of a search; statistics of several searches can be added.
 
     Attributes
     ----------
@@ -61,17 +60,17 @@ class Statistics:
     unresolved : int
         Regions of full patterns too thin to decide whether they have interior.
     closed_by_bound : int
-        Nodes that semidefinite bounds closed.
+        Nodes closed by semidefinite bounds.
     empty_by_program : int
-        Nodes that linear programs found empty.
+        Nodes found empty by linear programs.
     pointless : int
-        Nodes that hold no known point.
+        Nodes in which no point is known.
     ahead, looks : ndarray, shape (N,)
-        Sums and numbers of each unit's look-aheads.
+        Sum and number of each unit's look-aheads.
     products : ndarray, shape (FEATURES + 1, FEATURES + 1)
-        Sums of products of splits' features, and the logarithm of their scores.
+        Second moments: sums over splits of the outer products of (features, log score).
     splits : ndarray, shape (N, FEATURES + 1)
-        Sums of those themselves, by the unit that was split on.
+        Sums of (features, log score) themselves, by the unit that was split.
     """
 
     ahead: FloatArray
@@ -91,7 +90,7 @@ class Statistics:
 
     @classmethod
     def nothing(cls, units: int) -> Statistics:
-        """The beginning, for N units."""
+        """Return empty statistics for N units."""
         size = FEATURES + 1
         ahead, looks = np.zeros((2, units))
         return cls(ahead, looks, np.zeros((size, size)), np.zeros((units, size)))
@@ -101,28 +100,28 @@ class Statistics:
         return Statistics(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     def since(self, before: Statistics) -> Statistics:
-        """What was learnt after `before`."""
+        """Return the increment since `before`."""
         names = [item.name for item in fields(self)]
         return Statistics(**{name: getattr(self, name) - getattr(before, name) for name in names})
 
     @property
     def counters(self) -> dict[str, int]:
-        """What is counted for the report."""
+        """The counters that are reported."""
         return {name: int(getattr(self, name)) for name in COUNTERS}
 
     def counting(self, **more: int) -> Statistics:
-        """With more of some counts."""
+        """Return the statistics with some counts increased."""
         return replace(self, **{name: getattr(self, name) + count for name, count in more.items()})
 
     def look(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Statistics:
-        """With the look-aheads of a node's unstable units."""
+        """Add the look-aheads of a node's unstable units."""
         sums, looks = self.ahead.copy(), self.looks.copy()
         sums[units] += ahead
         looks[units] += 1
         return replace(self, ahead=sums, looks=looks)
 
     def learn(self, unit: int, features: FloatArray, score: float) -> Statistics:
-        """With what a split on a unit scored."""
+        """Add the score of a split on a unit."""
         row = np.append(features, np.log(score))
         splits = self.splits.copy()
         splits[unit] += row
@@ -134,9 +133,9 @@ class Statistics:
         return np.asarray(self.ahead / np.maximum(self.looks, 1.0))
 
     def weights(self) -> FloatArray:
-        """Those of the features in the logarithm of a split's score.
+        """Fit the weights of the features in the logarithm of a split's score.
 
-        Fitted to all splits so far: least squares, with a few that were made up in front.
+        This is regularised least squares over all splits so far, centred at `FIRST_WEIGHTS`.
         """
         squares = self.products[:-1, :-1] + np.diag(TRUST)
         return np.linalg.solve(squares, self.products[:-1, -1] + TRUST * FIRST_WEIGHTS)
@@ -148,19 +147,19 @@ class Statistics:
         weights: FloatArray,
         unit_trust: float,
     ) -> FloatArray:
-        """The logarithm of what splits on some units of a node are expected to score.
+        """Predict the logarithm of the score of splits on some units of a node.
 
-        A linear function of the features, and what splits on the unit scored more or less than
-        that (a pseudo-cost).
+        It is a linear function of the features, corrected by the mean residual of earlier splits
+        on the unit (a pseudo-cost).
 
         Parameters
         ----------
         units : ndarray of int, shape (k,)
         features : ndarray, shape (k, FEATURES)
         weights : ndarray, shape (FEATURES,)
-            What `weights` gives: one call serves many nodes.
+            The result of `weights`, which serves many nodes.
         unit_trust : float
-            Splits on a unit after which half of that difference counts.
+            Number of splits on a unit at which its mean residual counts half.
         """
         sums = self.splits[units]
         rest = sums[:, -1] - sums[:, :-1] @ weights

@@ -1,6 +1,6 @@
-"""The second step: bounds of pre-activations by dual ascent (alpha-beta-CROWN).
+"""The second step: tighten pre-activation bounds by dual ascent (alpha-beta-CROWN).
 
-It claims bounds with the multipliers that prove them, and what these decide.
+It returns bounds with the multipliers that prove them, and decides units by these bounds.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lipyomo.search.spaces.phases.node import WarmStart
 from lipyomo.search.spaces.phases.params import Params
 
 Seen = tuple[BoolArray, BoolArray]
-"""Units that known points have on their left and on their right side."""
+"""Units that are inactive, and units that are active, at known points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ascended:
-    """What dual ascent claims of some nodes.
+    """Bounds of pre-activations of some nodes, found by dual ascent.
 
     Attributes
     ----------
@@ -59,24 +59,24 @@ def tighten(
     ascent : DualAscent
     system : UnitSystem
     stack : Stack
-        As propagation left it.
+        The nodes after propagation.
     warm_start : sequence of WarmStart or None
-        Of each node's parent.
+        Multipliers of each node's parent.
     seen : sequence of (ndarray of bool, ndarray of bool) or None
-        Sides on which known points of the node have units.
+        Units that are inactive, and active, at known points of the node.
     params : Params, optional
     is_proof : bool, optional
-        Then bounds that are near to deciding their units are not improved any further; and where
-        there are several layers, all ascend as long as from scratch: fewer cases are to be written
-        and checked.
+        For a proof to be written: no further rounds for bounds near to deciding their units, and,
+        with several layers, as many steps as without a warm start, so that the proof has fewer
+        cases to write and check.
     aim : int, optional
-        A unit whose upper bound is wanted, and which is on the side of its phase even if the
-        system knows no kink of it.
+        A unit whose upper bound is wanted in any case, and whose phase is enforced even if it has
+        no kink in the system.
 
     Returns
     -------
     list of WarmStart or None
-        For the nodes' children.
+        Multipliers for the nodes' children.
     """
     params = params or Params()
     kinked = system.kinked
@@ -132,7 +132,7 @@ def tighten(
 
 
 def _near(stack: Stack, claims: Ascended, share: float) -> npt.NDArray[np.intp]:
-    """Which bounds are near to deciding their units."""
+    """Return the bounds that miss deciding their unit by at most this share of its range."""
     node, unit, bounds = claims.rows.node, claims.rows.unit, claims.bounds
     reach = share * (stack.upper - stack.lower)[node, unit]
     open_still = stack.alive[node] & (stack.phases[node, unit] == OPEN)
@@ -146,7 +146,7 @@ def _gone_on(
     near: npt.NDArray[np.intp],
     steps: int,
 ) -> Ascended:
-    """Some bounds after more steps, under what others have decided in the meantime."""
+    """Improve some bounds by more steps, given the units decided meanwhile."""
     rows = claims.rows[near]
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     better = ascent.ascend(relaxation, rows, claims.multipliers[near], steps)
@@ -154,7 +154,7 @@ def _gone_on(
 
 
 def _accept(stack: Stack, claims: Ascended, kinked: BoolArray) -> None:
-    """Write claimed bounds into the stack, and what follows."""
+    """Write new bounds into the stack, and decide the units that follow."""
     rows, bounds = claims.rows, claims.bounds
     up = rows.sign > 0
     np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
@@ -165,7 +165,7 @@ def _accept(stack: Stack, claims: Ascended, kinked: BoolArray) -> None:
 def _wanted(
     stack: Stack, warm_start: Sequence[WarmStart | None], seen: Sequence[Seen | None], last: int
 ) -> BoolArray:
-    """Which bounds matter, shape (B, 2 N): by key; `last` is the last layer's start."""
+    """Return which bounds are needed, by key, shape (B, 2 N); `last` is the last layer's start."""
     still = (stack.phases == OPEN) & stack.alive[:, None]
     wanted = np.stack([still, still], axis=2)
     for b in np.flatnonzero(stack.alive).tolist():
@@ -174,7 +174,7 @@ def _wanted(
             left, right = sides
             wanted[b, last:, 0] &= ~right[last:]
             wanted[b, last:, 1] &= ~left[last:]
-        elif parent is not None:  # a unit that cannot be where it was decided closes the node
+        elif parent is not None:  # a bound that contradicts a decided phase closes the node
             phases = stack.phases[b]
             new = np.flatnonzero((parent.phases == OPEN) & (phases != OPEN))
             wanted[b, new, 0] |= phases[new] == RIGHT
@@ -183,7 +183,7 @@ def _wanted(
 
 
 def _nearest(stack: Stack, b: int, keys: IntArray, most: int) -> IntArray:
-    """At most so many of the keys: those of the bounds nearest to deciding a unit."""
+    """Select at most `most` of the keys: those of the bounds nearest to deciding a unit."""
     if keys.size <= most:
         return keys
     far = np.stack([stack.upper[b], -stack.lower[b]], axis=1).reshape(-1)[keys]
@@ -193,7 +193,7 @@ def _nearest(stack: Stack, b: int, keys: IntArray, most: int) -> IntArray:
 def _inherited(
     before: WarmStart, keys: IntArray, phases: FlatPhases
 ) -> tuple[SingleArray, BoolArray]:
-    """A parent's multipliers for bounds that are wanted, and which of them it has."""
+    """Return the parent's multipliers for the wanted bounds, and which of these it has."""
     place = np.minimum(np.searchsorted(before.keys, keys), before.keys.size - 1)
     values = before.values[place].astype(np.float32)
     values[:, np.flatnonzero((before.phases == OPEN) & (phases != OPEN))] = 0.0
