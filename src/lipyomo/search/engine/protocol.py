@@ -37,16 +37,16 @@ class Node(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """About the bytes that it cannot do without."""
+        """Estimated memory of the data that it must keep, in bytes."""
         ...
 
     @property
     def warm_bytes(self) -> int:
-        """About those that `cooled` frees."""
+        """Estimated memory that `cooled` frees, in bytes."""
         ...
 
     def cooled(self) -> Self:
-        """The node without what can be found again."""
+        """Return the node without data that can be recomputed."""
         ...
 
 
@@ -158,8 +158,8 @@ class Recipe(Generic[N, T]):
 class Pipeline(Protocol[N, T]):
     """The problem-specific steps of a search.  All but `process` are called at home only.
 
-    A pipeline that is declared to be one inherits `weight`, and may leave out `encode`
-    and `decode`: then it knows no checkpoints.
+    Subclasses inherit a default `weight`.  Those that leave out `encode` and `decode` do not
+    support checkpoints.
     """
 
     def root(self, clock: Clock, on_progress: OnRootProgress) -> Root[N]:

@@ -82,7 +82,7 @@ class Queue(Generic[N]):
         return [node for _, _, node in self._heap[:count]]
 
     def push(self, nodes: Sequence[N]) -> None:
-        """Have nodes wait."""
+        """Add nodes."""
         least = self._params.least_queue
         for node in nodes:
             if self._room == math.inf and self._serial >= least:
@@ -94,7 +94,7 @@ class Queue(Generic[N]):
             self._serial += 1
             heapq.heappush(self._heap, (-node.bound, self._serial, node))
             self._kept += kept
-            self._warm += node.warm_bytes  # those that have left count until the next look
+            self._warm += node.warm_bytes  # counts nodes that have left, until `_cool_last`
             if self._warm > self._warm_room:
                 self._cool_last()
 
@@ -140,7 +140,7 @@ class Queue(Generic[N]):
             self.enter(batch, batch)
 
     def _measure(self, node: N) -> None:
-        """See how much room there is; so many nodes like this one stay warm in any case."""
+        """Set the memory limits; `least_queue` nodes like this one keep all data in any case."""
         params = self._params
         self._room = min(machine_memory(), memory_limit()) / params.queue_share / 2
         self._warm_room = max(self._room, float(params.least_queue * node.warm_bytes))

@@ -60,13 +60,13 @@ class Bundle:
 
     @property
     def nbytes(self) -> int:
-        """About what they take, with the objects that they are."""
+        """Estimated memory, with that of the Python objects."""
         return 4096 + sum(int(array.nbytes) for array in self.encode().values())
 
     warm_bytes = 0
 
     def cooled(self) -> Self:
-        """Nothing of them can be found again."""
+        """Return the bundle itself, as it has no data that can be recomputed."""
         return self
 
     def take(self, which: IntArray | BoolArray | slice) -> Self:

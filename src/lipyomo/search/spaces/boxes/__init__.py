@@ -1,5 +1,5 @@
-"""The search of networks with smooth units, alone or beside two-slope ones: bundles of boxes.
+"""Branch and bound over input boxes, for networks with smooth units and possibly two-slope ones.
 
-`docs/develop/smooth_search.md` tells how it works; `pipeline.py` puts the steps together, for
-objectives as `objective.py` has them.
+`docs/develop/smooth_search.md` explains how it works.  `pipeline.py` combines the steps, for the
+objectives that implement `objective.py`.
 """

@@ -1,4 +1,4 @@
-"""Affine functions that are not below the objective on boxes."""
+"""Affine upper bounds of the objective on boxes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube
 
 @dataclass(frozen=True, eq=False)
 class Above:
-    """``x . X + v . V + constant``, not below the objective on each of N boxes.
+    """Affine functions ``x . X + v . V + constant`` that bound the objective from above on N boxes.
 
     Attributes
     ----------
     x, v : ndarray, shape (N, d)
     constant : ndarray, shape (N,)
     fuzz : ndarray, shape (N,)
-        What of the constant pays for rounding.
+        The part of the constant that covers rounding errors.
     gaps : sequence of (ndarray, ndarray)
-        What each unit of each layer adds for want of knowledge: in all, and of its tangent alone;
-        shapes (N, n); none where that is not told.
+        Relaxation gap that each unit of each layer adds, in all and by its tangent alone, shapes
+        (N, n); empty where these are not computed.
     form : QuadraticOnCube, optional
-        Not below the objective on the boxes, either, with the first layer's units as parabolas.
+        Quadratic upper bound of the objective, with the first layer's units as parabolas.
     """
 
     x: FloatArray
@@ -38,15 +38,15 @@ class Above:
 
     @property
     def total(self) -> FloatArray:
-        """What all units add, shape (N,); rows of products count for both factors."""
+        """Sum of the gaps of all units, shape (N,); rows of products count for both factors."""
         return np.asarray(sum(gap.sum(axis=1) for gap, _ in self.gaps))
 
     def raised(self, constant: FloatArray, fuzz: FloatArray) -> Above:
-        """The functions, and numbers (N,), of which some pay for rounding."""
+        """Add numbers (N,) to the constants and to the part of them that covers rounding."""
         return replace(self, constant=self.constant + constant, fuzz=self.fuzz + fuzz)
 
     def plus(self, shift: FloatArray | float, unit: float) -> Above:
-        """Not below the objective and a number (N,) each."""
+        """Return upper bounds of the objective plus `shift`, a number for each box."""
         fuzz = unit * (np.abs(self.constant) + np.abs(shift))
         constant, form = self.constant + shift + fuzz, self.form
         if form is not None:
@@ -54,7 +54,7 @@ class Above:
         return replace(self, constant=constant, fuzz=self.fuzz + fuzz, form=form)
 
     def least(self, other: Above, inputs: Inputs) -> Above:
-        """Of each box the function whose maximum is less."""
+        """Return, for each box, the function with the smaller maximum."""
         x, v, _ = inputs
         tops = [
             one.constant

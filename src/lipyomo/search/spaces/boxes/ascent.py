@@ -1,9 +1,9 @@
-"""Primal heuristic: projected gradient ascents, of the Jacobian's norm or of values, many at once.
+"""Primal heuristic: batched projected gradient ascent on the Jacobian's norm or on values.
 
-They are part of a search, or a method by themselves (`smooth_incumbent`).
+It is part of a search, or a method by itself (`smooth_incumbent`).
 
-Steps are those of Barzilai and Borwein (Two-point step size gradient methods, 1988); one that loses
-begins anew from the best point with a quarter of the length.
+Step sizes are those of Barzilai and Borwein (Two-point step size gradient methods, 1988).  A step
+that does not improve is rejected, and the next one has a quarter of its length.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from lipyomo.search.spaces.boxes.params import Params
 from lipyomo.search.spaces.boxes.values import growth, slopes_at
 
 AHEAD = 10.0
-"""How many times the rise of its next step, to first order, a point is taken to have before it."""
+"""Estimate of a point's total further rise, as a multiple of its next step's first-order rise."""
 
 SHORTER = 0.25
-"""By how much a step is cut; and the first one, as a share of the domain's width (or of one)."""
+"""Factor by which a rejected step is cut; also the first step's share of the domain's width."""
 
 
 Slopes = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""From points (N, d) to values (N,) and their gradients (N, d)."""
+"""Maps points (N, d) to values (N,) and their gradients (N, d)."""
 
 
 def ascended(
     context: Context, points: FloatArray, clock: Clock, worth: float = -np.inf
 ) -> tuple[FloatArray, FloatArray]:
-    """Points (N, d) after ascents of the Jacobian's norm, and their values (N,)."""
+    """Ascend the Jacobian's norm from points (N, d); return the final points and values (N,)."""
 
     def slopes(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         at = slopes_at(context, x)
@@ -58,14 +58,14 @@ def projected_ascents(
     clock: Clock,
     worth: float = -np.inf,
 ) -> tuple[FloatArray, FloatArray]:
-    """Points (N, d) after so many steps, and their values (N,).
+    """Ascend from points (N, d) by at most `steps` steps; return the final points and values (N,).
 
-    Fewer, where none of them seems to get above a value that is `worth` it.  A step that overflows
-    leads nowhere: the point stays where it is.
+    It stops early once no point is expected to exceed the value `worth`.  A step that overflows is
+    not taken.
     """
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, 1.0)
-    unit = ranges(domain.lower, domain.upper)  # inputs that cannot move do not
+    unit = ranges(domain.lower, domain.upper)  # also for frozen inputs, whose width is zero
     x = domain.drawn_in(points)
     values, g = slopes(x)
     g = g * scale  # in units of the domain's width
@@ -129,6 +129,6 @@ def smooth_incumbent(
 def _best(
     problem: LipschitzProblem, points: FloatArray, values: FloatArray, clock: Clock
 ) -> Witness | None:
-    """A checked witness at the best of some points of the reduced problem."""
+    """Return a verified witness at the best possible of some points of the reduced problem."""
     order = np.argsort(-values, kind="stable")
     return unbeaten(points[order], values[order], partial(witness_near, problem), clock)

@@ -1,4 +1,4 @@
-"""Bounds of boxes: what the steps of one box are, in their order."""
+"""Bounds of boxes: the steps by which a batch of boxes is bounded, in their order."""
 
 from __future__ import annotations
 
@@ -27,29 +27,30 @@ from lipyomo.search.spaces.boxes.tails import Tail
 from lipyomo.search.spaces.bundle import joined
 
 WIDE = 64.0
-"""By how much sums of squares may vary on boxes of a tail: where they vary more, quotients of
-quadratic functions are up to a thousand times as high as planes, which take five times as long."""
+"""Largest ratio of the ends of a sum of squares up to which a tail is bounded by quotients of
+quadratic functions.  Beyond it their bounds are up to a thousand times those of planes, which take
+five times as long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Boxes with their bounds.
+    """The results of bounding boxes.
 
     Attributes
     ----------
     boxes : Boxes
-        With bounds and scores.
+        The boxes with bounds and scores.
     top : ndarray, shape (N,)
-        Maxima over the boxes of affine functions that are not below the objective; bounds of a
-        parent may be less.
+        Maxima over the boxes of affine upper bounds of the objective; a parent's bound may be
+        lower.
     x, v : ndarray, shape (N, d)
-        Coefficients of these functions.
+        Coefficients of the affine upper bounds.
     fuzz : ndarray, shape (N,)
-        What of the bounds pays for rounding.
+        The part of the bounds that covers rounding errors.
     cutoffs : ndarray, shape (N,)
-        Where the functions are at most that, the objective is at most the cutoff.
+        Wherever the affine function is at most this, the objective is at most the cutoff.
     points : ndarray, shape (N, d)
-        Points of the boxes near maximisers, where half-spaces matter; NaN elsewhere.
+        Points of the boxes near maximisers if half-spaces cut the boxes; NaN otherwise.
     """
 
     boxes: Boxes
@@ -69,17 +70,17 @@ class Bounded:
         v: FloatArray,
         cutoffs: FloatArray,
     ) -> Bounded:
-        """Boxes with these bounds, and with the ends that the maxima over them leave."""
+        """Give boxes their bounds, and shrink them to what the maxima over half-spaces leave."""
         boxes = replace(boxes, bounds=np.minimum(bounds, boxes.bounds), low=top.low, high=top.high)
         return cls(boxes, top.top, top.x, v, top.fuzz, cutoffs, top.points)
 
     def take(self, which: IntArray) -> Bounded:
-        """Some of them."""
+        """Select the results of some boxes."""
         names = [item.name for item in fields(self) if item.name != "boxes"]
         return Bounded(self.boxes.take(which), *(getattr(self, name)[which] for name in names))
 
     def instead(self, which: IntArray, others: Bounded) -> Bounded:
-        """These, with others in the places of some."""
+        """Replace the results of some boxes by others."""
         names = [item.name for item in fields(self) if item.name != "boxes"]
         both = joined([self.boxes, others.boxes])
         arrays = (np.concatenate([getattr(one, name) for one in (self, others)]) for name in names)
@@ -89,14 +90,14 @@ class Bounded:
 
 
 def framed(context: Context, boxes: Boxes) -> Frame:
-    """What boxes are bounded along."""
+    """Return the functionals and directions along which boxes are bounded."""
     return (euclidean_frame if context.targets.euclidean else Frame.given)(context, boxes)
 
 
 def bounded(
     context: Context, boxes: Boxes, cutoff: float | FloatArray, decide: bool = False
 ) -> Bounded:
-    """Boxes with bounds and scores; those with bounds below the cutoff may be rough.
+    """Compute bounds and scores of boxes; they may be rough for boxes with bounds below the cutoff.
 
     Parameters
     ----------
@@ -104,8 +105,8 @@ def bounded(
     boxes : Boxes
     cutoff : float, or ndarray, shape (N,)
     decide : bool, optional
-        Whether to look which entries of the gradient have one sign all over a box: it takes long
-        with many inputs, and small boxes learn it from cuts.
+        Whether to find gradient entries that have one sign on a whole box.  This is slow with many
+        inputs, and on small boxes cuts find the same.
     """
     frame, cutoffs = framed(context, boxes), np.full(len(boxes), cutoff)
     tail = None if decide or context.targets.euclidean else context.structure.tail
@@ -124,7 +125,7 @@ def bounded(
 def _by_planes(
     context: Context, boxes: Boxes, frame: Frame, cutoffs: FloatArray, decide: bool
 ) -> Bounded:
-    """Boxes by lines and planes of all layers."""
+    """Bound boxes by the linear relaxations (lines and planes) of all layers."""
     known = relaxed(context, boxes, (frame.v_low, frame.v_high))
     above = collapsed(known, frame.rows, frame.errors, twice=False)  # boxes alike, 0.8 of the time
     decide = decide and not context.targets.euclidean and bool((boxes.v_low < boxes.v_high).any())
@@ -153,7 +154,7 @@ def _by_planes(
 def _of_tail(
     context: Context, tail: Tail, boxes: Boxes, frame: Frame, cutoffs: FloatArray
 ) -> tuple[Bounded, IntArray]:
-    """Boxes of a network whose last layer has rows of quotients by roots; and those too wide."""
+    """Bound boxes of a network that ends in quotients by roots; also return which are too wide."""
     known = relaxed(context.up_to_tail, boxes, (frame.v_low, frame.v_high), lines=False)
     rows = rows_over_roots(context, tail, known)
     above, parts = rows.above(frame.rows, frame.errors)
@@ -173,12 +174,12 @@ def _of_tail(
 
 
 def _nonnegative(bounds: FloatArray) -> FloatArray:
-    """Bounds of norms from those of ``y . J v``; minus infinity where boxes are empty."""
+    """Bounds of norms from bounds of ``y . J v``; minus infinity stays, for empty boxes."""
     return np.where(np.isfinite(bounds), np.maximum(bounds, 0.0), bounds)
 
 
 def _least(top: ConfinedMaxima, above: Above) -> FloatArray:
-    """Bounds by affine functions, or by curves where these are lower."""
+    """Return the lower of the affine and the quadratic bounds."""
     return top.top if above.form is None else np.fmin(top.top, above.form.highest())
 
 
@@ -189,9 +190,9 @@ def closer(
     top: ConfinedMaxima,
     cutoffs: FloatArray,
 ) -> tuple[FloatArray, ConfinedMaxima]:
-    """Maxima (and V) of affine functions above the objective, some of which are to `second` order.
+    """Improve maxima by `second`-order affine upper bounds where these are lower; also return v.
 
-    On boxes whose maxima are above the cutoff, but not far; where they are lower for that.
+    It is tried on boxes whose maxima are above the cutoff, but not far.
     """
     with np.errstate(invalid="ignore"):
         far = top.top - cutoffs
@@ -207,28 +208,29 @@ def closer(
 
 
 def _second(known: Relaxation, frame: Frame, some: IntArray) -> Above:
-    """Affine functions above the objective on some of the boxes, to second order."""
+    """Second-order affine upper bounds of the objective on some of the boxes."""
     errors = None if frame.errors is None else frame.errors[some]
     return second_order(known.on(some), frame.rows[some], errors)
 
 
 def under(known: Relaxation, above: Above, cutoffs: FloatArray) -> Bounded:
-    """Boxes with the bounds and scores of an objective that lies below an affine function."""
+    """Bound and score boxes by an affine upper bound of the objective."""
     top = confined_bounds(known, above, cutoffs)
     boxes = replace(known.boxes, scores=gaps_of(known, above))
     return Bounded.of(boxes, top, _least(top, above), above.v, cutoffs)
 
 
 INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0
-"""Shares of a box's width, irrational: its points there are on no kink, as its middle often is."""
+"""Irrational shares of a box's width: unlike its middle, such points are rarely on a kink."""
 
 
 def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
-    """A bound of one box below which none of its parts will ever come; 0 where that may be any.
+    """Return a bound that no split of this box will ever undercut; 0 if none is above the cutoff.
 
-    Bounds of points are what rounding alone leaves: where those of several are above the cutoff,
-    splitting is in vain.  Where the direction is not decided, as entries of the gradient may be of
-    either sign by rounding alone, that is so once they are above it along their worst direction.
+    The bound of a point exceeds its value by rounding errors only.  If the bounds of several points
+    are above the cutoff, splitting is in vain.  With an undecided direction (entries of the
+    gradient may have either sign by rounding alone), they must also be above it along their worst
+    direction.
     """
     width = box.high - box.low
     points = np.concatenate([box.low + share * width for share in INSIDE])
@@ -240,12 +242,12 @@ def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
         v = np.where(found.v > 0.0, parts.v_high, parts.v_low)
         found = bounded(context, replace(parts, v_low=v, v_high=v), cutoff)
     least = float(found.boxes.bounds.min())
-    # other boxes whose bounds rounding alone leaves have the same but for a few last digits
+    # other boxes whose bounds are due to rounding alone agree with it but for the last digits
     return least * (1.0 + EXACT_TOLERANCE) if least > cutoff else 0.0
 
 
 def framed_jacobian(known: Relaxation, frame: Frame) -> Enclosed:
-    """Affine bounds of the entries of a frame's functionals, or of all outputs, times J."""
+    """Affine bounds of the entries of J, or of the frame's functionals times J if it has no y."""
     if frame.y is not None:
         head = known.context.head
         return enclosed(known, np.broadcast_to(head, (len(known.boxes), *head.shape)), None)
@@ -254,7 +256,7 @@ def framed_jacobian(known: Relaxation, frame: Frame) -> Enclosed:
 
 
 def with_decided_signs(boxes: Boxes, low: FloatArray, high: FloatArray) -> Boxes:
-    """The boxes with the signs of v that are those of the gradient, in [low, high], all over."""
+    """Fix entries of v at the gradient's sign where its range [low, high] has only one."""
     open_ = boxes.v_low < boxes.v_high
     v_low, v_high = (
         np.where(open_ & (low > 0), 1.0, np.where(open_ & (high < 0), -1.0, end))
@@ -264,13 +266,13 @@ def with_decided_signs(boxes: Boxes, low: FloatArray, high: FloatArray) -> Boxes
 
 
 def gaps_of(known: Relaxation, above: Above) -> FloatArray:
-    """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, d + k + p).
+    """Attribute the gaps of bounds to inputs, entries of v, and phases; shape (N, d + k + p).
 
-    What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
-    of its u), and to the units of the layer before as far as that width is their lines' own; that
-    of a unit whose range holds a break goes to its phase as well: a phase is worth splitting where
-    one unit alone adds more than all of them share through any input.  As far as the range of its
-    slope is one jump, which halving never parts, a phase is decided by one split, as a sign is.
+    The gap of a unit is attributed to inputs in proportion to their part of the width of its z (and
+    u), and to units of the previous layer as far as that width stems from their relaxation.  If its
+    range contains a break, the gap also goes to its phase: a phase is worth splitting if its unit
+    alone adds more than all units attribute to any input.  As far as the range of its slope is one
+    jump, which bisection never removes, one split decides the phase, as it does a sign.
     """
     context, boxes, layers = known.context, known.boxes, known.layers
     d, k = context.inputs, context.directions
@@ -302,9 +304,9 @@ def gaps_of(known: Relaxation, above: Above) -> FloatArray:
 
 
 def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
-    """How much the gaps of a layer's units count for their phases, shape (N, b).
+    """Weights of the gaps of a layer's units in the scores of their phases, shape (N, b).
 
-    Nothing without a break in the unit's range, else a little more than for inputs.
+    Zero without a break in the unit's range, else a little more than for inputs.
     """
     broken = context.stages[number].broken
     low, high = layer.low[:, broken], layer.high[:, broken]
@@ -322,7 +324,7 @@ def _weights(context: Context, layer: Relaxed, number: int) -> FloatArray:
 def _with_rest(
     scores: FloatArray, context: Context, rest: Across, top: FloatArray, x_radius: FloatArray
 ) -> FloatArray:
-    """With what the rest of the Jacobian adds: to open entries of v, else to inputs and phases."""
+    """Add the gap of the rest of J to scores: of open entries of v, else of inputs and phases."""
     with np.errstate(invalid="ignore"):
         added = np.where(np.isfinite(top), rest.norm(top) - np.maximum(top, 0.0), 0.0)
     total = rest.open_part.sum(axis=1)
@@ -352,12 +354,12 @@ def _credit(
     x_part: FloatArray,
     v_part: FloatArray,
 ) -> FloatArray:
-    """Add each unit's gap, over its width, times its coefficients to the parts of (x, v).
+    """Add each unit's gap, divided by its width, times its coefficients to the parts of x and v.
 
     Returns
     -------
     ndarray, shape (N, n)
-        The gaps over the widths.
+        The gaps divided by the widths.
     """
     x_sizes = np.abs(affine.x)
     width = _widths(x_sizes, x_radius) + affine.radius
@@ -375,7 +377,7 @@ def _credit(
 
 
 def _widths(sizes: FloatArray, radius: FloatArray) -> FloatArray:
-    """What intervals of `radius` (N, d) span under coefficients (N or 1, n, d)."""
+    """Radii of linear functions with coefficients (N or 1, n, d) on boxes of `radius` (N, d)."""
     if sizes.shape[0] == 1:
         return np.asarray(radius @ sizes[0].T)
     return np.asarray(np.matmul(sizes, radius[:, :, None])[:, :, 0])

@@ -1,4 +1,4 @@
-"""Boxes: parts of what is searched, as arrays; a bundle of them is a node of the engine."""
+"""Boxes, the parts of the search space, as arrays; a bundle of them is a node of the engine."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from lipyomo.search.spaces.bundle import Bundle
 
 @dataclass(frozen=True, eq=False)
 class Boxes(Bundle):
-    """N boxes: inputs x, directions v, phases, and a functional for each.
+    """N boxes, each with ranges of inputs x, directions v and phases, and a functional.
 
     Attributes
     ----------
     bounds : ndarray, shape (N,)
-        Proved upper bounds; minus infinity for what is empty.
+        Proved upper bounds; minus infinity for empty boxes.
     low, high : ndarray, shape (N, d)
-        Ends of x.
+        Range of x.
     v_low, v_high : ndarray, shape (N, k)
-        Ends of the direction; for the l2 norm nothing but zeros, since it follows from the box.
+        Range of the direction; zeros for the l2 norm, whose direction follows from the box.
     floor, ceiling : ndarray, shape (N, p)
-        Phases: ends of the pre-activations of the units whose slope has breaks.
+        Phases: ranges of the pre-activations of the units whose slope has breaks.
     rows : ndarray of int, shape (N,)
         The functional, a row of `Targets.functionals`; -1 for all of a Euclidean ball.
     scores : ndarray, shape (N, d + k + p)
-        What of the bound goes back to each input, entry of the direction, and phase.
+        Share of the bound's gap due to each input, entry of the direction, and phase.
     half, room : ndarray, shapes (N, d) and (N,)
-        Nothing counts but where ``half . x <= room``, which may be infinite.
+        The box is restricted to ``half . x <= room``; an infinite room is no restriction.
     """
 
     bounds: FloatArray
@@ -48,16 +48,17 @@ class Boxes(Bundle):
 
     @classmethod
     def whole(cls, context: Context) -> Boxes:
-        """The whole problem, as `over` has it."""
+        """Return the boxes of the whole problem."""
         found = cls.over(context, context.domain.lower[None], context.domain.upper[None])
         floor, ceiling = (np.tile(ends, (len(found), 1)) for ends in at_faces(context))
         return replace(found, floor=floor, ceiling=ceiling)
 
     @classmethod
     def over(cls, context: Context, low: FloatArray, high: FloatArray) -> Boxes:
-        """Boxes (n, d): for each, one a functional, and two an input of the l1 norm.
+        """Make boxes over n input boxes (n, d): one per functional, for the l1 norm two per target.
 
-        Directions of the other norms come with their negatives; along an input either may rise.
+        With the l1 norm there is one for either sign of the direction; the ranges of directions of
+        the other norms contain both.
         """
         targets, k = context.targets, context.directions
         phases, rows = len(context.structure.breaks), targets.rows
@@ -84,16 +85,16 @@ class Boxes(Bundle):
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The directions of N boxes.
+    """Functionals and directions of N boxes.
 
     Attributes
     ----------
     rows, errors : ndarray, shape (N, n_L)
-        The functional times the last weights, and what that may be off by.
+        The functional times the last weights, and bounds of the rounding errors of this product.
     v_low, v_high : ndarray, shape (N, d)
-        Ends of the direction.
+        Range of the direction.
     y : ndarray, shape (N, m), or None
-        The functional where the output's norm is Euclidean.
+        The functional, if the output's norm is Euclidean.
     """
 
     rows: FloatArray
@@ -104,16 +105,16 @@ class Frame:
 
     @classmethod
     def given(cls, context: Context, boxes: Boxes) -> Frame:
-        """The functionals and directions that boxes have."""
+        """Return the functionals and directions of the boxes themselves."""
         errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
         return cls(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
 
 
 def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
-    """Phases (p,), (p,) of first units whose breaks touch the domain's box from outside.
+    """Floors and ceilings (p,) for units of the first layer with a break at a face of the domain.
 
-    Decided in exact arithmetic: what rounding adds to a range would leave a phase without interior
-    open, and on a face it can be split off for ever.
+    They are decided in exact arithmetic.  Ranges widened by rounding would leave a phase without
+    interior open, which could be split off at the face forever.
     """
     floor, ceiling = (np.full(len(context.structure.breaks), end) for end in (-np.inf, np.inf))
     if not context.stages or not context.domain.is_bounded or context.features is not None:

@@ -1,13 +1,13 @@
-"""A bound of the gradient's l1 norm in which open signs need no branching: chords of |g_j|.
+"""A bound of the gradient's l1 norm that needs no branching on open signs: chords of |g_j|.
 
-On a box the entry g_j of ``y . J(x)`` lies in [l, u].  Where its sign is open, |g_j| lies below a
-line ``alpha g_j + beta``, |alpha| <= 1; of the others alpha is the sign and beta zero.  So
+On a box the entry g_j of ``y . J(x)`` lies in [l, u].  If its sign is open, |g_j| lies below the
+chord ``alpha g_j + beta``, |alpha| <= 1; otherwise alpha is the sign and beta zero.  So
 
     sum_j |g_j| <= max over x of y . J(x) alpha + sum_j beta_j,
 
-one direction for all of them, whose affine bound has an error of second order in the box's width,
-while the chords' is of the first order in the ranges of the open entries.  (The norm as one more
-layer behind the gradient: Shi et al., Efficiently computing local Lipschitz constants, 2022.)
+with a single direction, whose affine bound has an error of second order in the box's width; the
+chords' error is of first order in the ranges of the open entries.  (Shi et al., Efficiently
+computing local Lipschitz constants, 2022, treat the norm as one more layer behind the gradient.)
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from lipyomo.search.spaces.boxes.inputs import highest
 from lipyomo.search.spaces.boxes.relax import relaxed
 
 OUT_OF_REACH = 1.5
-"""A bound by chords so many times above a known one is not narrowed down: that takes seconds, and
-gains a quarter where much is gained, a few percent where domains are so wide."""
+"""If the bound by chords is so many times a known one, `_narrowed` is not tried: it takes seconds
+and gains a quarter at best, on such wide domains a few percent."""
 
 NARROWER = 0.9
-"""What of a bound's gap may be left when the domain has been narrowed down, for that to be done
-once more: time against the bound."""
+"""Narrowing the domain is repeated if it left at most this share of the bound's gap: time against
+the bound."""
 
 
 def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = math.inf) -> Boxes:
-    """Boxes of the whole domain, for linf inputs, with bounds by chords where these are less.
+    """Improve the bounds of boxes of the whole domain by chords, for linf inputs.
 
-    In networks with products each entry is bounded along its own direction before, as what is left
-    of products adds up where a Jacobian is taken backwards; signs that are known by that are
-    decided.  Those above the cutoff are narrowed down to what can beat it, the largest first; but
-    not those whose known bounds are far less than that by chords (`OUT_OF_REACH`).
+    In networks with products each entry is first bounded along its own direction, since relaxation
+    errors of products add up in a Jacobian that is computed backwards; signs that follow are fixed.
+    Boxes above the cutoff are then narrowed to where they can exceed it, the largest bound first,
+    except those whose known bound is far below that by chords (`OUT_OF_REACH`).
     """
     low, high = _entries(context, boxes, clock)
     if clock.expired:
@@ -74,14 +74,14 @@ def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = ma
 
 @dataclass(frozen=True, eq=False)
 class AboveNorm:
-    """``x . X + rest``, not below the norm of a gradient on one box, within its half-space.
+    """Affine upper bound ``x . X + rest`` of a gradient's norm on one box, within its half-space.
 
     Attributes
     ----------
     x : ndarray, shape (d,)
     rest : float
     top : float
-        Its maximum there; minus infinity if there is nothing.
+        Its maximum there; minus infinity if that is empty.
     """
 
     x: FloatArray
@@ -90,7 +90,7 @@ class AboveNorm:
 
 
 def _above_norm(context: Context, box: Boxes, low: FloatArray, high: FloatArray) -> AboveNorm:
-    """By the chords of entries in [low, high] (d,)."""
+    """Bound the norm by chords of the entries, which lie in [low, high], shape (d,)."""
     alpha, beta = chords(low[None], high[None])
     added = float(beta.sum()) * (1.0 + gamma(context.directions))
     x, rest, tops = _along(context, box, alpha, 1.0)
@@ -102,9 +102,9 @@ def _above_norm(context: Context, box: Boxes, low: FloatArray, high: FloatArray)
 def _along(
     context: Context, box: Boxes, v: FloatArray, sign: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Affine functions not below ``sign y . J(x) v`` for directions (N, d): x, rest, maxima.
+    """Affine upper bounds of ``sign y . J(x) v`` on one box, within its half-space.
 
-    On one box, within its half-space.
+    For directions v (N, d), return coefficients x, constants and maxima.
     """
     unit, known = context.unit, relaxed(context, box, (v, v))
     frame = framed(context, replace(box, v_low=v, v_high=v))
@@ -121,12 +121,12 @@ def _along(
 def _narrowed(
     context: Context, box: Boxes, low: FloatArray, high: FloatArray, cutoff: float, clock: Clock
 ) -> float:
-    """A bound of a box that may be lower, from where alone the norm can be above the cutoff.
+    """Improve the bound of a box by restricting it to where the norm can exceed the cutoff.
 
-    That is where its affine bound is: in a half-space.  There all ranges are smaller, those of
-    units and those of the gradient's entries [low, high] (d,), and so is the next affine bound.
-    Where a gradient leads into a corner of the domain, this goes on until nothing is left.  Where
-    it does not, the same is tried with aims between the cutoff and the bound, by bisection.
+    That is where its affine bound does, a half-space.  There the ranges of units and of the
+    gradient's entries, [low, high] (d,), are smaller, and so is the next affine bound.  If the
+    maximum is in a corner of the domain, repeating this may leave nothing.  Otherwise the same is
+    tried with values between the cutoff and the bound in the cutoff's place, by bisection.
     """
     less, aim = NARROWER, cutoff
     start = box, low, high, _above_norm(context, box, low, high)
@@ -154,9 +154,9 @@ def _narrowed(
 def _refined(
     context: Context, box: Boxes, low: FloatArray, high: FloatArray, clock: Clock
 ) -> tuple[FloatArray, FloatArray]:
-    """Ranges of entries whose sign is open, on one box: those that cost most first.
+    """Tighten the ranges of entries with open signs on one box, the most costly ones first.
 
-    It ends where they do not become much smaller.
+    It stops when they no longer become much smaller.
     """
     low, high = low.copy(), high.copy()
     cost = np.minimum(-low, high)
@@ -177,9 +177,9 @@ def _refined(
 
 
 def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
-    """A bound of a smooth network's constant on a bounded domain, without any split.
+    """Bound a smooth network's Lipschitz constant on a bounded domain without any split.
 
-    Affine in the inputs; for linf inputs with chords.
+    The bound is affine in the inputs; for linf inputs it uses chords.
 
     Parameters
     ----------
@@ -200,10 +200,9 @@ def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
 
 
 def chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Alpha in [-1, 1] and beta with ``|g| <= alpha g + beta`` for g in [low, high].
+    """Return alpha in [-1, 1] and beta with ``|g| <= alpha g + beta`` for g in [low, high].
 
-    ``|g| - alpha g`` is convex, hence largest at an end: beta is right for whatever alpha rounding
-    makes.
+    ``|g| - alpha g`` is convex, so it is largest at an end; beta is valid for the rounded alpha.
     """
     open_ = (low < 0) & (high > 0)
     slope = np.clip((high + low) / np.where(open_, high - low, 1.0), -1.0, 1.0)
@@ -213,10 +212,10 @@ def chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, FloatArray]:
-    """Least and largest entries (N, d) of the gradients of the boxes' functionals.
+    """Lower and upper bounds (N, d) of the gradient's entries for the boxes' functionals.
 
-    Both affine bounds and those by ranges of slopes hold: the former are less on small domains, and
-    are left out where the clock has no time for them.
+    They combine interval bounds from ranges of slopes with affine bounds, which are tighter on
+    small domains and are left out if there is no time for them.
     """
     problem = context.question.problem
     known = preactivation_bounds(problem.network, problem.domain)
@@ -226,7 +225,7 @@ def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, 
     low, high = gradient_ranges(switched, known.phases, context.targets.functionals)
     low, high = low[boxes.rows], high[boxes.rows]
     longest, before = 0.0, clock.seconds
-    for k in range(len(boxes)):  # one by one: there is a matrix of all inputs for each
+    for k in range(len(boxes)):  # one by one, as each needs a matrix over all inputs
         longest, before = max(longest, clock.seconds - before), clock.seconds
         if clock.expired or 2.0 * longest > clock.left:
             break

@@ -1,6 +1,6 @@
-"""Units that pass their argument on: what the general bands find, in closed form.
+"""Identity units, whose relaxations are given in closed form instead of by the general bands.
 
-Networks with products carry many signals past layers.
+Networks with products have many of them, which carry signals past layers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lipyomo.search.spaces.boxes.stage import Kind, Stage
 
 
 class Passed(TwoSlope):
-    """The identity, with closed forms."""
+    """The identity, with its bounds in closed form."""
 
     def value(self, z: FloatArray) -> FloatArray:
         """The argument."""
@@ -45,7 +45,7 @@ class Passed(TwoSlope):
         high: FloatArray,
         slope: FloatArray | None = None,
     ) -> Band:
-        """``A z + c``, or that about a line of another slope."""
+        """``A z + c`` itself, or its offsets from lines of another given slope."""
         if slope is None:
             return (A, *(np.broadcast_to(c, np.broadcast_shapes(A.shape, c.shape)),) * 2)
         rest = A - slope
@@ -56,20 +56,20 @@ class Passed(TwoSlope):
     def parabolas(
         self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, f: FloatArray
     ) -> tuple[FloatArray, ...]:
-        """``A z + c``, which is not bent."""
+        """``A z + c``, with no curvature."""
         A, c = np.broadcast_arrays(A, c)
         return A, np.zeros_like(A), c, c
 
 
 def with_passed(kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
-    """Kinds of units, with this one in the place of two slopes that are one."""
+    """Replace two-slope units whose slopes are both one by `Passed`."""
     return tuple(
         (Passed(1.0, 1.0) if kind == TwoSlope(1.0, 1.0) else kind, units) for kind, units in kinds
     )
 
 
 def passed_outputs(stage: Stage) -> BoolArray:
-    """Which of a stage's outputs are the rows of their units."""
+    """Return which outputs of a stage equal their pre-activations; products never count."""
     units = np.zeros(stage.units_of(stage.bias).size, dtype=bool)
     for kind, which in stage.kinds:
         if isinstance(kind, Passed):

@@ -1,25 +1,25 @@
-"""The objective as one affine function above it: collapsed backwards as a whole.
+"""One affine upper bound of the objective, by backward propagation through all layers.
 
-For a functional the objective is ``w . t`` of the last layer, w the functional's row of the last
-weights; of values it is ``w . h``.  Layer by layer, a sum ``a . h + b . t`` over the units is
-bounded by one over the layer before: with t = sigma'(z) u as in `relax.py`, and any m and r,
+For a functional the objective is ``w . t`` of the last layer, with w the functional's row of the
+last weights; for values it is ``w . h``.  Layer by layer, a sum ``a . h + b . t`` over the units is
+bounded by one over the previous layer: with t = sigma'(z) u as in `relax.py`, and any m and r,
 
     a sigma(z) + b t = (a sigma + b m sigma')(z) + b r u - b m r + b (sigma' - r)(u - m).
 
-The part in brackets lies below one line ``s z + above``: sigma and sigma' are relaxed together.
-Where m is an end of u's range, and r the other end of that of sigma' (the same one, where b is
-negative), the last product is at most zero: that is McCormick's envelope (Computability of global
-solutions to factorable nonconvex programs, 1976).  But ``a sigma + b u sigma'`` is affine in u, so
-that planes ``s z + b r u + most`` lie above it where they do so at both ends m and n of u's range:
+The bracket lies below one line ``s z + above``: sigma and sigma' are relaxed together.  If m is one
+end of u's range and r the opposite end of the range of sigma' (the same end for negative b), the
+last product is at most zero: this is McCormick's envelope (Computability of global solutions to
+factorable nonconvex programs, 1976).  But since ``a sigma + b u sigma'`` is affine in u, a plane
+``s z + b r u + most`` lies above it if it does so at both ends m and n of u's range:
 
     most = max over both ends of (above a sigma + b m sigma' for that s) - b r m,
 
-for any r.  With the r at which both are the same the plane is nowhere above McCormick's for that
-s, and mostly far below.  The first end is the one whose line is lower where the objective is
-largest; s is the slope of its chord.  Error O(h^2), for a box of width h.
+for any r.  With the r at which both terms are equal, the plane is nowhere above McCormick's for the
+same s, and mostly far below.  The first end m is the one whose line is lower where the objective is
+largest; s is the slope of its chord.  The error is O(h^2) for a box of width h.
 
-Rounding is paid for as in `relax.py`; what b m and b n are off by, and how far the range of u goes
-beyond m and n for that, times the size of sigma' and of r, as well.
+Rounding is covered as in `relax.py`.  The errors of b m and b n, and how far the range of u extends
+beyond m and n because of them, are also covered, times the size of sigma' and of r.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ def collapsed(
     weights: FloatArray | None = None,
     twice: bool = True,
 ) -> Above:
-    """The objective ``rows . t + weights . h`` on boxes, of the last layer.
+    """Bound the objective ``rows . t + weights . h`` of the last layer from above on boxes.
 
     Parameters
     ----------
     known : Relaxation
-        Of at least one layer.
+        A relaxation with at least one layer.
     rows : ndarray, shape (N, n_L)
     errors : ndarray, shape (N, n_L), optional
-        What the rows may be off by.
+        Bounds of the errors of the rows.
     weights : ndarray, shape (N, n_L), optional
         By default zeros.
     twice : bool, optional
-        Whether planes of products that are lowest at one point are tried beside those through their
-        middles: on narrow boxes they are a little better, and worse on wide ones.
+        Whether to also try planes of products that are lowest at one point, beside those through
+        the middles: they are a little better on narrow boxes and worse on wide ones.
     """
     found = _collapsed(known, rows, errors, weights, False)
     if not (twice and known.context.structure.multiplies):
@@ -65,9 +65,9 @@ def collapsed(
 
 
 def between_planes(known: Relaxation, weights: FloatArray) -> Above:
-    """Values ``weights . h`` of the last layer between parallel planes; directions are zero.
+    """Enclose values ``weights . h`` of the last layer between parallel planes.
 
-    They are at most the affine function, and at least that less `Above.total` and twice the fuzz.
+    They are at most the affine function, and at least it minus `Above.total` and twice the fuzz.
     """
     return _collapsed(known, np.zeros_like(weights), None, weights, False)
 
@@ -79,7 +79,7 @@ def _collapsed(
     weights: FloatArray | None,
     lowest: bool,
 ) -> Above:
-    """The same with planes of products through their middles, or those lowest at one point."""
+    """Do `collapsed` with planes of products through the middles, or those lowest at one point."""
     context, layers = known.context, known.layers
     unit, b = context.unit, rows
     a = np.zeros_like(rows) if weights is None else weights
@@ -103,7 +103,7 @@ def _collapsed(
             form = curves.above(a, b)
             size = np.abs(constant) + np.abs(form.constant) + fuzz
             form = form.raised(constant + fuzz + 8.0 * unit * size)
-        own_lines = layer is last and weights is None  # a = 0: its lines are known
+        own_lines = layer is last and weights is None  # a = 0: its lines are computed already
         there = at(some.pre, *worst), at(some.pre_tangent, *worst)
         s, rate, above, off, gap = of_units(stage, some, (a, b), there, own_lines, unit)
         constant += above
@@ -120,7 +120,7 @@ def _collapsed(
 
 
 def rounding_of(stage: Stage, layer: Relaxed, errors: FloatArray | None) -> FloatArray:
-    """What errors (N, n_L) of the rows after the last layer amount to, shape (N,) or (1,)."""
+    """Bound the effect of errors (N, n_L) of the rows after the last layer, shape (N,) or (1,)."""
     if errors is None:
         return np.zeros(1)
     largest = np.abs(layer.rate) + layer.rate_radius
@@ -136,10 +136,10 @@ def of_units(
     own_lines: bool,
     unit: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
-    """Slopes in z and in b u, constants, what these are off by, and gaps, of a layer's units.
+    """Planes above ``a . h + b . t`` of a layer's units, for `factors` a and b.
 
-    Outputs and tangents come with `factors` a and b; z and u are `there` where the objective is
-    largest.
+    Return their slopes in z and in b u, constants, rounding errors, and gaps.  `there` has z and u
+    where the objective is estimated to be largest.
     """
     a, b = factors
     ur, rr, size = layer.tangent_radius, layer.rate_radius, np.abs(b)
@@ -154,7 +154,7 @@ def of_units(
         s, under, over = stage.each("lines", a, c, low, layer.high)
     above, most = over - c * rate, np.maximum(np.abs(under), np.abs(over))
     d = b * (layer.tangent + side * ur)
-    many = (ur > 2.0 * unit * layer.pace).any(axis=1)  # else u is known but for rounding
+    many = (ur > 2.0 * unit * layer.pace).any(axis=1)  # otherwise u is known up to rounding
     many &= np.isfinite(d).all(axis=1) & np.isfinite(s).all(axis=1)
     if many.any():
         whole = np.broadcast_arrays(a, d, low, layer.high, s, layer.rate, rr)
@@ -180,7 +180,7 @@ def _rate(
     one: tuple[FloatArray, FloatArray],
     other: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """How planes rise with b u in order to meet both lines; within the range of sigma'."""
+    """Slopes in b u with which planes touch the lines at both ends, clipped to sigma's slopes."""
     (c, over), (d, above) = one, other
     found = np.divide(above - over, d - c, out=rate.copy(), where=d != c)
     return np.clip(np.where(np.isfinite(found), found, rate), rate - radius, rate + radius)
@@ -189,7 +189,7 @@ def _rate(
 def _worst(
     known: Relaxation, rows: FloatArray, weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Where on the boxes the objective is largest, if it were as affine as its chords."""
+    """Maximisers over the boxes of the objective with every unit replaced by its chord."""
     a, b = np.zeros_like(rows), rows
     if weights is not None and known.context.structure.multiplies:
         a = weights
@@ -204,7 +204,7 @@ def _worst(
 
 
 def _side(layer: Relaxed, b: FloatArray, there: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Which bound of each unit's product is less where z and u are `there`: -1 or 1."""
+    """Return the end of u, -1 or 1, whose plane is lower where z and u are `there`, by unit."""
     bend, centre, _ = layer.bend
     p = (bend * there[0] + centre - layer.rate) * np.sign(b)
     q = there[1] - layer.tangent

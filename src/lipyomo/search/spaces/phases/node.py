@@ -154,7 +154,7 @@ class Node:
 
     @property
     def nbytes(self) -> int:
-        """About the bytes that it cannot do without."""
+        """See `lipyomo.search.engine.protocol.Node`."""
         return 4096 + 40 * self.phases.nbytes + 32 * self.low.size
 
     @property
