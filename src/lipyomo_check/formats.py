@@ -17,6 +17,8 @@ JOINT_FORMAT = "lipyomo-proof-10"
 """That of networks with products of two signals."""
 PAIR_FORMAT = "lipyomo-proof-11"
 """That of boxes of networks with two-slope units alone, all pairs of a box together."""
+SQUARE_FORMAT = "lipyomo-proof-12"
+"""That of networks with products whose sums of squares have tangents where they are least."""
 
 
 class Edition(Enum):
@@ -44,6 +46,9 @@ class Edition(Enum):
     PAIRS = PAIR_FORMAT
     """Of two-slope units alone, in norms without Euclidean balls: all pairs of a box together."""
 
+    SQUARES = SQUARE_FORMAT
+    """What `JOINT` knows, and the least value of sums of squares."""
+
     @property
     def plain(self) -> bool:
         """Whether bounds are those of the first two formats."""
@@ -52,9 +57,14 @@ class Edition(Enum):
     @property
     def products(self) -> bool:
         """Whether networks may have products, and claims be about values."""
-        return self in (Edition.PRODUCTS, Edition.LINES, Edition.JOINT)
+        return self in (Edition.PRODUCTS, Edition.LINES) or self.joint
 
     @property
     def two_lines(self) -> bool:
         """Whether two-slope units have two lines."""
-        return self in (Edition.LINES, Edition.JOINT)
+        return self is Edition.LINES or self.joint
+
+    @property
+    def joint(self) -> bool:
+        """Whether products, and sums of squares and products, are bounded together."""
+        return self in (Edition.JOINT, Edition.SQUARES)

@@ -22,6 +22,7 @@ import lipyomo
 from lipyomo import Box, Layer, LipschitzProblem, LipyomoError, Network, networks
 from lipyomo.base.errors import ProofError
 from lipyomo.proofs import lie_network, write_value_proof
+from lipyomo_check.formats import Edition
 
 
 def of_products(rng: np.random.Generator, seed: int, path: Path) -> bool:
@@ -100,7 +101,9 @@ def repaired(first: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
 
 
 def false_file(first: dict[str, Any], payload: bytes, rng: np.random.Generator) -> bytes:
-    """A file that claims what is not true, perhaps of other pairs."""
+    """A file that claims what is not true, perhaps of other pairs, or in another format."""
+    if rng.random() < 0.1:
+        first = first | {"format": str(rng.choice([edition.value for edition in Edition]))}
     return falsified(repaired(first, rng), payload, rng)
 
 

@@ -68,10 +68,10 @@ def normalised(seed: int) -> Network:
     return Network([first, root, both, Layer([[*factors, *-factors]], [0.0])])
 
 
-def question_of(network: Network) -> tuple[Statement, Question]:
+def question_of(network: Network, form: str = "lipyomo-proof-12") -> tuple[Statement, Question]:
     """What a proof states, without ends that say anything."""
     problem = LipschitzProblem(network, Box(-1, 1, network.input_dim))
-    statement = read_statement(first_line(problem) | {"format": "lipyomo-proof-10"})
+    statement = read_statement(first_line(problem) | {"format": form})
     return statement, Question.of(statement)
 
 
@@ -81,7 +81,7 @@ def stated() -> tuple[Network, dict[str, Any]]:
     network = gated(1, entries=5)
     problem = LipschitzProblem(network, Box(-1, 1, 2))
     first = statement_of(problem, lipyomo.solve(problem, gap=1e-3, time_limit=10))
-    assert first["format"] == "lipyomo-proof-10"
+    assert first["format"] == "lipyomo-proof-12"
     return network, first | {"upper": first["lower"] * 1.05}
 
 

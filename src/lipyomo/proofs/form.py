@@ -22,11 +22,11 @@ from lipyomo_check.errors import ProofError as CheckError
 from lipyomo_check.formats import (
     DIRECTED_FORMAT,
     FORMAT,
-    JOINT_FORMAT,
     LINE_FORMAT,
     PAIR_FORMAT,
     PRODUCT_FORMAT,
     SMOOTH_FORMAT,
+    SQUARE_FORMAT,
 )
 from lipyomo_check.pairs.tree import MOST_PAIRS
 from lipyomo_check.smooth.witness import check_smooth_witness
@@ -72,7 +72,7 @@ def may_end(domain: Domain) -> bool:
 def box_format(network: Network) -> str:
     """That of values, and of trees of boxes of networks with products or two-slope units."""
     if has_products(network):
-        return JOINT_FORMAT
+        return SQUARE_FORMAT
     return LINE_FORMAT if network.kinked_units else PRODUCT_FORMAT
 
 

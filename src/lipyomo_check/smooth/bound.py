@@ -43,6 +43,7 @@ import numpy as np
 
 from lipyomo_check.parts import TOGETHER, Domain
 from lipyomo_check.reading import MOST_NUMBERS
+from lipyomo_check.smooth import squares
 from lipyomo_check.smooth.backwards import back
 from lipyomo_check.smooth.bounded import Bounded
 from lipyomo_check.smooth.boxes import Ball, Boxes, Ends, Rows, middles
@@ -90,9 +91,13 @@ class Chain:
     joint : bool, optional
         Whether products with a factor in common are bounded together (`together`), and sums of
         squares and products as one function (`whole`).
+    convex : bool, optional
+        Whether sums of squares have their least values then (`squares`).
 
     Attributes
     ----------
+    squares : list of tuple of Sum
+        Rows of each layer that have least values as sums of squares of the layer before.
     broken : tuple of (int, int)
         Layer and unit of all units with breaks, in the order of a box's phases.
     grows : bool
@@ -120,6 +125,7 @@ class Chain:
         offset: Array | None = None,
         two_lines: bool = False,
         joint: bool = False,
+        convex: bool = False,
     ) -> None:
         self.levels, self.head, self.offset = tuple(levels), head, offset
         self.domain, self.euclidean, self.plain = domain, euclidean, plain
@@ -143,9 +149,12 @@ class Chain:
         self._joint = joint
         self._common = [common_of(level) if joint else None for level in levels]
         self._sums: list[tuple[Sum, ...]] = [() for _ in levels]
+        self.squares: list[tuple[Sum, ...]] = [() for _ in levels]
         if joint:
             for i, (level, after) in enumerate(pairwise(levels)):
                 self._sums[i] = sums_of(level, after.weight)
+                if convex:
+                    self.squares[i + 1] = squares.convex(self._sums[i], after.weight)
         widths = [level.branch_weight.shape for level in levels]
         if levels and levels[0].tangents is not levels[0].weight:
             widths.append(levels[0].tangents.shape)
@@ -187,6 +196,8 @@ class Chain:
                 of_z, of_u = _first_rows(level, z, u)
             own = narrowed(of_z.x, (of_z.low, of_z.high), space, x[1])
             z = _both(z, own)
+            if self.squares[i]:
+                z = self._above_least(i, z, layers[-1])
             if i and self.by_lines:
                 z = _both(z, ends_by_lines(self.levels, lines, x, self.gamma))
             z = self._in_phase(i, z, boxes)
@@ -206,6 +217,15 @@ class Chain:
         narrow = self.grows and inner
         known = self._common[i], self._sums[i], self._joint
         return Mode(inner, self.plain, narrow, self.two_lines, *known)
+
+    def _above_least(self, i: int, z: Ends, before: Relaxed) -> Ends:
+        """Bounds of a layer's pre-activations, those of sums of squares from their least values."""
+        assert before.whole is not None
+        low, level = z[0].copy(), self.levels[i]
+        for own in self.squares[i]:
+            found = squares.least(before.whole.z, own, level.weight, level.bias, self.gamma)
+            low[:, own.row] = np.maximum(low[:, own.row], found)
+        return low, z[1]
 
     def _in_phase(self, i: int, z: Ends, boxes: Boxes) -> Ends:
         """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""

@@ -46,7 +46,7 @@ from lipyomo_check.smooth.strict_spaces import (
     of_phases,
     with_multiple,
 )
-from lipyomo_check.smooth.strict_whole import Slopes, with_sums
+from lipyomo_check.smooth.strict_whole import Slopes, least_square, with_sums
 
 
 class StrictChain:
@@ -107,6 +107,8 @@ class StrictChain:
                 if i and self.chain.by_lines:
                     further.append(ends_by_lines(self._hidden[: i + 1], layers, x))
                 ends = self._ends(i, natural[0], further, box)
+                if ends is not None and self.chain.squares[i]:
+                    ends = self._above_least(i, ends, layers[-1])
                 if ends is None:
                     return Affine(arb(-math.inf), [], []), []
                 forms = None
@@ -142,6 +144,19 @@ class StrictChain:
                 return None
             z = meet(z, other)
         return self._in_phase(i, z, box)
+
+    def _above_least(
+        self, i: int, ends: list[tuple[float, float]], before: Known
+    ) -> list[tuple[float, float]] | None:
+        """Ends, those of sums of squares from their least values; None if that is nothing."""
+        assert before.wide is not None
+        for own in self.chain.squares[i]:
+            weight, k = self.weights[i], own.row
+            row = [weight[k, j] for j in range(weight.ncols())]
+            found = least_square(own, row, self.biases[i][k], before.wide[0])
+            low = math.nextafter(float(found.lower()), -math.inf)
+            ends[k] = max(ends[k][0], low), ends[k][1]
+        return None if any(low > high for low, high in ends) else ends
 
     def _in_phase(self, i: int, z: Ranges, box: Boxes) -> list[tuple[float, float]] | None:
         """Ends of pre-activations within the phases, as floats."""

@@ -1,15 +1,17 @@
-"""Sums of squares and products, and ratios, once more in Arb: formulas of `whole` and `ratios`."""
+"""Sums of squares and products, and ratios, once more in Arb: `whole`, `squares` and `ratios`."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
+import numpy as np
 from flint import arb, arb_mat
 
 from lipyomo_check.smooth.balls import Numbers, Range, Ranges, overlap
 from lipyomo_check.smooth.levels import Level
 from lipyomo_check.smooth.ratios import ROUNDS
+from lipyomo_check.smooth.squares import anchors
 from lipyomo_check.smooth.strict_factors import Form, around, times
 from lipyomo_check.smooth.whole import Sum
 
@@ -76,6 +78,20 @@ def range_of(terms: list[Term]) -> Range:
         middle += M[a, a] / 2
         radius += abs(M[a, a]) / 2
     return middle, radius
+
+
+def least_square(own: Sum, row: Numbers, bias: arb, z: list[Form]) -> arb:
+    """What a sum of squares is at least: `squares`, with tangents at points that floats choose."""
+    forms, c = [z[k] for k in own.squares.tolist()], [row[k] for k in own.squares.tolist()]
+    parts = [form.centre for form in forms], [form.away for form in forms], c
+    offset, away, factors = (np.array(list(map(float, part))) for part in parts)
+    turn = np.array([list(map(float, form.turn)) for form in forms])
+    chosen = anchors(offset[None], turn[None], away[None], factors)[0]
+    span: Numbers = [arb(0)] * len(forms[0].turn)
+    for factor, form, s in zip(c, forms, map(arb, chosen.tolist()), strict=True):
+        bias += factor * (s * (2 * form.centre - s) - 2 * abs(s) * form.away)
+        span = [a + 2 * factor * s * t for a, t in zip(span, form.turn, strict=True)]
+    return bias - sum(map(abs, span), arb(0))
 
 
 def with_sums(

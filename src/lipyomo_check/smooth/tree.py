@@ -171,7 +171,11 @@ class Question:
         plain = edition is not None and edition.plain
         offset = np.array(statement.layers[-1].offset) if statement.values else None
         euclidean = euclidean and not statement.values
-        known = edition is not None and edition.two_lines, edition is Edition.JOINT
+        known = (
+            edition is not None and edition.two_lines,
+            edition is not None and edition.joint,
+            edition is Edition.SQUARES,
+        )
         chain = Chain(levels, head, largest, confining, euclidean, plain, offset, *known)
         functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
         moving, first = first_cases(statement, len(chain.broken))
