@@ -224,6 +224,7 @@ def forked(
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             if size is not None:
+                sys.dont_write_bytecode = True  # Python keeps what is cut off as bytecode
                 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
             code = main(words)
             sys.stdout.flush()
