@@ -1,18 +1,18 @@
-"""The cascade of upper bounds: stages in turn, the cheapest first.
+"""The cascade of upper bounds: relaxations applied one after another, the cheapest first.
 
-The constant is the largest of a few scalars, its targets (`lipyomo.problems.targets`).  Each stage
-bounds targets from above; the least bound of each is kept, so that whatever is asked for at any
-moment is valid, and never looser than it was.  A stage treats the target with the largest bound
-first, and stops once that one cannot be improved: the rest cannot move the maximum.
+The constant is the maximum of a few scalars, its targets (`lipyomo.problems.targets`).  Each stage
+bounds targets from above, and the least bound found for each target is kept.  The current bounds
+are therefore valid at any moment and never get looser.  A stage starts with the target of the
+largest bound and stops once that bound cannot be improved: the others cannot lower the maximum.
 
 Stages, cheapest first:
 
-- ``entries``: intervals of the gradient's entries (FastLip);
+- ``entries``: interval bounds of the gradient's entries (FastLip);
 - ``tangents``: derivatives in all directions of the unit ball, all functionals in one pass;
 - ``joint``: back-substitution of the gradient's norm as a whole.
 
-The next stages are semidefinite: closed-form ellipsoids (ECLipsE), and the bound over all open
-units that branch and bound starts with (`lipyomo.relaxations.semidefinite.root`).
+Semidefinite bounds follow: closed-form ellipsoids (ECLipsE), and the bound over all open units
+that serves branch and bound at its root (`lipyomo.relaxations.semidefinite.root`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ QUICK: tuple[Stage, ...] = ("entries", "tangents")
 """Stages that treat all targets in one pass."""
 
 Found = tuple[FloatArray, FloatArray | None]
-"""Bounds of the norms of some functionals' gradients (b,), and by entry (b, d)."""
+"""Bounds of the gradient norms of b functionals (b,), and of their entries (b, d) if known."""
 
 
 class Cascade:
@@ -57,17 +57,17 @@ class Cascade:
     bounds : LayerBounds
         Of the pre-activations over its domain.
     clock : Clock, optional
-        Once it has expired, `run` returns as soon as it can; it decides which stages to take.
+        `run` skips stages that do not fit into the time left and returns soon after it expires.
     report : callable, optional
-        Called with the upper end whenever it has dropped.
+        Called with the upper bound of the constant whenever it has improved.
 
     Attributes
     ----------
     bounds : LayerBounds
     targets : Targets
-        One a vertex of the dual ball, or one for the whole ball if these are many.
+        One for each vertex of the dual ball, or one for the whole ball if it has many.
     upper : ndarray, shape (T,)
-        Safe against rounding; infinite before the first stage.
+        Upper bounds of the targets, safe against rounding; infinite before the first stage.
     """
 
     def __init__(
@@ -93,12 +93,13 @@ class Cascade:
 
     @with_one_blas_thread
     def run(self, stages: Sequence[Stage] = STAGES) -> None:
-        """Take stages in turn, those that the time left allows, and the first in any case.
+        """Run the stages in turn: the first in any case, later ones if they fit into the time left.
 
-        Where that one does not fit, and vertices outnumber outputs, they follow from the outputs'.
-        A stage treats no target twice: taken again it goes on with the largest bound, if what has
-        been found otherwise since has brought another target there.  Tangents are left out where
-        the joint stage costs less than twice as much, as with wide convolutions.
+        If there is no time for the first stage and vertices outnumber outputs, the bounds of the
+        vertices are derived from those of the outputs.  A stage treats no target twice: run again,
+        it continues with the target of the largest bound, if other bounds found meanwhile have made
+        that a new one.  The tangent stage is skipped where the joint stage costs less than twice as
+        much, as with wide convolutions.
         """
         for stage in stages:
             if stage == "tangents" and 2.0 * self.predicted(stage) > self.predicted("joint"):
@@ -117,18 +118,21 @@ class Cascade:
 
     @with_one_blas_thread
     def bounds_of(self, targets: Targets) -> FloatArray:
-        """What is known of targets that may be finer than the cascade's, shape (T,)."""
+        """Return upper bounds of targets, possibly finer ones than the cascade's, shape (T,)."""
         same = targets.count == self.targets.count
         return self.upper.copy() if same else np.full(targets.count, self.value)
 
     @with_one_blas_thread
     def tighten(self, upper: FloatArray) -> None:
-        """Take bounds of targets that may be finer than the cascade's, shape (T,)."""
+        """Use upper bounds of targets that were found elsewhere, shape (T,).
+
+        They may belong to finer targets than the cascade's; only their maximum is used then.
+        """
         known = upper if upper.size == self.upper.size else float(upper.max(initial=0.0))
         self.upper = np.fmin(self.upper, known)
 
     def predicted(self, stage: Stage, functionals: int | None = None) -> float:
-        """About how many seconds a stage takes for so many functionals, by default for all."""
+        """Estimate the seconds that a stage takes for some functionals, by default for all."""
         network = self.problem.tangent_network
         count = self._count if functionals is None else functionals
         if stage == "entries":
@@ -140,7 +144,7 @@ class Cascade:
             weights, members = weights[::-1], members[::-1]
             before, ends = network.output_dim, network.input_dim
             together, turns = min(count, TOGETHER), math.ceil(count / TOGETHER)
-        work = substitution = 0.0  # multiplications in all, and of one row from here back
+        work = substitution = 0.0  # multiplications in total; to substitute one row back from here
         for entries, units in zip(weights, [*members, ends], strict=True):
             work += entries * before + 2.0 * together * units * substitution
             substitution += float(units) * before
@@ -150,7 +154,7 @@ class Cascade:
     # -- the stages --------------------------------------------------------------------------------
 
     def _next(self, stage: Stage) -> list[int]:
-        """The functionals to be treated next; none where that of the largest bound already is."""
+        """Return the functionals to treat next; none if that of the largest bound was treated."""
         worst = np.full(self._count, -np.inf)
         np.maximum.at(worst, np.maximum(self.targets.rows, 0), self.upper)
         order, treated = np.argsort(-worst, kind="stable").tolist(), self._treated[stage]
@@ -160,7 +164,7 @@ class Cascade:
         return rows[:TOGETHER] if stage == "joint" else rows
 
     def _found(self, stage: Stage, rows: list[int]) -> Found:
-        """Bounds of some functionals."""
+        """Bound the gradients of some functionals by a stage."""
         if stage == "tangents":
             return self._tangents(rows), None
         problem = self.problem
@@ -176,7 +180,7 @@ class Cascade:
         return ends.norm, ends.entries
 
     def _by_output(self, rows: list[int]) -> Found:
-        """Bounds of functionals from those of the outputs, by the triangle inequality."""
+        """Bound functionals by means of bounds of the outputs and the triangle inequality."""
         problem = self.problem
         outputs = SingleFunctionals(np.eye(problem.network.output_dim))
         ends = gradient_ends(
@@ -186,7 +190,7 @@ class Cascade:
         return sizes @ ends.norm, sizes @ ends.entries
 
     def _tangents(self, rows: list[int]) -> FloatArray:
-        """Bounds of the norms of some functionals' gradients, by tangents."""
+        """Bound the gradient norms of some functionals by tangents."""
         problem, targets = self.problem, self.targets
         functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
         sizes = tangent_ends(
@@ -202,7 +206,7 @@ class Cascade:
         return sizes[rows]
 
     def _take(self, rows: list[int], norms: FloatArray, entries: FloatArray | None) -> None:
-        """Keep what is less than before."""
+        """Update the targets of these functionals where the new bounds are smaller."""
         before = self.value
         targets = self.targets
         place = np.full(self._count, -1)
@@ -219,7 +223,7 @@ class Cascade:
 
 
 def cascade_targets(problem: LipschitzProblem) -> Targets:
-    """The targets of a problem, coarser than those of the search where these are too many."""
+    """Return the targets of a problem, coarser than those of the search if these are too many."""
     vertices = problem.dual_vertices
     if vertices is not None and len(vertices) <= ONE_BY_ONE:
         try:

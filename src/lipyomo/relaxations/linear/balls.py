@@ -1,4 +1,4 @@
-"""Where inputs, directions and functionals live: what a chain of affine maps starts from."""
+"""Sets of inputs, directions and functionals: the arguments of chains of affine maps."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Ball(ABC):
 
     @abstractmethod
     def support(self, rows: FloatArray) -> FloatArray:
-        """Safe upper bounds of functionals (B, r, n) over the set, shape (B, r)."""
+        """Return safe upper bounds of functionals (B, r, n) over the set, shape (B, r)."""
 
     @abstractmethod
     def reach(self, rows: Matrix) -> FloatArray:
-        """Upper bounds of the sum of the absolute terms of these rows (r, n), shape (B, r)."""
+        """Return upper bounds of the sums of absolute terms of rows (r, n), shape (B, r)."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class InputBall(Ball):
         return np.asarray(vector_norm(rows, DUAL[self.norm]) * (1.0 + gamma(rows.shape[-1])))
 
     def reach(self, rows: Matrix) -> FloatArray:
-        """The same: the ball does not care for signs."""
+        """Dual norms of the rows, as the ball is symmetric in each coordinate."""
         if isinstance(rows, np.ndarray):
             return self.support(rows)[None]
         size = abs(sp.csr_array(rows))
@@ -70,7 +70,7 @@ class DualBall(Ball):
         return np.asarray(self.norm.value(rows) + gamma(rows.shape[-1]) * sizes)
 
     def reach(self, rows: Matrix) -> FloatArray:
-        """Products with the largest value of each entry of y, which is the norm of e_j."""
+        """Products with the largest values of the entries of y, which are the norms of e_j."""
         return np.asarray(abs(rows) @ self.norm.value(np.eye(rows.shape[-1])))[None]
 
 
@@ -121,7 +121,7 @@ class InputBoxes(Ball):
 
     @cached_property
     def _parts(self) -> tuple[FloatArray, FloatArray]:
-        """Middles, and radii with room for rounding; shapes (B, d, 1)."""
+        """Midpoints, and radii enlarged for rounding; shapes (B, d, 1)."""
         size = np.maximum(np.abs(self.lower), np.abs(self.upper))
         radius = 0.5 * (self.upper - self.lower) + gamma(self.lower.shape[1]) * size
         return 0.5 * (self.lower + self.upper)[:, :, None], radius[:, :, None]
@@ -142,7 +142,7 @@ class InputBoxes(Ball):
         return np.asarray((rows @ middle + np.abs(rows) @ radius)[:, :, 0])
 
     def reach(self, rows: Matrix) -> FloatArray:
-        """Largest sums of absolute terms of rows (r, d), over the bounded inputs, shape (B, r)."""
+        """Sums of absolute terms of rows (r, d) over the bounded inputs, at most, shape (B, r)."""
         size = np.maximum(np.abs(self.lower), np.abs(self.upper))
         size = np.where(np.isfinite(size), size, 0.0)
         return np.asarray((abs(rows) @ size.T).T)
@@ -150,7 +150,7 @@ class InputBoxes(Ball):
 
 @dataclass(frozen=True, eq=False)
 class Inside(InputBoxes):
-    """What of some boxes lies inside a domain."""
+    """Intersections of boxes with a domain."""
 
     domain: Domain
 
@@ -160,7 +160,7 @@ class Inside(InputBoxes):
         return False
 
     def support(self, rows: FloatArray) -> FloatArray:
-        """The smaller of the largest values over domain and box."""
+        """The smaller of the maxima over the domain and over the box."""
         flat = rows.reshape(-1, rows.shape[-1])
         bound = self.domain.support(flat)
         size = np.maximum(np.abs(self.domain.lower), np.abs(self.domain.upper))
@@ -173,15 +173,15 @@ class Inside(InputBoxes):
 def within(
     domain: Domain | None, low: FloatArray, high: FloatArray, programs: bool = False
 ) -> InputBoxes:
-    """Boxes (B, d) cut by a domain.
+    """Intersect boxes (B, d) with a domain.
 
     Parameters
     ----------
     domain : Domain or None
-        None if it holds the boxes.
+        None if it contains the boxes.
     low, high : ndarray, shape (B, d)
     programs : bool, optional
-        Whether to look at the rows of a polytope, by a linear program a functional.
+        Whether to use the rows of a polytope, at the price of a linear program per functional.
     """
     if domain is None or (domain.is_polyhedral and not (programs and domain.rows.count)):
         return InputBoxes(low, high)
@@ -189,9 +189,9 @@ def within(
 
 
 def outside(domain: Domain, low: FloatArray, high: FloatArray, unit: float) -> BoolArray:
-    """Boxes (N, d) that one of the rows of a domain, or its ball, does not meet, shape (N,).
+    """Return which boxes (N, d) lie outside one of the rows of a domain, or its ball, shape (N,).
 
-    Sums are off by at most `unit` times the sizes of their terms.
+    Rounding errors of sums are taken as at most `unit` times the sums of absolute terms.
     """
     ball, rows = domain.ball, domain.rows
     if ball is None:
@@ -207,7 +207,7 @@ def outside(domain: Domain, low: FloatArray, high: FloatArray, unit: float) -> B
 
 
 def functional_set(functionals: FloatArray | OutputNorm | Ball, m: int) -> Ball:
-    """The set of functionals y that is meant: the hull of rows (k, m), a dual ball, or itself."""
+    """Convert to a set of functionals y: the hull of rows (k, m), a dual ball, or a given set."""
     if isinstance(functionals, Ball):
         return functionals
     if isinstance(functionals, OutputNorm):

@@ -5,12 +5,12 @@ and adjoints (backwards from functionals).  All of them are maps
 
     t_1 = M_1 a,    t_{i+1} = M_{i+1} s_i + b_{i+1},    s_i = slope t_i where a unit is decided,
 
-with s_i between two lines of t_i where it is not.  Stable units are multiplied through, so that
-what is left is a strictly triangular system in the open ones ("members"), whose size does not
-depend on the widths of the layers; matrices that are sparse stay so while that pays.  Replacing
-members by their lines from the last to the first is CROWN (Zhang et al., 2018).
+and s_i between two lines in t_i where it is open.  Stable units are multiplied through.  What is
+left is a strictly triangular system in the open units ("members"), whose size does not depend on
+the widths of the layers.  Sparse matrices stay sparse while that pays.  Replacing members by their
+lines from the last to the first is CROWN (Zhang et al., 2018).
 
-Rounding: a value that is computed here is a sum of products along paths.  It is off by at most
+Rounding: every value computed here is a sum of products along paths.  Its error is at most
 ``gamma(terms)`` times the sum of the absolute products, which `reach` bounds for every row.
 """
 
@@ -47,12 +47,12 @@ class Block(NamedTuple):
     start : ndarray, sparse array or None, shape (F, p)
         None for zero, as in `links`.
     links : list of ndarray, sparse array or None, shapes (F, F_j)
-        One an earlier block; None for zero.
+        One for each earlier block; None for zero.
     slopes : ndarray, shape (2, B, F)
-        Of the lines above and below what the members pass on.
+        Slopes of the lines above and below the outputs of the members.
     sums : ndarray, shape (2, B, F, 2)
-        Constants of these lines as functions of argument and earlier members, and the sums of the
-        absolute terms of the lines, with the sign of what they are multiplied with.
+        Constants of these lines as functions of the argument and earlier members, and the sums of
+        the absolute terms of the lines, with the sign of the coefficients that they multiply.
     """
 
     start: Matrix | None
@@ -62,17 +62,17 @@ class Block(NamedTuple):
 
     @property
     def members(self) -> int:
-        """F."""
+        """Number of members F."""
         return int(self.slopes.shape[2])
 
     @property
     def batch(self) -> int:
-        """B."""
+        """Batch size B."""
         return int(self.slopes.shape[1])
 
 
 class Functionals(NamedTuple):
-    """Rows on the current signal of a chain: on the argument, on each block, and a constant.
+    """Functionals of a chain: rows on the argument and on each block, and constants.
 
     Attributes
     ----------
@@ -100,32 +100,33 @@ def _is_wide(matrix: Matrix | None) -> TypeGuard[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class AffineChain:
-    """A chain that grows by one affine map and one row of units at a time, each a new value.
+    """A chain to which affine maps and rows of units are added, immutable: each step returns one.
 
     Attributes
     ----------
     argument : Ball
-        Where a lives; one set a chain of the batch, or one for all.
+        The set of a; one for each chain of the batch, or one for all.
     stop : callable, optional
-        Polled now and then; once True, ranges that are not known yet are infinite.
+        Polled between parts of `range`; once True, ranges not computed yet are infinite.
     reach : ndarray, shape (B, n)
-        At least the sums of the absolute terms of the signal's entries.
+        Upper bounds of the sums of the absolute terms of the signal's entries.
     blocks : tuple of Block
         The members so far.
     inputs : int
-        Of the first map; 0 before it.
+        Number of inputs of the first map; 0 before it.
     first : ndarray, shape (n, p), optional
-        The first map, where functionals are substituted back in front of it.
+        The first map, if it is kept apart: `start` then acts on its outputs, which are narrower
+        than its inputs.
     start, links, bias
         The signal as a function of the argument and of the members.
     terms : int
-        Terms of a sum, at most, so far.
+        Upper bound of the number of terms of any sum so far.
     members : ndarray of int
-        Which units of the last row have lines.
+        The units of the last row that have lines.
     slope : ndarray, shape (n,)
-        Of its stable units, zero at members.
+        Slopes of its stable units, zero at members.
     size : ndarray, shape (B, n)
-        At least the absolute values that it passes on.
+        Upper bounds of the absolute values of its outputs.
     """
 
     argument: Ball
@@ -143,7 +144,7 @@ class AffineChain:
     size: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
 
     def affine(self, matrix: SplitMatrix, bias: FloatArray | None = None) -> AffineChain:
-        """The chain with its signal multiplied by a matrix (n, n_before), and a bias (n,) added."""
+        """Append an affine map: a matrix (n, n_before) and a bias (n,), zero by default."""
         full = matrix.full
         given = np.zeros(full.shape[0]) if bias is None else bias
         terms = self.terms + full.shape[1] + 4
@@ -170,21 +171,21 @@ class AffineChain:
     def activate(
         self, slope: FloatArray, members: IntArray, lines: Lines, size: FloatArray
     ) -> AffineChain:
-        """The chain with its signal passed through a row of units.
+        """Append a row of units.
 
         Parameters
         ----------
         slope : ndarray, shape (n,)
-            Of the stable units; what stands at members is ignored.
+            Slopes of the stable units; entries at members are ignored.
         members : ndarray of int, shape (F,)
-            Units that get lines.
+            Units that are replaced by lines.
         lines : Lines, shapes (2, B, F)
         size : ndarray, shape (B, F)
-            At least the absolute values that members pass on.
+            Upper bounds of the absolute outputs of the members.
         """
         first, start, terms = self.first, self.start, self.terms
         if first is None and not self.blocks and _is_wide(start):
-            # what is substituted back is narrower in front of the first map than behind it
+            # substituted rows on the outputs of the first map are shorter than on its inputs
             first, start, terms = start, np.eye(len(start)), terms + len(start)
         still, blocks, links = slope.copy(), self.blocks, self.links
         still[members] = 0.0
@@ -212,7 +213,7 @@ class AffineChain:
         )
 
     def rows(self, pick: IntArray) -> Functionals:
-        """The chosen entries of the signal as functionals."""
+        """Return the chosen entries of the signal as functionals."""
         return Functionals(
             None if self.start is None else self.start[pick],
             [None if piece is None else piece[pick] for piece in self.links],
@@ -221,7 +222,7 @@ class AffineChain:
         )
 
     def combined(self, weights: FloatArray) -> Functionals:
-        """Sums of the entries of the signal with weights (B, n), one row a chain."""
+        """Return weighted sums of the signal's entries, weights (B, n), one row for each chain."""
         return Functionals(
             None if self.start is None else pull_back(weights, self.start)[:, None, :],
             [
@@ -233,17 +234,17 @@ class AffineChain:
         )
 
     def upper(self, rows: Functionals) -> FloatArray:
-        """Safe upper bounds of functionals, shape (B, r)."""
+        """Return safe upper bounds of functionals, shape (B, r)."""
         return self._bounded(rows)[0]
 
     def range(self, pick: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
+        """Return safe lower and upper bounds of entries `pick` (r,) of the signal, (B, r) each."""
         members = [block.members for block in self.blocks]
         batch = max([self.argument.batch, *(block.batch for block in self.blocks)])
         step = max(CACHED // (8 * max(sum(members), self.inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
-            # without blocks there is nothing to substitute back, and nobody has other bounds
+            # without blocks there is no substitution to save, and callers have no other bounds
             if begin and self.blocks and self.stop is not None and self.stop():
                 unknown = np.full((batch, pick.size - begin), np.inf)
                 lows.append(-unknown)
@@ -259,7 +260,7 @@ class AffineChain:
         return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
 
     def _bounded(self, rows: Functionals, both: bool = False) -> list[FloatArray]:
-        """Upper bounds of the rows, and of their negatives if `both`."""
+        """Return upper bounds of the rows, and of their negatives if `both`."""
 
         def signed(matrix: Matrix) -> FloatArray:
             rows = dense(matrix)

@@ -6,8 +6,8 @@ tangent is the derivative of its pre-activations z_i in a direction v:
     t_L = W_{L+1}^T y,   t_{i-1} = W_i^T (D_i t_i),   gradient = t_0     (seed paper LipMIP, eq. 13)
     u_1 = W_1 v,         u_{i+1} = W_{i+1} (D_i u_i)
 
-D_i holds the slopes of the units.  An unstable unit turns t into left t or right t; stable units
-stay linear, so that the linear relaxation multiplies the exact matrices through them.
+D_i holds the slopes of the units.  An unstable unit turns t into left t or right t.  Stable units
+are linear, and the linear relaxation multiplies the exact matrices through them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class DerivativeBounds:
     Attributes
     ----------
     lower, upper : list of ndarray, shapes (n_i,)
-        One pair a hidden layer: the adjoint of its outputs h_i, or the tangent of its
-        pre-activations z_i; what enters the units' switches.
+        One pair for each hidden layer, before multiplication by D_i: the adjoint of its outputs
+        h_i, or the tangent of its pre-activations z_i.
     switched_lower, switched_upper : list of ndarray, shapes (n_i,)
-        What leaves the switches: the adjoint of z_i, or the tangent of h_i.
+        After multiplication by D_i: the adjoint of z_i, or the tangent of h_i.
     end_lower, end_upper : ndarray
         The gradient (d,) for adjoints, the derivative of the outputs (m,) for tangents.
     """
@@ -57,7 +57,7 @@ class DerivativeBounds:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """One way through a network, ``M_K S_{K-1} ... M_1 S_0 M_0``.
+    """A product along a network, forwards or backwards: ``M_K S_{K-1} ... M_1 S_0 M_0``.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Way:
 
     @classmethod
     def forwards(cls, network: Network, phases: Phases) -> Way:
-        """The way of the tangents under a partial pattern, or B: phases (n_i,) or (B, n_i)."""
+        """Return the product for tangents, under one or B partial patterns, (n_i,) or (B, n_i)."""
         switches = [
             Switches.of(layer, np.atleast_2d(phase))
             for layer, phase in zip(network.hidden, phases, strict=True)
@@ -81,13 +81,13 @@ class Way:
 
     @classmethod
     def backwards(cls, network: Network, phases: Phases) -> Way:
-        """The way of the adjoints."""
+        """Return the product for adjoints."""
         way = cls.forwards(network, phases)
         matrices = [matrix.transposed for matrix in reversed(way.matrices)]
         return cls(matrices, way.switches[::-1])
 
     def then(self, matrix: FloatArray) -> Way:
-        """The way with one more affine map, behind units that are identities."""
+        """Append a matrix, after switches that are identities."""
         ones = np.ones((1, matrix.shape[1]))
         switches = [*self.switches, Switches(ones, ones)]
         return Way([*self.matrices, SplitMatrix.of(matrix)], switches)
@@ -97,8 +97,8 @@ class Way:
 class SwitchedBounds:
     """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
 
-    `chain` has the last product as its signal, if it is `linear`: with the linear relaxation, and
-    never stopped on the way.
+    If `linear`, the signal of `chain` is the whole product: the relaxation was linear and was not
+    stopped early.
     """
 
     lower: list[FloatArray]
@@ -122,13 +122,13 @@ def bounds_along_chain(
     ----------
     way : Way
     ball : Ball
-        Where a lives.
+        The set of a.
     relaxation : {'interval', 'linear'}
     sparing : bool, optional
-        Whether to substitute only for units with two slopes; the others, which need no lines, and
-        the end keep their interval bounds.
+        Whether to back-substitute only for units with two slopes; the others, which need no lines,
+        and the end of the chain keep their interval bounds.
     stop : callable, optional
-        Polled between steps; once True, the remaining bounds are those of intervals.
+        Polled between steps; once True, the remaining bounds are interval bounds.
     """
     chain = AffineChain(ball, stop)
     found = SwitchedBounds([], [], [], [], chain)
@@ -167,7 +167,7 @@ def bounds_along_chain(
 def refined(
     chain: AffineChain, pick: IntArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds (B, n) of a chain's signal, intersected with those of back-substitution."""
+    """Intersect bounds (B, n) of a chain's signal at `pick` with those of back-substitution."""
     if pick.size == 0:
         return low, high
     down, up = chain.range(pick)
@@ -185,15 +185,15 @@ def adjoint_bounds(
     functionals: FloatArray | OutputNorm | Ball,
     relaxation: DerivativeRelaxation = "linear",
 ) -> DerivativeBounds:
-    """Bounds of the adjoints of every hidden layer and of the gradient.
+    """Bound the adjoints of every hidden layer and the gradient.
 
     Parameters
     ----------
     network : Network
     bounds : LayerBounds
-        Of the pre-activations; units that they leave open may be on either slope.
+        Bounds of the pre-activations; units that they leave open may be on either slope.
     functionals : ndarray, shape (k, m) or (m,), OutputNorm or Ball
-        y runs over the hull of these rows, over the dual ball of that norm, or over that set.
+        y ranges over the hull of these rows, over the dual ball of that norm, or over that set.
     relaxation : {'linear', 'interval'}, optional
 
     Returns
@@ -212,10 +212,10 @@ def tangent_bounds(
     input_norm: InputNorm,
     relaxation: DerivativeRelaxation = "linear",
 ) -> DerivativeBounds:
-    """Bounds of the directional derivatives of every hidden layer and of the outputs.
+    """Bound the directional derivatives of every hidden layer and of the outputs.
 
-    Parameters are those of `adjoint_bounds`, but for the direction v, which runs over
-    ``|v|_alpha <= 1`` in the norm `input_norm`.
+    The direction v ranges over ``|v|_alpha <= 1`` in the norm `input_norm`; the other parameters
+    are those of `adjoint_bounds`.
     """
     way = Way.forwards(network, bounds.phases)
     return _unbatched(bounds_along_chain(way, InputBall(input_norm), relaxation), backwards=False)
@@ -228,7 +228,7 @@ def gradient_sizes(
     high: FloatArray,
     rough: Sequence[FloatArray] | None = None,
 ) -> FloatArray:
-    """Largest absolute entries of gradients under a batch of partial patterns, by intervals.
+    """Bound the absolute entries of gradients under a batch of partial patterns, by intervals.
 
     Parameters
     ----------
@@ -236,9 +236,9 @@ def gradient_sizes(
         The hidden layers.
     phases : ndarray of int8, shape (B, N)
     low, high : ndarray, shape (k, n_L)
-        The adjoints of the last hidden layer's outputs.
+        Bounds of the adjoints of the last hidden layer's outputs.
     rough : sequence of ndarray, optional
-        What the entries of the weights can be off by, layer by layer.
+        Error bounds of the entries of the weights, layer by layer.
 
     Returns
     -------

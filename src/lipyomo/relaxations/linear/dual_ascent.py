@@ -1,17 +1,17 @@
-r"""Bounds of pre-activations under partial patterns, by dual ascent over everything that is known.
+r"""Bounds of pre-activations under partial patterns, by dual ascent on the LP of the whole node.
 
 Back-substitution (CROWN; Zhang et al., 2018) bounds ``+-z_r`` of a unit r by replacing each unit
 before it with a line, down to the inputs.  Here every *decided* unit of any layer, later ones too,
-and every row of the domain takes part with a multiplier, as in beta-CROWN (Wang et al., 2021), and
-the free slopes are optimised as in alpha-CROWN (Xu et al., 2021): the optimum is that of the linear
-program over the whole node, in which unstable units are triangles.
+and every row of the domain has a multiplier, as in beta-CROWN (Wang et al., 2021), and the free
+slopes are optimised as in alpha-CROWN (Xu et al., 2021).  The optimum is that of the linear
+program over the whole node in which unstable units are relaxed to triangles.
 
 The bound.  Let ``z_i = W_i h_{i-1} + b_i``, ``h_i = sigma(z_i)``, ``h_0 = x``, and let unit k have
 slopes a_k (left) and b_k (right).  On a node, with ``l_k <= z_k <= u_k``,
 
 - an unstable unit with ``b_k >= a_k`` obeys ``alpha z_k <= h_k <= c_k z_k + o_k`` for any alpha
   between its slopes; c_k is the slope of its chord and ``o_k = max((a_k - c_k) l_k, (b_k - c_k)
-  u_k)``; with ``b_k < a_k`` both inequalities turn round, and o_k is the minimum;
+  u_k)``; with ``b_k < a_k`` both inequalities are reversed, and o_k is the minimum;
 - a stable unit has ``h_k = c_k z_k``, c_k its slope, and ``s_k z_k >= 0``, s_k = 1 right, -1 left;
 - the domain has rows ``A x <= b``, a box, perhaps a ball.
 
@@ -26,11 +26,11 @@ with ``e = +-1`` at unit r.  At the inputs, with gamma >= 0, ``kappa += gamma . 
 ``lambda_0 -= gamma A``.  Then ``+-z_r <= lambda_0 . x + kappa <= support(lambda_0) + kappa`` on the
 node, *whatever* alpha, beta, gamma are within their ranges.  The derivative of the bound in
 ``alpha_k`` is ``lambda_k z_k``, in beta_k ``s_k z_k``, in gamma ``b - A x``, at the point x that
-attains the support and the pre-activations that follow from it along the lines in use; so a step
-costs two products with each weight matrix for all bounds of all nodes of a batch.
+attains the support and its pre-activations along the lines in use.  A step therefore costs two
+products with each weight matrix for all bounds of all nodes of a batch.
 
-Steps run in single precision; the bounds that are given out are evaluated in double precision and
-widened by their rounding errors (see `DualAscent.bounds`).
+Steps run in single precision; the returned bounds are evaluated in double precision and widened by
+their rounding errors (see `DualAscent.bounds`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from lipyomo.relaxations.linear.params import PARAMS
 from lipyomo.relaxations.linear.relax import Triangle
 
 _LARGE = np.sqrt(np.finfo(np.float32).max)
-"""Largest natural size: its square has room in single precision."""
+"""Largest natural size of a multiplier: its square does not overflow in single precision."""
 
 
 class DualAscent:
@@ -73,18 +73,18 @@ class DualAscent:
         The hidden layers; sparse weights stay sparse.
     domain : Domain
     errors : ndarray, shape (N,), optional
-        What pre-activations can be off by, the weights not being exact.
+        Error bounds of the pre-activations if the weights are not exact.
 
     Attributes
     ----------
     columns : int
-        Multipliers of one bound: one a unit, then one a row of the domain.
+        Number of multipliers of one bound: one for each unit, then one for each row of the domain.
     first : int
-        Units of the first layer.
+        Number of units of the first layer.
     work : int
         Multiplications of one step of one bound.
     sizes : ndarray, shape (N,)
-        Sums of the absolute values of a pre-activation's terms, at most.
+        Upper bounds of the sums of absolute terms of the pre-activations.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class DualAscent:
         self.columns = self._count + int(self._limits.size)
         self.work = 2 * sum(weight.size for weight in weights) + 16 * self.columns
         self._terms += self._limits.size + 4 * len(self._spans) + 32
-        if errors is not None:  # as if rounding had caused them
+        if errors is not None:  # counted as rounding errors
             self.sizes = self.sizes + errors / (3.0 * self._terms * UNIT)
 
     def relax(
@@ -128,11 +128,11 @@ class DualAscent:
         low: FloatArray,
         high: FloatArray,
     ) -> NodeTriangles:
-        """Lines and signs of a batch of nodes, from phases and bounds (B, N) and boxes (B, d)."""
+        """Relax the units of a batch of nodes with phases and bounds (B, N) and boxes (B, d)."""
         left, right = self._left, self._right
         slope = np.where(phases == RIGHT, right, left)
         still = phases == OPEN
-        triangle = Triangle.of(  # ranges of stable units have no end where nothing is known
+        triangle = Triangle.of(  # ranges of stable units may be infinite
             np.where(still, lower, 0.0),
             np.where(still, upper, 0.0),
             np.where(still, left, slope),
@@ -150,7 +150,7 @@ class DualAscent:
         )
 
     def start(self, relaxation: NodeTriangles, rows: WantedBounds) -> SingleArray:
-        """CROWN's slopes, and no weight on what is decided; shape (R, columns)."""
+        """Return CROWN's slopes and zero multipliers of constraints, shape (R, columns)."""
         line = np.where(
             (relaxation.chord - self._small) > 0.5 * (self._large - self._small),
             self._large,
@@ -168,14 +168,14 @@ class DualAscent:
         multipliers: SingleArray,
         steps: int,
     ) -> SingleArray:
-        """Improve `multipliers` by `steps` steps; the best of each row are returned.
+        """Improve `multipliers` by `steps` steps; rows whose bound gets no better are kept.
 
         Parameters
         ----------
         relaxation : NodeTriangles
         rows : WantedBounds
         multipliers : ndarray, shape (R, columns)
-            They are clipped to what is allowed.
+            Clipped to their allowed ranges.
         steps : int
         """
         rate = PARAMS.rate
@@ -195,14 +195,14 @@ class DualAscent:
         return found
 
     def _parts(self, rows: WantedBounds) -> Iterator[slice]:
-        """Equal parts of the bounds, whose arrays fit into a processor's cache."""
+        """Split the bounds into equal parts whose arrays fit into the processor's cache."""
         most = CACHED // (24 * max(self.columns, 1))  # six arrays of single precision
         count = -(-rows.count // max(most, 1)) or 1
         ends = np.linspace(0, rows.count, count + 1).astype(int).tolist()
         return (slice(a, b) for a, b in pairwise(ends))
 
     def _ranges(self, relaxation: NodeTriangles) -> tuple[FloatArray, FloatArray]:
-        """Allowed multipliers of the bounds of each node, shapes (B, columns)."""
+        """Return the allowed ranges of the multipliers on each node, shapes (B, columns)."""
         still = relaxation.bend != 0
         least = np.zeros((len(still), self.columns))
         most = np.full((len(still), self.columns), np.inf)
@@ -212,7 +212,10 @@ class DualAscent:
         return least, most
 
     def _scales(self, relaxation: NodeTriangles) -> tuple[FloatArray, FloatArray]:
-        """Natural sizes of slopes, and of weights per width of the bounded unit, (B, columns)."""
+        """Return natural sizes of alpha, and of beta and gamma per width of the unit's range.
+
+        Shapes (B, columns); the unit is the one that is bounded.
+        """
         still = relaxation.bend != 0
         slope = np.zeros((len(still), self.columns))
         weight = np.zeros((len(still), self.columns))
@@ -224,17 +227,17 @@ class DualAscent:
     def bounds(
         self, relaxation: NodeTriangles, rows: WantedBounds, multipliers: SingleArray
     ) -> FloatArray:
-        """Upper bounds of ``sign * z_unit`` that hold whatever was rounded, shape (R,).
+        """Return upper bounds of ``sign * z_unit`` that are safe against rounding, shape (R,).
 
-        Any multipliers will do: those that are not allowed are clipped.
+        They are valid for any multipliers, which are clipped to their allowed ranges.
 
         Notes
         -----
-        Every number that the evaluation forms is used as it came out, so that rounding errors do
-        not build up from layer to layer: each only adds its own share.  With Z_k at least
+        The evaluation substitutes the rounded numbers of each layer as they are, so rounding errors
+        do not accumulate from layer to layer: each only adds its own share.  With Z_k at least
         ``|W_k| |h| + |b_k|``, over the whole domain and with every unit at its steeper slope, a
         layer adds at most ``gamma (|e| + |lambda c| + |lambda alpha| + |beta|)_k Z_k`` and the
-        same share of its offsets; gamma stands for a sum over a layer's units and a few more
+        same share of its offsets, where gamma covers a sum over a layer's units and a few more
         operations.  The domain's rows and the support add theirs.  Chords may have any slope, as
         their offsets are computed for the slope that is used.
         """
@@ -260,7 +263,7 @@ class DualAscent:
     def functions(
         self, relaxation: NodeTriangles, rows: WantedBounds, multipliers: SingleArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Linear functions that bound ``sign * z_unit`` from above, safe against rounding.
+        """Return linear functions that bound ``sign * z_unit`` from above, safe against rounding.
 
         Returns
         -------
@@ -278,9 +281,10 @@ class DualAscent:
     def _linear(
         self, data: Gathered, limits: list[FloatArray], multipliers: SingleArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Slopes (d, R) and constants (R,) before rounding, and sizes (R,) of what was rounded.
+        """Return slopes (d, R), constants (R,) and sums of absolute terms (R,).
 
-        What is allowed of the multipliers is used.
+        Rounding is not yet allowed for; its error is proportional to the sums.  Multipliers are
+        clipped to their allowed ranges.
         """
         least, most = limits
         exact = np.asarray(multipliers.T, dtype=np.float64, order="C")
@@ -320,7 +324,7 @@ class DualAscent:
 
 
 def _with_bias(layer: Layer) -> Matrix:
-    """The weights (n, m) and, behind them, the biases: shape (n, m + 1)."""
+    """Return the weights (n, m) with the biases as last column, shape (n, m + 1)."""
     column = layer.bias[:, None]
     if isinstance(layer.weight, np.ndarray):
         return np.hstack([layer.weight, column])
@@ -330,7 +334,7 @@ def _with_bias(layer: Layer) -> Matrix:
 def _products(
     values: npt.NDArray[np.floating], weights: npt.NDArray[np.floating]
 ) -> npt.NDArray[np.floating]:
-    """Products (R,) of the columns of (d, R) and (d, R), or with a single one (d, 1)."""
+    """Return the inner products (R,) of the columns of (d, R) with those of (d, R) or (d, 1)."""
     if weights.shape[1] == 1:
         return np.asarray(weights[:, 0] @ values)
     return np.asarray(np.einsum("nr,nr->r", values, weights))

@@ -1,8 +1,9 @@
-"""Steps of dual ascent in single precision: AdaGrad with momentum on columns of multipliers.
+"""Steps of dual ascent in single precision: AdaGrad with momentum on dual multipliers.
 
 The bound and its derivatives are those of `lipyomo.relaxations.linear.dual_ascent`.  Nothing here
-has to be exact: what the steps end at are multipliers, and any multipliers prove a bound.  First
-comes what the ascent works on: which bounds, of which nodes, gathered into columns.
+has to be exact: the steps only choose multipliers, and any multipliers give a valid bound.  The
+first classes collect the data: which bounds are wanted, and the relaxations of their nodes, one
+column for each bound.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RealArray = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class WantedBounds:
-    """Which bounds to compute: the largest value of ``sign * z_unit`` on a node.
+    """The bounds to compute: upper bounds of ``sign * z_unit`` on a node.
 
     Attributes
     ----------
@@ -48,18 +49,18 @@ class WantedBounds:
 
 @dataclass(frozen=True)
 class NodeTriangles:
-    """What a batch of B nodes gives the ascent.
+    """The triangle relaxations of a batch of B nodes.
 
     Attributes
     ----------
     chord, offset : ndarray, shape (B, N)
-        c and o; the slope and zero for stable units.
+        Slopes c and offsets o of the chords; of stable units their slopes, and zero.
     bend : ndarray, shape (B, N)
         +1 for open convex units, -1 for open concave ones, 0 for decided ones.
     sign : ndarray, shape (B, N)
-        s of stable units that may help to bound others, else 0.
+        s of stable units whose constraint ``s z >= 0`` may tighten other bounds, else 0.
     size : ndarray, shape (B, N)
-        Width of the pre-activations' ranges.
+        Widths of the ranges of the pre-activations.
     low, high : ndarray, shape (B, d)
         Input boxes.
     """
@@ -75,10 +76,12 @@ class NodeTriangles:
 
 @dataclass(frozen=True)
 class Gathered:
-    """A relaxation's arrays, one column a bound, and the bounds' own terms in each layer.
+    """The arrays of a relaxation, one column for each bound, as the sweeps use them.
 
-    What of a coefficient lies below `least`, or above `most`, meets the line through zero; without
-    concave units there is no `most`.  Boxes that are the same everywhere have a single column.
+    A coefficient of a unit's output is clipped to ``[least, most]``.  The clipped part is bounded
+    by the chord, the remainder by the line through zero.  `most` is None without concave units.
+    `middle` and `radius` describe the boxes; they have a single column if all boxes are equal.
+    `seeds` holds each layer's own terms of the bounds: `sign` at `unit`, None for a zero layer.
     """
 
     chord: RealArray
@@ -91,7 +94,7 @@ class Gathered:
     seeds: list[RealArray | None]
 
     def beyond(self, coefficients: RealArray, span: slice) -> RealArray:
-        """What of the coefficients (n, R) of a layer does not meet the line through zero."""
+        """Return the part of a layer's coefficients (n, R) that is bounded by the chords."""
         found: RealArray = np.maximum(coefficients, self.least[span])
         if self.most is not None:
             np.minimum(found, self.most[span], out=found)
@@ -99,7 +102,7 @@ class Gathered:
 
 
 class GatheredNodes:
-    """A relaxation's arrays, one column a node, to be gathered for bounds.
+    """The arrays of a relaxation, one column for each node, to be repeated for its bounds.
 
     Parameters
     ----------
@@ -108,7 +111,7 @@ class GatheredNodes:
         The units of each layer.
     dtype : type
     more : tuple of ndarray, shapes (B, n)
-        What else is to be gathered.
+        Further arrays to gather.
     """
 
     def __init__(
@@ -125,11 +128,11 @@ class GatheredNodes:
             parts.append(np.where(r.bend < 0, 0.0, np.inf))
         parts += [*ends, *more]
         every: RealArray = np.concatenate(parts, axis=1, dtype=dtype, casting="same_kind")
-        self._every = np.ascontiguousarray(every.T)  # passes go over layers
+        self._every = np.ascontiguousarray(every.T)  # sweeps take the rows of one layer at a time
         self._stops = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
 
     def gather(self, rows: WantedBounds) -> tuple[Gathered, list[RealArray]]:
-        """The arrays of the bounds' nodes, and what else was to be gathered."""
+        """Return the arrays of each bound's node, and the further arrays likewise."""
         node = rows.node
         if not node.size or (node[1:] < node[:-1]).any():
             every = np.take(self._every, node, axis=1)
@@ -145,7 +148,7 @@ class GatheredNodes:
         return data, list(found)
 
     def _seeds(self, rows: WantedBounds, units: int) -> list[RealArray | None]:
-        """The bounds' own terms in each layer, None where there are none."""
+        """Return the terms ``sign`` of the bounded units by layer, None where there are none."""
         every: RealArray = np.zeros((units, rows.count), dtype=self._dtype)
         every[rows.unit, np.arange(rows.count)] = rows.sign
         counts = np.bincount(rows.unit, minlength=units)
@@ -160,18 +163,18 @@ _SIGN_BIT = np.int32(-(2**31))
 
 
 class _LayerColumns(NamedTuple):
-    """One layer of what is swept: views of the ascent's arrays, and room of its own.
+    """One layer in a sweep: views of the arrays of the ascent, and buffers.
 
     Attributes
     ----------
     map, transposed : ndarray or sparse array
-        Weights and biases, for the ways up and down.
+        Weights and biases, for the forward and the backward sweep.
     multipliers, slopes : ndarray, shape (n, R)
-        Where the ascent is, and room for the bounds' derivatives there.
+        Current multipliers, and a buffer for the derivatives of the bounds with respect to them.
     sign, chord, offset, least, most, seed : ndarray, shape (n, R)
         Of `Gathered`.
     signal : ndarray, shape (n_before + 1, R)
-        Room for what comes in, on top of the ones that meet the biases.
+        Buffer for the layer's inputs; its last row, multiplied by the biases, is one.
     """
 
     map: Any
@@ -189,12 +192,12 @@ class _LayerColumns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DualSteps:
-    """The network and the domain in single precision.
+    """Dual ascent on a network and a domain, both in single precision.
 
     Attributes
     ----------
     maps : list of ndarray or sparse array, shapes (n_i, n_before + 1)
-        Weights, and behind them the biases.
+        Weights, with the biases as last column.
     spans : list of slice
         The units of each layer.
     facets, limits : ndarray, shapes (r, d) and (r,)
@@ -216,10 +219,11 @@ class DualSteps:
         limits: tuple[SingleArray, SingleArray, SingleArray],
         steps: int,
     ) -> SingleArray:
-        """The multipliers of each column after so many steps (AdaGrad; Duchi et al., 2011).
+        """Return the multipliers of each column after `steps` steps (AdaGrad; Duchi et al., 2011).
 
-        They begin at `current`, which is written to; columns whose bounds end higher stay where
-        they began.  Steps become shorter towards the end, where bounds would else rise and fall.
+        The ascent starts at `current` and overwrites it.  Columns whose bounds have not improved at
+        the end keep their first multipliers.  Step lengths decrease to zero, as the bounds would
+        oscillate otherwise.
         """
         least, most, scale = limits
         start = current.copy()
@@ -248,14 +252,14 @@ class DualSteps:
         after, _, _ = self._down(data, layers, gamma, valued=True)
         if before is not None:
             assert after is not None
-            worse = np.flatnonzero(~(after < before))  # also what is not a number
+            worse = np.flatnonzero(~(after < before))  # NaN counts as worse
             current[:, worse] = start[:, worse]
         return current
 
     def _layers(
         self, data: Gathered, current: SingleArray, slopes: SingleArray
     ) -> list[_LayerColumns]:
-        """What is swept, layer by layer."""
+        """Return views and buffers for the sweeps, layer by layer."""
         return [
             _LayerColumns(
                 map=both,
@@ -276,10 +280,11 @@ class DualSteps:
     def _down(
         self, data: Gathered, layers: Sequence[_LayerColumns], gamma: SingleArray, valued: bool
     ) -> tuple[SingleArray | None, SingleArray, list[SingleArray | None]]:
-        """Bounds (R,) if they are asked for, where they are attained (d, R), and lines.
+        """Substitute back from the last layer to the inputs.
 
-        Lines are the coefficients of each layer that meet a line through zero.  What multipliers
-        meet is left in `slopes`.
+        Returned are the bounds (R,) if `valued`, the points (d, R) where they are attained, and for
+        each layer the coefficients that are bounded by lines through zero.  The factors of the
+        multipliers, ``lambda + s`` in the notation of `dual_ascent`, are left in `slopes`.
         """
         lines: list[SingleArray | None] = [None] * len(layers)
         constant: Any = np.float32(0.0)
@@ -317,9 +322,9 @@ class DualSteps:
     def _support(
         self, coefficients: SingleArray, data: Gathered, valued: bool
     ) -> tuple[SingleArray | None, SingleArray]:
-        """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R).
+        """Maximise linear functions (d, R) over their nodes: values (R,) and maximisers (d, R).
 
-        Values that are not asked for may be left out.
+        The values are None unless `valued`.
         """
         point = data.middle + _with_signs(data.radius, coefficients)
         ball = self.ball
@@ -347,7 +352,10 @@ class DualSteps:
 def _up(
     layers: Sequence[_LayerColumns], lines: Sequence[SingleArray | None], point: SingleArray
 ) -> None:
-    """Multiply `slopes` by the pre-activations that follow from points (d, R)."""
+    """Propagate points (d, R) forward and multiply `slopes` by their pre-activations.
+
+    Each unit follows the chord or the line through zero that its coefficient is bounded by.
+    """
     passed = layers[0].signal[:-1]
     passed[:] = point
     for i, (layer, line) in enumerate(zip(layers, lines, strict=True)):
@@ -365,7 +373,7 @@ def _up(
 
 
 def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
-    """``copysign(sizes, signed)`` of sizes that are not negative, in a tenth of its time."""
+    """Return ``copysign(sizes, signed)`` for sizes >= 0, ten times as fast as NumPy's."""
     bits = signed.view(np.int32) & _SIGN_BIT
     bits |= sizes.view(np.int32)
     return bits.view(np.float32)

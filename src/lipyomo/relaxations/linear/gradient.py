@@ -1,12 +1,12 @@
 """Upper bounds of the norm of a gradient, over all switches that a domain leaves open.
 
-Three views of the same relaxation; each can be the best one:
+There are three bounds by the same relaxation; each can be the best one:
 
-- by entry: every ``g_j`` between its bounds, then the norm (FastLip with intervals, Weng et al.,
-  2018; with linear bounds it is never looser);
-- jointly: the norm is one more layer of units behind the gradient, ``|g_j|`` or ``g_j^2`` below
-  its chord, and the *sum* is substituted back, so that the entries share their relaxation errors
-  (Shi et al., Efficiently computing local Lipschitz constants, NeurIPS 2022, for linf);
+- by entry: every ``g_j`` is bounded, then the norm (FastLip with intervals, Weng et al., 2018;
+  never looser with linear bounds);
+- jointly: the norm is one more layer of units behind the gradient, with ``|g_j|`` or ``g_j^2``
+  below its chord, and the *sum* is back-substituted at once, which is tighter than the sum of the
+  bounds (Shi et al., Efficiently computing local Lipschitz constants, NeurIPS 2022, for linf);
 - by tangents: the derivative of ``y . f`` in all directions of the unit ball, forwards.
 """
 
@@ -37,14 +37,14 @@ from lipyomo.relaxations.linear.relax import switch_lines
 
 @dataclass(frozen=True)
 class GradientEnds:
-    """What is known of the gradients of B functionals (or sets of them).
+    """Upper bounds for the gradients of B functionals (or sets of them).
 
     Attributes
     ----------
     entries : ndarray, shape (B, d)
-        Largest absolute values.
+        Upper bounds of the absolute entries.
     norm : ndarray, shape (B,)
-        Upper bounds of the dual norm of the input norm.
+        Upper bounds of the gradient norms, dual to the input norm.
     """
 
     entries: FloatArray
@@ -52,7 +52,7 @@ class GradientEnds:
 
 
 def entry_norms(lower: FloatArray, upper: FloatArray, input_norm: InputNorm) -> FloatArray:
-    """Upper bounds of the gradients' norms, shape (...), from bounds (..., d) of their entries."""
+    """Bound gradient norms from above, shape (...), by bounds (..., d) of their entries."""
     size = np.maximum(np.abs(lower), np.abs(upper))
     norms = vector_norm(size, DUAL[input_norm])
     return np.asarray(norms * (1.0 + gamma(2 * size.shape[-1])))
@@ -66,20 +66,20 @@ def gradient_ends(
     relaxation: DerivativeRelaxation = "linear",
     stop: Callable[[], bool] | None = None,
 ) -> GradientEnds:
-    """Bounds by entry and, unless the relaxation is ``interval``, jointly.
+    """Bound gradients by entry and, unless the relaxation is ``interval``, jointly.
 
     Parameters
     ----------
     network : Network
     phases : Phases
-        Partial pattern, or one a functional, shapes (B, n_i); unstable units may be on either
-        slope.
+        One partial pattern, or one for each functional, shapes (B, n_i); open units may be on
+        either slope.
     functionals : Ball
-        Of functionals of the outputs; `SingleFunctionals` for one a chain.
+        Functionals of the outputs; `SingleFunctionals` to bound each one separately.
     input_norm : {'l1', 'l2', 'linf'}
     relaxation : {'linear', 'interval'}, optional
     stop : callable, optional
-        Polled between steps; once True, what is not known yet is left to intervals.
+        Polled between steps; once True, the remaining bounds are interval bounds.
 
     Returns
     -------
@@ -99,9 +99,9 @@ def gradient_ends(
 def gradient_norms(
     network: Network, phases: PhaseBatch, functional: FloatArray, input_norm: InputNorm
 ) -> FloatArray:
-    """Upper bounds (B,) of the norm of a functional's gradient under B partial patterns (B, N).
+    """Bound the norm of a functional's gradient from above under B partial patterns (B, N).
 
-    By entry and jointly, as `gradient_ends`.
+    The bounds, shape (B,), are those of `gradient_ends`: by entry and jointly.
     """
     return gradient_ends(network, *_each(network, phases, functional), input_norm).norm
 
@@ -109,13 +109,13 @@ def gradient_norms(
 def gradient_entries(
     network: Network, phases: PhaseBatch, functional: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Least and largest entries (B, d) of a functional's gradient under partial patterns (B, N)."""
+    """Bound the entries (B, d) of a functional's gradient under partial patterns (B, N)."""
     each, ball = _each(network, phases, functional)
     return _ends(Way.backwards(network, each), ball)[1:]
 
 
 def _each(network: Network, phases: PhaseBatch, functional: FloatArray) -> tuple[Phases, Ball]:
-    """B partial patterns layer by layer, shapes (B, n_i), and one functional for all of them."""
+    """Split B partial patterns into layers (B, n_i), and repeat a functional for each pattern."""
     each = tuple(by_layer(network.hidden, phases))
     return each, SingleFunctionals(np.repeat(functional[None], len(phases), axis=0))
 
@@ -123,13 +123,13 @@ def _each(network: Network, phases: PhaseBatch, functional: FloatArray) -> tuple
 def gradient_ranges(
     network: Network, phases: Phases, functionals: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Least and largest entries of the gradients of functionals (k, m), shapes (k, d)."""
+    """Bound the entries of the gradients of functionals (k, m); two arrays of shape (k, d)."""
     way = Way.backwards(network, phases)
     return _ends(way, SingleFunctionals(functionals), norm_only=True)[1:]
 
 
 def tangent_lengths(network: Network, phases: PhaseBatch, directions: FloatArray) -> FloatArray:
-    """Upper bounds (B,) of ``|J v|_2`` for a direction (B, d) under each of B partial patterns."""
+    """Bound ``|J v|_2`` from above, shape (B,), for a direction (B, d) under each of B patterns."""
     way = Way.forwards(network, tuple(by_layer(network.hidden, phases)))
     found, low, high = _ends(way, SingleFunctionals(directions))
     norms = entry_norms(low, high, "l2")
@@ -145,10 +145,10 @@ def _ends(
     stop: Callable[[], bool] | None = None,
     norm_only: bool = False,
 ) -> tuple[SwitchedBounds, FloatArray, FloatArray]:
-    """Bounds along a way, and the ranges of its end.
+    """Compute bounds along a product, and the ranges of its result.
 
-    With `norm_only`, entries that keep their sign may have wide ones: a sum of absolute values does
-    not need them.
+    With `norm_only`, entries of a fixed sign keep their interval bounds: the joint bound of the sum
+    of absolute values does not depend on them.
     """
     found = bounds_along_chain(way, ball, relaxation, sparing=True, stop=stop)
     low, high = found.lower[-1], found.upper[-1]
@@ -161,7 +161,7 @@ def _ends(
 
 
 def _sum_of_sizes(chain: AffineChain, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Upper bounds of ``sum_j |g_j|`` for a chain that ends in g, shape (B,)."""
+    """Bound ``sum_j |g_j|`` from above for a chain that ends in g, shape (B,)."""
     lines = switch_lines(low, high, np.full(1, -1.0), np.ones(1))
     offset = lines.offsets[0].sum(axis=1) * (1.0 + gamma(low.shape[1]))
     found = chain.upper(chain.combined(lines.slopes[0]))[:, 0] + offset
@@ -169,7 +169,7 @@ def _sum_of_sizes(chain: AffineChain, low: FloatArray, high: FloatArray) -> Floa
 
 
 def _sum_of_squares(chain: AffineChain, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Upper bounds of ``|g|_2`` for a chain that ends in g, by ``g^2 <= (l + u) g - l u``."""
+    """Bound ``|g|_2`` from above for a chain that ends in g, by ``g^2 <= (l + u) g - l u``."""
     slope = low + high
     size = np.maximum(np.abs(low), np.abs(high))
     offset = (-low * high + 4.0 * UNIT * np.square(size)).sum(axis=1)
@@ -186,10 +186,10 @@ def tangent_ends(
     input_norm: InputNorm,
     stop: Callable[[], bool] | None = None,
 ) -> FloatArray:
-    """Largest absolute derivatives of functionals in all directions of the unit ball.
+    """Bound the absolute derivatives of functionals (k, m) in all directions of the unit ball.
 
-    Parameters are those of `gradient_ends`, with rows (k, m) as functionals; returned are upper
-    bounds (k,) of the dual norms of their gradients.
+    Returned are upper bounds (k,) of the dual norms of their gradients.  The other parameters are
+    those of `gradient_ends`.
     """
     way = Way.forwards(network, phases).then(functionals)
     _, low, high = _ends(way, InputBall(input_norm), stop=stop)

@@ -1,6 +1,6 @@
-"""What bounds need of a layer again and again, and what they say about its pre-activations.
+"""Bounds of pre-activations: `LayerBounds` over one domain, a `Stack` over many nodes at once.
 
-`LayerBounds` are those of one domain, a `Stack` those of many nodes of a search at once.
+`parts_of` caches per layer what all bounds need.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ Entry = TypeVar("Entry", bound=np.generic)
 
 
 def by_layer(layers: Sequence[Layer], units: npt.NDArray[Entry]) -> list[npt.NDArray[Entry]]:
-    """An array of all units (..., N), layer by layer."""
+    """Split an array over all units (..., N) into the layers."""
     ends = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
     return [units[..., a:b] for a, b in pairwise(ends)]
 
 
 @dataclass(frozen=True, eq=False)
 class LayerParts:
-    """What the bounds need of a layer again and again.
+    """Cached data of a layer, as the bounds need them.
 
     Attributes
     ----------
     split : SplitMatrix
     rounding : ndarray, shape (units,)
-        Relative error of multiplying with a slope; zero where all slopes are 0, 1 or -1.
+        Relative error of a multiplication by a slope; zero where both slopes are 0, 1 or -1.
     """
 
     split: SplitMatrix
@@ -49,7 +49,7 @@ class LayerParts:
 
 @remembered
 def parts_of(layer: Layer) -> LayerParts:
-    """The (remembered) parts of `layer`."""
+    """Return the parts of `layer`, cached."""
     easy = np.isin(layer.left, (-1.0, 0.0, 1.0)) & np.isin(layer.right, (-1.0, 0.0, 1.0))
     return LayerParts(SplitMatrix.of(layer.weight), np.where(easy, 0.0, UNIT))
 
@@ -61,14 +61,15 @@ class LayerBounds:
     Attributes
     ----------
     lower, upper : list of ndarray, shapes (n_i,)
-        One pair a hidden layer; infinite where nothing is known.
+        One pair for each hidden layer; infinite where nothing is known.
     relaxation : str
-        The tightest relaxation that was used: interval, linear, ascent or lp.
+        The tightest relaxation that was used: interval, linear, ascent or lp; user for bounds that
+        were passed by the user.
     phases : tuple of int8 arrays
-        The given phases with every unit closed that the bounds decide.
+        The given phases, with those units fixed that the bounds decide.
     empty : bool
-        Whether the given phases contradict the bounds: no point of the domain has them.  The
-        bounds mean nothing then.
+        Whether the given phases contradict the bounds: no point of the domain has them, and the
+        bounds are meaningless.
     """
 
     lower: list[FloatArray]
@@ -83,7 +84,7 @@ class LayerBounds:
         return count_open(self.phases)
 
     def with_confined_units(self, network: Network) -> LayerBounds:
-        """The same, those of confined units within what is proved of their arguments."""
+        """Return the bounds, intersected for confined units with their proved argument ranges."""
         lower, upper = [list(map(np.array, side)) for side in (self.lower, self.upper)]
         for low, high, layer in zip(lower, upper, network.hidden, strict=True):
             for curve in layer.curves:
@@ -94,17 +95,17 @@ class LayerBounds:
 
 
 def given_bounds(network: Network, given: Any) -> LayerBounds:
-    """Bounds of the pre-activations that a user passed.
+    """Check and convert pre-activation bounds passed by the user.
 
     Parameters
     ----------
     network : Network
-    given : LayerBounds, or pairs (lower, upper) of arrays, one a hidden layer
+    given : LayerBounds, or pairs (lower, upper) of arrays, one for each hidden layer
 
     Raises
     ------
     ProblemError
-        If it is something else, or does not fit the network.
+        If `given` is something else, or does not fit the network.
     """
     sizes = [layer.units for layer in network.hidden]
     if isinstance(given, LayerBounds):
@@ -141,13 +142,13 @@ def given_bounds(network: Network, given: Any) -> LayerBounds:
 def slope_ranges(
     layer: Layer, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Sound ranges of the smooth units' slopes; those of two-slope units below and above zero.
+    """Return sound ranges of the slopes of smooth units, and both slopes of two-slope units.
 
     Parameters
     ----------
     layer : Layer
     lower, upper : ndarray, shape (..., units)
-        Of the pre-activations; may be infinite.
+        Bounds of the pre-activations; may be infinite.
 
     Returns
     -------
@@ -161,13 +162,13 @@ def slope_ranges(
 
 
 def with_slopes(network: Network, bounds: LayerBounds) -> Network:
-    """The network with two-slope units whose patterns bound the Jacobians of a smooth network.
+    """Replace smooth units by two-slope units whose patterns bound the network's Jacobians.
 
     Parameters
     ----------
     network : Network
     bounds : LayerBounds
-        Of its pre-activations.
+        Bounds of its pre-activations.
 
     Returns
     -------
@@ -176,14 +177,14 @@ def with_slopes(network: Network, bounds: LayerBounds) -> Network:
 
     Notes
     -----
-    On a domain the slope of each smooth unit lies in a range [a, b].  A Jacobian is affine in the
+    On a domain the slope of each smooth unit lies in a range [a, b].  The Jacobian is affine in the
     slope of each single unit, so its norm is convex in it, and the largest norm over all slopes in
-    their ranges is attained at ends of these: at a *pattern* of the network whose units have the
+    their ranges is attained at end points: at a *pattern* of the network whose units have the
     slopes a and b and may take either, whatever their pre-activation is.  All upper bounds over
     open switches (FastLip, CROWN of derivatives, LipSDP and other semidefinite ones) are bounds
-    over these patterns.  What else is known of two-slope units does not hold: the phase of a unit
-    says nothing of the sign of its pre-activation, so that no bound may look at pre-activations
-    again.
+    over these patterns.  Other properties of two-slope units do not carry over: the phase of a unit
+    implies nothing about the sign of its pre-activation, so these bounds must not use
+    pre-activations.
     """
     if not network.smooth:
         return network
@@ -251,13 +252,13 @@ class Stack:
 
     @classmethod
     def unknown(cls, phases: PhaseBatch, low: FloatArray, high: FloatArray) -> Stack:
-        """Nothing is known of the pre-activations; `phases` are copied."""
+        """Return a stack with infinite bounds of the pre-activations; `phases` are copied."""
         infinite = np.full(phases.shape, np.inf)
         return cls(phases.copy(), -infinite, infinite, low, high, np.ones(len(phases), dtype=bool))
 
     @classmethod
     def of(cls, parts: Sequence[PatternPart]) -> Stack:
-        """Copies of what is known of some parts."""
+        """Stack copies of the phases, bounds and boxes of some parts."""
         return cls(
             np.stack([part.phases for part in parts]),
             np.stack([part.lower for part in parts]),
@@ -268,22 +269,22 @@ class Stack:
         )
 
     def layer(self, span: slice) -> Stack:
-        """The units of one layer, in the same memory."""
+        """Return the units of one layer, as views."""
         phases, lower, upper = self.phases[:, span], self.lower[:, span], self.upper[:, span]
         return Stack(phases, lower, upper, self.low, self.high, self.alive)
 
     def take(self, index: IntArray) -> Stack:
-        """Copies of some of the patterns."""
+        """Return copies of some of the patterns."""
         phases, lower, upper = self.phases[index], self.lower[index], self.upper[index]
         return Stack(phases, lower, upper, self.low[index], self.high[index], self.alive[index])
 
     def put(self, index: IntArray, part: Stack) -> None:
-        """Replace some of the patterns, whose boxes stay."""
+        """Overwrite some of the patterns; their boxes remain."""
         self.phases[index], self.alive[index] = part.phases, part.alive
         self.lower[index], self.upper[index] = part.lower, part.upper
 
     def meet(self, lower: FloatArray, upper: FloatArray, units: IntArray | None = None) -> None:
-        """Intersect the bounds of all or some units with others."""
+        """Intersect the bounds of some units, by default of all, with other bounds."""
         if units is None:
             np.maximum(self.lower, lower, out=self.lower)
             np.minimum(self.upper, upper, out=self.upper)
@@ -292,19 +293,19 @@ class Stack:
             self.upper[:, units] = np.minimum(self.upper[:, units], upper)
 
     def decide(self) -> None:
-        """Let the bounds decide unstable units."""
+        """Fix the phases of open units that the bounds decide."""
         open_ = self.phases == OPEN
         on = open_ & (self.lower >= 0)
         self.phases[on] = RIGHT
         self.phases[open_ & ~on & (self.upper <= 0)] = LEFT
 
     def cut(self, kinked: BoolArray) -> None:
-        """Let stable units cut their bounds, or show that no point has these phases.
+        """Cut the bounds of stable units at zero; patterns with empty bounds are no longer alive.
 
         Parameters
         ----------
         kinked : ndarray of bool, shape (N,)
-            Units without a kink force no sign.
+            Phases of units without a kink do not constrain the sign.
         """
         lower, upper = self.lower, self.upper
         np.maximum(lower, 0.0, out=lower, where=(self.phases == RIGHT) & kinked)
@@ -313,6 +314,6 @@ class Stack:
         np.maximum(upper, lower, out=upper)
 
     def settle(self, kinked: BoolArray) -> None:
-        """Let bounds decide units, and stable units cut their bounds."""
+        """Fix units that the bounds decide, and cut the bounds of stable units."""
         self.decide()
         self.cut(kinked)

@@ -1,4 +1,4 @@
-"""Bounds along one derivative pass, by the sides of units: what models of derivatives are given."""
+"""Bounds of adjoints or tangents, given each unit's side, for models of derivatives."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lipyomo.relaxations.linear.layers import LayerBounds
 
 @dataclass(frozen=True)
 class ArrivingBounds:
-    """Bounds of what arrives at one layer's units, shapes (n,).
+    """Bounds of the derivatives that arrive at the units of one layer, shapes (n,).
 
     Attributes
     ----------
     on_lower, on_upper : ndarray
-        Given that the unit is on its right-hand slope.
+        Bounds given that the unit is on its right-hand slope.
     off_lower, off_upper : ndarray
-        Given that it is on its left-hand slope.
+        Bounds given that it is on its left-hand slope.
     """
 
     on_lower: FloatArray
@@ -41,25 +41,25 @@ class ArrivingBounds:
 
     @property
     def lower(self) -> FloatArray:
-        """Lower bounds, whatever the switch is."""
+        """Lower bounds that hold on either side."""
         return np.minimum(self.on_lower, self.off_lower)
 
     @property
     def upper(self) -> FloatArray:
-        """Upper bounds, whatever the switch is."""
+        """Upper bounds that hold on either side."""
         return np.maximum(self.on_upper, self.off_upper)
 
 
 @dataclass(frozen=True)
 class ChainLimits:
-    """Bounds along one derivative pass, as `adjoint_limits` and `tangent_limits` find them.
+    """Bounds of all adjoints or tangents, as `adjoint_limits` and `tangent_limits` return them.
 
     Attributes
     ----------
     layers : list of ArrivingBounds
-        One a hidden layer.
+        One for each hidden layer.
     end_lower, end_upper : ndarray
-        Of the gradient (d,) or of the derivative of the outputs (m,).
+        Bounds of the gradient (d,) or of the derivative of the outputs (m,).
     """
 
     layers: list[ArrivingBounds]
@@ -68,9 +68,9 @@ class ChainLimits:
 
     @classmethod
     def of(cls, bounds: DerivativeBounds, factor: float = 1.0) -> ChainLimits:
-        """From the relaxation, the same whether a unit is on or off.
+        """Scale derivative bounds by `factor` >= 0, the same on both sides of each unit.
 
-        The pass starts from a set that is `factor` (>= 0) times as large as that of `bounds`.
+        The result holds for a starting set `factor` times as large as that of `bounds`.
         """
         ends = [
             (factor * low, factor * high)
@@ -93,7 +93,7 @@ class ChainLimits:
 
 
 def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
-    """The relaxation of derivative bounds that belongs to a relaxation of pre-activation bounds."""
+    """Return the relaxation of derivatives that goes with one of pre-activations."""
     return "interval" if relaxation == "interval" else "linear"
 
 
@@ -101,15 +101,16 @@ def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
 def adjoint_limits(
     network: Network, known: LayerBounds, functionals: FloatArray | OutputNorm | Ball
 ) -> ChainLimits:
-    """Bounds of adjoints, on the relaxation of the pre-activation bounds.
+    """Bound the adjoints, by the relaxation that the pre-activation bounds were found with.
 
     Parameters
     ----------
     network : Network
     known : LayerBounds
-        Of the pre-activations, such as ``m.net.layer_bounds`` of a `ReluNetworkBlock`.
-    functionals : ndarray, shape (k, m) or (m,), or OutputNorm
-        The functional is in the hull of these rows, or in the dual ball of that norm.
+        Bounds of the pre-activations, such as ``m.net.layer_bounds`` of a `ReluNetworkBlock`.
+    functionals : ndarray, shape (k, m) or (m,), OutputNorm or Ball
+        The functional lies in the hull of these rows, in the dual ball of that norm, or in that
+        set.
     """
     relaxation = derivative_relaxation(known.relaxation)
     return ChainLimits.of(adjoint_bounds(network, known, functionals, relaxation))
@@ -119,7 +120,7 @@ def adjoint_limits(
 def tangent_limits(
     network: Network, known: LayerBounds, norm: InputNorm, factor: float = 1.0
 ) -> ChainLimits:
-    """Bounds of tangents of directions up to the length `factor` in a norm of the inputs.
+    """Bound the tangents for all directions of length at most `factor` in `norm`.
 
     The other parameters are those of `adjoint_limits`.
     """
@@ -128,7 +129,7 @@ def tangent_limits(
 
 
 def hull_of_functionals(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
-    """Functionals that decide a norm, one of each pair +-y: few vertices, or the dual ball."""
+    """Return functionals that determine a norm: few vertices, one of each pair +-y, or the norm."""
     vertices = norm.vertices(m)
     if vertices is None or len(vertices) > ONE_BY_ONE:
         return norm

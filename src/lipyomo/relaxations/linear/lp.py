@@ -1,9 +1,9 @@
 """Optimisation-based bound tightening over the triangle program.
 
 Each open pre-activation is minimised and maximised by a linear program whose variables are the
-inputs and the outputs of the unstable units before it; stable units are substituted, so that no
-equations are needed.  The LP bounds are recomputed from row duals (`LinearProgram`), and every
-row is loosened by the rounding error of its own coefficients.
+inputs and the outputs of the unstable units before it; stable units are substituted out, so that
+no equations are needed.  The LP bounds are recomputed from row duals (`LinearProgram`), and every
+row is relaxed by the rounding error of its own coefficients.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from lipyomo.relaxations.linear.relax import Triangle, activated
 
 @dataclass(frozen=True, eq=False)
 class TriangleProgram:
-    """Rows and variables of the triangle relaxation; it grows layer by layer, each a new value.
+    """Rows and variables of the triangle relaxation; each layer yields an extended program.
 
     Attributes
     ----------
     lower, upper : ndarray, shape (w,)
         Bounds of the variables: inputs, then outputs of unstable units.
     blocks : tuple of (sparse array, ndarray)
-        Rows ``A w <= b``; blocks may be narrower than w.
+        Rows ``A w <= b``; a block may lack the columns of later variables.
     signal : RangedSignal
-        Where the network has been carried to, in the variables so far and to come.
+        The current signal of the network, affine in the variables so far and those to come.
     """
 
     lower: FloatArray
@@ -47,7 +47,7 @@ class TriangleProgram:
 
     @classmethod
     def start(cls, domain: Domain, own: int) -> TriangleProgram:
-        """The inputs only; at most `own` units will have variables."""
+        """Return the program of the inputs alone; at most `own` units will have variables."""
         rows = domain.rows
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
         blocks = ((rows.A, rows.b),) if rows.count else ()
@@ -78,11 +78,11 @@ class TriangleProgram:
         return LinearProgram(self.lower, self.upper, sp.csr_array(sp.vstack(wide)), right)
 
     def through(self, layer: Layer) -> TriangleProgram:
-        """The program with its signal behind a layer's affine map."""
+        """Return the program with its signal carried through a layer's affine map."""
         return replace(self, signal=self.signal.through(layer))
 
     def constrained(self, rows: BoolArray, sign: float) -> TriangleProgram:
-        """The program in which ``sign * signal >= 0`` for the chosen units."""
+        """Return the program with rows ``sign * signal >= 0`` for the chosen units added."""
         if not rows.any():
             return self
         block = sp.csr_array(-sign * self.gain[rows])
@@ -97,7 +97,7 @@ class TriangleProgram:
         high: FloatArray,
         outputs: tuple[FloatArray, FloatArray],
     ) -> TriangleProgram:
-        """The program with its signal behind the units; open ones get variables and triangles.
+        """Return the program with its signal past the units; open ones add variables and triangles.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class TriangleProgram:
         low, high : ndarray, shape (n,)
             Pre-activation bounds.
         outputs : (ndarray, ndarray), shapes (n,)
-            Range of the units' outputs.
+            Ranges of the units' outputs.
         """
         pick = np.flatnonzero(open_)
         columns = self.lower.size + np.arange(pick.size)
@@ -128,7 +128,7 @@ class TriangleProgram:
     def _triangles(
         self, layer: Layer, pick: IntArray, columns: IntArray, triangle: Triangle
     ) -> Iterator[tuple[sp.csr_array, FloatArray]]:
-        """The rows of unstable units: on one side of the chord, on the other of both slopes."""
+        """Yield the rows of open units' triangles: one side of the chord, and of both slopes."""
         chord, offset, bend = triangle
         zero = np.zeros(pick.size)
         for slopes, offsets, sign in (
@@ -152,9 +152,9 @@ def tighten_by_programs(
     ----------
     network : Network
     domain : Domain
-        Its bounding box and rows are used; of a ball its bounding box.
+        Its bounding box and rows are used; a ball is replaced by its bounding box.
     bounds : LayerBounds
-        Those of a coarser program.
+        Bounds of a coarser relaxation.
     clock : Clock
         Units that are not reached in time keep their bounds.
 
@@ -192,7 +192,7 @@ def _optimised(
     high: FloatArray,
     clock: Clock,
 ) -> tuple[FloatArray, FloatArray]:
-    """Better bounds for the unstable units, as far as time goes, the side nearer to zero first."""
+    """Tighten the bounds of open units while time is left, the side nearer to zero first."""
     low, high = low.copy(), high.copy()
     linear, error = program.linear_program(), program.signal.error
     for j in np.flatnonzero(open_):

@@ -1,12 +1,12 @@
-"""Pairs of units whose sides exclude each other on a whole domain.
+"""Pairs of units whose phases exclude each other on a whole domain.
 
-Units that see the same inputs are seldom independent: where one is on, another one must be on, or
-cannot be.  Let f and g be linear functions that bound ``+-z_i`` and ``+-z_j`` from above on the
-domain (those of dual ascent).  If a sum of them with positive weights is negative on all of it,
-f and g are nowhere positive together, and the sides that they speak of exclude each other.
+Units of the same inputs are seldom independent: where one is on, another may have to be on, or
+off.  Let f and g be linear functions that bound ``+-z_i`` and ``+-z_j`` from above on the domain
+(those of dual ascent).  If a sum of them with positive weights is negative on the whole domain,
+f and g are nowhere positive together, and the corresponding two phases exclude each other.
 
-Semidefinite bounds gain products that vanish, ``s_i s_j = 0`` or ``s_i (u_j - s_j) = 0``, each with
-a multiplier of its own; two units off at the same place hardly ever matter, and are left out.
+For semidefinite bounds this gives products that vanish, ``s_i s_j = 0`` or ``s_i (u_j - s_j) = 0``,
+each with a multiplier.  Pairs that cannot both be off hardly ever matter and are left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lipyomo.relaxations.linear.layers import Stack
 from lipyomo.relaxations.linear.params import PARAMS
 
 WEIGHTS = (0.5, 0.3, 0.7, 0.15, 0.85)
-"""Weights that are tried; that of the other function makes up for one."""
+"""Weights of f that are tried; g has one minus this weight."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Pairs:
     ----------
     first, second : ndarray of int, shape (P,)
     exclusive : ndarray of bool, shape (P,)
-        Whether i and j are never both on; else j is on wherever i is.
+        True if i and j are never both on; otherwise j is on wherever i is.
     """
 
     first: IntArray
@@ -60,11 +60,11 @@ class Pairs:
         return Pairs(self.first[pick], self.second[pick], self.exclusive[pick])
 
     def within(self, units: IntArray) -> BoolArray:
-        """Which pairs have both units among `units` (rising), shape (P,)."""
+        """Return which pairs have both units among `units`, shape (P,)."""
         return np.isin(self.first, units) & np.isin(self.second, units)
 
     def among(self, units: IntArray) -> Pairs:
-        """Those pairs, by the positions of their units in `units`."""
+        """Return the pairs within `units` (ascending), by positions in `units`."""
         if not self.count:
             return self
         few = self[self.within(units)]
@@ -73,7 +73,7 @@ class Pairs:
 
 
 def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
-    """Pairs of unstable units whose sides exclude each other.
+    """Find pairs of unstable units whose phases exclude each other.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
     stack : Stack
         One pattern with its pre-activation bounds.
     on : ndarray of bool, shape (n, N)
-        Sides of the units at known points.
+        Which units are on at some points; phases seen together there do not exclude each other.
     """
     units = np.flatnonzero(stack.phases[0] == OPEN)
     count = units.size
@@ -121,7 +121,7 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
 
 
 def seconds_for_pairs(ascent: DualAscent, units: int) -> float:
-    """About how long `find_pairs` takes with so many unstable units behind the first layer."""
+    """Estimate the time of `find_pairs` for `units` unstable units behind the first layer."""
     steps = 2.0 * units * (PARAMS.steps + 4) * ascent.work
     return seconds_of(steps + 4.0 * PARAMS.pair_work)
 
@@ -129,10 +129,10 @@ def seconds_for_pairs(ascent: DualAscent, units: int) -> float:
 def _hopeful(
     i: IntArray, j: IntArray, at_middle: FloatArray, spread: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Those of some pairs that may exclude each other, and how low their sums can be at best.
+    """Select the pairs that may exclude each other, with lower bounds of their weighted sums.
 
-    A sum of absolute values is at least the sum of the values with any signs, say those of one of
-    the two functions.
+    A sum of absolute values is at least the sum of the values with any signs; those of each of the
+    two functions are used.
     """
     single = spread.astype(np.float32)
     along = np.sign(single) @ single.T
@@ -148,7 +148,7 @@ def _hopeful(
 
 
 def _unseen(on: BoolArray) -> tuple[IntArray, IntArray]:
-    """Pairs (i, j) of sides that no known point is on: j counts units on, then units off."""
+    """Return phases (i on, j) that no known point has; j < n: unit j on, else unit j - n off."""
     count = on.shape[1]
     sides = on.astype(np.float32)
     seen = np.hstack([sides.T @ sides, sides.T @ (1.0 - sides)]) > 0
@@ -161,13 +161,14 @@ def _unseen(on: BoolArray) -> tuple[IntArray, IntArray]:
 def pair_matrices(
     pairs: Pairs, multipliers: FloatArray, units: int
 ) -> tuple[sp.csr_array, sp.csr_array]:
-    """The terms of pairs, ``+ pi s_i (s_j - u_j)`` and ``+ pi s_i s_j``, as matrices.
+    """Return the terms of pairs, ``+ pi s_i (s_j - u_j)`` and ``+ pi s_i s_j``, as matrices.
 
     Parameters
     ----------
     pairs : Pairs
         By the positions of their units.
     multipliers : ndarray, shape (P,)
+        The multipliers pi.
     units : int
         F.
 

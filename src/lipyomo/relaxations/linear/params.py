@@ -1,4 +1,4 @@
-"""The numbers of this room."""
+"""Parameters of the linear relaxations."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades.
+    """Parameters and their trade-offs.
 
     Attributes
     ----------
     rate : float
-        First step of dual ascent, as a share of a multiplier's natural size.
+        First step length of dual ascent, relative to a multiplier's natural size.
     momentum : float
-        Share of the earlier directions in the next step; without it trained networks take 1.2
+        Weight of the earlier directions in the next step; without it trained networks take 1.2
         times the nodes.
     steps : int
-        Steps of bounds that are found once, for pairs of units and for models: tighter against
-        time.
+        Dual ascent steps for bounds that are computed once, for pairs of units and for models:
+        tightness against time.
     pair_work : float
-        Multiplications that may be spent on looking for pairs; the likeliest come first.
+        Limit of multiplications in the search for pairs; the most promising are tried first.
     lp_units : int
-        Most unstable units whose pre-activations get linear programs if nobody asks: time.
+        Number of unstable units up to which ``auto`` solves linear programs: tightness against
+        time.
     seconds : float
-        Of what nobody asked for: linear programs, a round of dual ascent for a model (predicted
-        ones), and a constant over all valid inputs that serves every row.
+        Time for what was not explicitly requested: linear programs, a (predicted) round of dual
+        ascent for a model, and a constant over all valid inputs that serves every row.
     """
 
     rate: float = 0.12

@@ -1,7 +1,7 @@
 """Pre-activation bounds: interval, then linear, then LP.
 
-Given phases constrain (a unit said to be on has z >= 0) and linearise (its output is exactly its
-slope times z).  What they and the bounds decide comes back as phases.
+Given phases constrain (a unit that is on has z >= 0) and linearise (its output is exactly its
+slope times z).  All phases that follow from them and from the bounds are returned.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ def preactivation_bounds(
     time_limit: float = math.inf,
     stop: Callable[[], bool] | None = None,
 ) -> LayerBounds:
-    """Bounds of every hidden pre-activation over a domain, for a partial pattern.
+    """Bound every hidden pre-activation over a domain, for a partial pattern.
 
     Parameters
     ----------
     network : Network
     domain : Domain
-        Bounded or not; what is unbounded gets infinite bounds.
+        Bounded or not; unbounded pre-activations get infinite bounds.
     phases : Phases, optional
-        Partial pattern; all units are unstable by default.
+        Partial pattern; all units are open by default.
     relaxation : {'linear', 'interval', 'lp', 'auto'}, optional
-        The tightest one; each starts from the coarser one.  ``auto`` goes on to ``lp`` on small
-        networks.  Smooth networks have no linear programs: linear bounds are their tightest.
+        The tightest relaxation to use; each starts from the coarser one.  ``auto`` adds ``lp`` on
+        small networks.  There are no linear programs for smooth networks.
     time_limit : float, optional
-        Seconds for linear programs; what is not tightened by then keeps its linear bounds.  Without
-        one, ``auto`` spends little.
+        Seconds for linear programs; units not reached by then keep their linear bounds.  Without a
+        limit, ``auto`` spends little.
     stop : callable, optional
-        Polled between steps; once True, the remaining bounds are those of intervals, and no more
+        Polled between steps; once True, the remaining bounds are interval bounds, and no more
         linear programs are solved.
 
     Returns
@@ -103,7 +103,7 @@ def preactivation_bounds(
 def _of_one_slope(
     layer: Layer, lower: FloatArray, upper: FloatArray, phases: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.int8]:
-    """The phases with smooth units closed whose slope is the same on their whole range."""
+    """Fix the phases of smooth units whose slope is constant on their whole range."""
     if not layer.curves:
         return phases
     left, right = slope_ranges(layer, lower, upper)
@@ -122,29 +122,29 @@ def propagate(
     errors: FloatArray | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> None:
-    """Tighten `stack` in place: bounds, phases that follow, patterns without a point.
+    """Tighten `stack` in place: bounds, phases implied by them, and which patterns are infeasible.
 
     Parameters
     ----------
     layers : sequence of Layer
         The hidden layers.
     domain : Domain or None
-        Of the boxes of the stack only what lies inside it counts; None if it holds them.
+        The boxes of the stack are intersected with it; None if it contains them.
     stack : Stack
         Its bounds are intersected with those found.
     linear : bool, optional
-        Whether to substitute back (CROWN; Zhang et al., 2018), which needs bounded boxes.  Only
+        Whether to back-substitute (CROWN; Zhang et al., 2018), which needs bounded boxes.  Only
         bounds that may still decide a unit, or contradict its phase, are computed.
     intervals : bool, optional
         Whether to use interval arithmetic from layer to layer.
     programs : bool, optional
-        Whether to look at the rows of a polytope, by a linear program a functional.
+        Whether to use the rows of a polytope, at the price of a linear program per functional.
     first : int, optional
-        Layers before it keep the bounds that they have.
+        Layers before this one keep their bounds.
     errors : ndarray, shape (N,), optional
-        What pre-activations can be off by, the weights not being exact (without `intervals`).
+        Error bounds of the pre-activations if the weights are not exact (without `intervals`).
     stop : callable, optional
-        Polled between steps; once True, the remaining bounds are those of intervals.
+        Polled between steps; once True, the remaining bounds are interval bounds.
     """
     over = within(domain, stack.low, stack.high, programs)
     chain = AffineChain(over, stop)
@@ -193,9 +193,9 @@ def propagate(
 def _through_units(
     chain: AffineChain, layer: Layer, part: Stack, outputs: tuple[FloatArray, FloatArray]
 ) -> AffineChain:
-    """A chain past the units of a layer, of which a stack has the phases and bounds.
+    """Extend a chain by the units of a layer, whose phases and bounds are in `part`.
 
-    `outputs` are ranges (B, units) of smooth units' values; the others are not looked at.
+    `outputs` are ranges (B, units) of the units' outputs, used for layers with smooth units only.
     """
     slopes = Switches.of(layer, part.phases)
     lower, upper, left, right = part.lower, part.upper, *slopes
@@ -216,9 +216,9 @@ def follow(
     before: PhaseBatch,
     errors: FloatArray | None = None,
 ) -> None:
-    """Let phases that were decided since `before`, shape (B, N), decide others, by substitution.
+    """Propagate phases fixed since `before`, shape (B, N), to other units by back-substitution.
 
-    Layers, `stack` and `errors` are those of `propagate`.
+    `layers`, `stack` and `errors` are those of `propagate`.
     """
     more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
     if more.size:
@@ -228,7 +228,7 @@ def follow(
 
 
 def _undecided(stack: Stack, held: BoolArray) -> BoolArray:
-    """Units (N,) that a bound may still decide, or whose given phase (`held`) it may contradict."""
+    """Return units (N,) that a bound may still decide, or whose given phase it may contradict."""
     wanted = (stack.lower < 0) & (stack.upper > 0)
     if held.any():
         wanted |= held & (stack.lower <= 0) & (stack.upper >= 0)

@@ -1,10 +1,10 @@
-"""What a unit is replaced by where its phase is open: a triangle, lines around it, or its range.
+"""Relaxations of single units with an open phase: a triangle, a pair of lines, or a range.
 
 A two-slope unit is convex (right >= left) or concave.  On [l, u] with l < 0 < u its chord bounds
-it on one side, and on the other any line through the origin with a slope between the two.  This
-triangle is all that CROWN, dual ascent, linear programs of pre-activations and those of regions
-know of an unstable unit.  Offsets are rounded outwards.  Interval arithmetic goes through units by
-their ranges alone.
+it on one side, and any line through the origin with a slope between the two on the other.  CROWN,
+dual ascent, the linear programs of pre-activations and those of regions all replace an unstable
+unit by this triangle.  Offsets are rounded outwards.  Interval arithmetic uses only the ranges of
+the units.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from lipyomo.relaxations.linear.layers import PhaseBatch, parts_of
 
 
 class Triangle(NamedTuple):
-    """Units between their chords and lines through the origin, arrays of one shape.
+    """Triangle relaxations of units, arrays of equal shapes.
 
     Attributes
     ----------
     chord : ndarray
         Slope of the chord; of a stable unit, its slope.
     offset : ndarray
-        With it the chord lies above a convex unit and below a concave one; zero where decided.
+        Offset with which the chord lies above a convex unit and below a concave one; zero where
+        decided.
     bend : ndarray
         +1 where an unstable unit is convex, -1 where it is concave, 0 where it is decided.
     """
@@ -41,14 +42,14 @@ class Triangle(NamedTuple):
     def of(
         cls, lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
     ) -> Triangle:
-        """Of units with slopes `left`, `right` and pre-activations in [lower, upper], all finite.
+        """Relax units with slopes `left`, `right` and finite pre-activation bounds [lower, upper].
 
         Units are open where ``lower < 0 < upper`` and their slopes differ.
         """
         still = (lower < 0) & (upper > 0) & (left != right)
         least, most = np.where(still, lower, 0.0), np.where(still, upper, 0.0)
         slope = (right * most - left * least) / np.where(still, most - least, 1.0)
-        # what rounding makes of it is any slope between the two: the offset is of this slope
+        # any slope between the two is valid, rounded or not: the offset is computed for this one
         slope = np.minimum(np.maximum(slope, np.minimum(left, right)), np.maximum(left, right))
         chord = np.where(still, slope, np.where(lower >= 0, right, left))
         at_low, at_high = (left - chord) * least, (right - chord) * most
@@ -70,7 +71,7 @@ class Lines(NamedTuple):
     def of(
         cls, above: tuple[FloatArray, FloatArray], below: tuple[FloatArray, FloatArray]
     ) -> Lines:
-        """From slope and offset of each side."""
+        """Combine the slopes and offsets of both sides."""
         slopes, offsets = np.empty((2, 2, *above[0].shape))
         slopes[0], offsets[0] = above
         slopes[1], offsets[1] = below
@@ -78,9 +79,9 @@ class Lines(NamedTuple):
 
 
 def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray) -> Lines:
-    """Lines around units with pre-activations in [lower, upper]; all finite, shapes (B, units).
+    """Return lines around units with pre-activations in [lower, upper], finite, shapes (B, units).
 
-    Of the lines through the origin CROWN (Zhang et al., 2018) takes that of the longer side.
+    The line through the origin has the slope of the longer side, as in CROWN (Zhang et al., 2018).
     `left` and `right` are equal for stable units; the others have ``lower < 0 < upper``.
     """
     chord, offset, bend = Triangle.of(lower, upper, left, right)
@@ -130,10 +131,10 @@ def layer_lines(
 def switch_lines(
     lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
 ) -> Lines:
-    """Lines around ``s in {left t, right t}`` with t in [lower, upper]; shapes (B, units).
+    """Return lines around ``s in {left t, right t}`` with t in [lower, upper]; shapes (B, units).
 
     s lies below ``max(left t, right t)``, a convex two-slope function, and above the concave
-    ``min(left t, right t)``: the chords of the two are the convex hull.
+    ``min(left t, right t)``: the chords of these two bound the convex hull.
     """
     small, large = np.minimum(left, right), np.maximum(left, right)
     above, below = Triangle.of(lower, upper, small, large), Triangle.of(lower, upper, large, small)
@@ -141,25 +142,25 @@ def switch_lines(
 
 
 class Switches(NamedTuple):
-    """Slopes of one layer's units; equal where the unit is decided, shapes (B, n)."""
+    """The two possible slopes of each unit of a layer, equal where decided; shapes (B, n)."""
 
     left: FloatArray
     right: FloatArray
 
     @classmethod
     def of(cls, layer: Layer, phases: PhaseBatch) -> Switches:
-        """Slopes that are possible under `phases` (B, n)."""
+        """Return the slopes that are possible under `phases` (B, n)."""
         left = np.where(phases == RIGHT, layer.right, layer.left)
         return cls(left, np.where(phases == LEFT, layer.left, layer.right))
 
     @property
     def members(self) -> IntArray:
-        """Units that do not have one and the same slope in the whole batch."""
+        """Units whose slope is open or differs within the batch."""
         same = (self.left == self.right) & (self.left == self.left[:1])
         return np.flatnonzero(~same.all(axis=0))
 
     def range(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Range of ``slope * t`` over ``lower <= t <= upper`` and both slopes."""
+        """Return the range of ``slope * t`` over ``lower <= t <= upper`` and both slopes."""
         left, right = self.left, self.right
         ends = (
             _slope_times(left, lower),
@@ -173,7 +174,7 @@ class Switches(NamedTuple):
 
 
 def _slope_times(slope: FloatArray, values: FloatArray) -> FloatArray:
-    """``slope * values`` where zero times infinity is zero."""
+    """Return ``slope * values``, with zero times infinity equal to zero."""
     if np.isfinite(values).all():
         return np.asarray(slope * values)
     with np.errstate(invalid="ignore"):
@@ -183,7 +184,7 @@ def _slope_times(slope: FloatArray, values: FloatArray) -> FloatArray:
 def activated(
     layer: Layer, phases: PhaseBatch, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Range of the units' outputs under `phases`, shapes (B, units)."""
+    """Return the range of the units' outputs under `phases`, shapes (B, units)."""
     slopes = Switches.of(layer, phases)
     ends = _slope_times(slopes.left, lower), _slope_times(slopes.right, upper)
     low, high = np.minimum(*ends), np.maximum(*ends)
@@ -203,5 +204,5 @@ def activated(
 def interval_range(
     layer: Layer, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Pre-activation range of `layer` over ``lower <= h <= upper``, shapes (B, units)."""
+    """Return the pre-activation range of `layer` for ``lower <= h <= upper``, shapes (B, units)."""
     return parts_of(layer).split.range(lower, upper, layer.bias)

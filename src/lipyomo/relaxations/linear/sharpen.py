@@ -1,9 +1,9 @@
-"""Pre-activation bounds of a whole domain, sharpened by dual ascent: for models, not for searches.
+"""Pre-activation bounds over a whole domain, tightened by dual ascent, for use in models.
 
 Back-substitution fixes the slope of each unstable unit's lower line beforehand; `DualAscent`
-chooses them anew for every bound (alpha-CROWN, Xu et al., 2021).  One round bounds the unstable
-units of all layers at once from the lines known before it; tighter bounds make better lines, so
-that rounds are repeated as long as they decide units.
+optimises the slopes for every bound (alpha-CROWN, Xu et al., 2021).  One round bounds the unstable
+units of all layers at once, using the lines of the previous round.  As tighter bounds give better
+lines, rounds are repeated, at most three times, while they decide units.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from lipyomo.relaxations.linear.preactivation import preactivation_bounds
 ModelRelaxation: TypeAlias = "Relaxation | Literal['ascent']"
 
 MOST_WORK = 10_000_000
-"""Unstable units behind the first layer times weights for which ascent takes a third of a second;
-what is larger keeps the bounds of back-substitution."""
+"""Largest product of unstable units behind the first layer and weights for which models use dual
+ascent (a third of a second); larger networks keep the bounds of back-substitution."""
 
 
 def bounds_of_models(network: Network, domain: Domain, relaxation: ModelRelaxation) -> LayerBounds:
-    """Bounds on a relaxation; ``ascent`` sharpens linear ones where that takes a moment only."""
+    """Bound pre-activations by a relaxation; ``ascent`` tightens linear bounds if it is cheap."""
     if relaxation != "ascent":
         return preactivation_bounds(network, domain, relaxation=relaxation)
     found = preactivation_bounds(network, domain)
@@ -43,14 +43,14 @@ def bounds_of_models(network: Network, domain: Domain, relaxation: ModelRelaxati
 
 
 def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:
-    """Improve the bounds of unstable units behind the first layer.
+    """Tighten the bounds of unstable units behind the first layer by dual ascent.
 
     Parameters
     ----------
     network : Network
     domain : Domain
     bounds : LayerBounds
-        By back-substitution over `domain`.
+        Bounds by back-substitution over `domain`.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
 def _with(
     network: Network, bounds: LayerBounds, lower: FloatArray, upper: FloatArray
 ) -> LayerBounds:
-    """`bounds` with other ends, given for all units in a row."""
+    """Return `bounds` with new ends, given for all units in one array."""
     lows, highs = by_layer(network.hidden, lower), by_layer(network.hidden, upper)
     return replace(
         bounds,

@@ -1,9 +1,9 @@
-"""Semidefinite bounds: multipliers of branch-and-bound nodes, and CVXPY models of the papers.
+"""Semidefinite bounds for branch and bound, and CVXPY models of published relaxations.
 
-A target under partial phases is bounded by `bounder.py`: with a kernel (`kernel.py`) that suits its
-form (`choice.py`; `dense.py`, `wide.py`, `shared.py` and `spectral.py` have a kind each),
-multipliers in closed form (`ellipsoids.py`) that are lowered (`descent.py`), and a proof of what
-they bound (`prove.py`, by `verify.py`).  `root.py` does so for all targets of a whole domain,
-`chain_root.py` layer by layer where networks are deep, and `sparse_chain.py` where their layers are
-operators.  Models of the papers are in `lipsdp_model.py`, `shor_model.py` and `curved_model.py`.
+`bounder.py` bounds a target under partial phases.  It chooses a kernel (`kernel.py`) by cost
+(`choice.py`; the kinds are `dense.py`, `wide.py`, `shared.py` and `spectral.py`), starts from
+multipliers in closed form (`ellipsoids.py`), minimises the bound over them (`descent.py`) and
+proves it with rounding counted (`prove.py`, `verify.py`).  `root.py` does so for all targets over a
+whole domain, `chain_root.py` layer by layer for deep networks, and `sparse_chain.py` for layers
+that are operators.  `lipsdp_model.py`, `shor_model.py` and `curved_model.py` are CVXPY models.
 """

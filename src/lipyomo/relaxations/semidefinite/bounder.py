@@ -1,4 +1,4 @@
-"""The semidefinite bound of one target under partial phases: one bounder for nodes and roots."""
+"""The semidefinite bound of one target under partial phases, at the root and at other nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 @dataclass(frozen=True)
 class Minimum:
-    """What minimising the bound of a target gave.
+    """Result of minimising the bound of a target over the multipliers.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Minimum:
     kernel : Kernel
     state : State
     signs : ndarray, shape (d,), optional
-        By which inputs are joined, if not by those of the whole problem.
+        Signs by which inputs are joined; by default those of the whole problem.
     """
 
     target: int
@@ -43,14 +43,14 @@ class Minimum:
     signs: FloatArray | None = None
 
     def exclusions(self, drops: tuple[FloatArray, FloatArray], aim: float) -> list[Exclusion]:
-        """Unit decisions that the multipliers may rule out.
+        """Return phases of single units that the multipliers may rule out.
 
         Parameters
         ----------
         drops : (ndarray, ndarray), shapes (F,)
-            Look-ahead of the kernel: relative drops with units off, and on.
+            Look-ahead of the kernel: relative decrease of the bound with each unit off, and on.
         aim : float
-            Decisions whose bound is about this or less are tried.
+            Phases whose predicted bound is at most this are tried.
         """
         kernel, state = self.kernel, self.state
         if not kernel.rank_one:
@@ -69,7 +69,7 @@ class Minimum:
 
 
 class Bounder:
-    """Bounds targets under phases that decide at least what `phases` decide.
+    """Bounds of targets under `phases` and all partial patterns that refine them.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ class Bounder:
     phases : ndarray of int8, shape (N,), optional
         By default every kinked unit is unstable.
     ball : {'l2', 'l1'}, optional
-        The ball of functionals of a target that stands for all of them.
+        The ball of functionals, for a target that stands for all of them.
     join : bool, optional
-        Whether to join the inputs whose partial derivatives keep their sign under `phases`.
+        Whether to join the inputs whose partial derivatives have a fixed sign under `phases`.
     pairs : Pairs, optional
-        Pairs of units that exclude each other under `phases`, whose products bounds make use of.
+        Pairs of units that exclude each other under `phases`; their products tighten the bounds.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Bounder:
         self.prover = Prover(*self._given, pairs)
 
     def with_pairs(self, pairs: Pairs | None) -> Bounder:
-        """The same with the products of such pairs."""
+        """Return the bounder with products of these pairs."""
         same = pairs is None and self.prover.pairs is None
         return self if same else Bounder(*self._given, pairs)
 
@@ -112,10 +112,10 @@ class Bounder:
     def signs(
         self, form: NodeForm, target: int, known: FloatArray | None = None
     ) -> FloatArray | None:
-        """The signs (d,) that join a target's inputs under a form; None where they stay apart.
+        """Return the signs (d,) by which a target's inputs are joined under a form, or None.
 
-        Beside those that are `known`, by default of the whole problem.  Where units outnumber the
-        inputs, fewer of these are worth less than finding out.
+        They extend those `known`, by default the signs of the whole problem.  Where units outnumber
+        the inputs, joining more of them saves less than finding them costs.
         """
         fixed = self.prover.signs
         if fixed is None:
@@ -131,7 +131,7 @@ class Bounder:
         known: FloatArray | None,
         signs: FloatArray | None,
     ) -> FloatArray:
-        """A target's multipliers of inputs joined by `known` as those of inputs joined by more."""
+        """Convert multipliers of inputs joined by `known` to inputs joined by `signs`."""
         if signs is None:
             return multipliers
         known, pairs = self.prover.joining(target, known), self.prover.pairs
@@ -141,7 +141,7 @@ class Bounder:
         return np.concatenate([zeta, multipliers[head:]])
 
     def kernel(self, form: NodeForm, target: int, signs: FloatArray | None = None) -> Kernel:
-        """The kernel for a target."""
+        """Return the kernel for a target."""
         row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
         euclidean = self.targets.norm == "l2"
         rows, objectives, inputs = self._narrowed(form)
@@ -158,9 +158,10 @@ class Bounder:
         return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
 
     def shared(self, form: NodeForm, targets: IntArray) -> SharedKernel | None:
-        """The kernel of several targets with the same multipliers.
+        """Return the kernel of several targets with the same multipliers.
 
-        None where they are few, see different inputs, or are balls of functionals.
+        None if there is only one target, or for targets of single inputs or of balls of
+        functionals, or with pairs.
         """
         whole = not self.targets.by_column and not self.targets.whole_ball
         if targets.size < 2 or not whole or self.prover.pairs is not None:
@@ -172,10 +173,9 @@ class Bounder:
 
     @cached_property
     def _span(self) -> FloatArray | None:
-        """A basis (d, r) of what the first layer sees of a Euclidean ball; None if that is all.
+        """An orthonormal basis (d, r) of the row space of a narrow first layer, or None.
 
-        Later units and the functionals see no more: a network of a narrow first layer has fewer
-        directions than inputs, however many unstable units there are.
+        For a Euclidean ball, directions orthogonal to it do not influence any unit or output.
         """
         system, small = self._given[0], self.targets.norm == "l2"
         if not (small and system.depth and self._seen < system.tangents.input_dim):
@@ -184,7 +184,7 @@ class Bounder:
         return np.asarray(np.linalg.qr(first.T)[0])
 
     def _narrowed(self, form: NodeForm) -> tuple[FloatArray, FloatArray, int]:
-        """Rows, objectives and inputs of a form, these rotated into the span of what is seen."""
+        """Return rows, objectives and number of inputs of a form, inputs rotated to `_span`."""
         rows, objectives, inputs, span = form.rows, form.objective, form.inputs, self._span
         if span is None:
             return rows, objectives, inputs
@@ -195,7 +195,7 @@ class Bounder:
         return rotated(rows), rotated(objectives), span.shape[1]
 
     def fitted(self, kernel: Kernel, target: int, zeta: FloatArray, lam: FloatArray) -> FloatArray:
-        """Multipliers of a form with all inputs as those of a target's kernel for it."""
+        """Convert multipliers for all inputs to those of a target's kernel."""
         signs = self.prover.joining(target)
         zeta = zeta if signs is None else joined_multipliers(zeta, signs)
         zeta = shaped(zeta, kernel.inputs, kernel.euclidean)
@@ -211,7 +211,7 @@ class Bounder:
         steps: int = PARAMS.most_steps,
         signs: FloatArray | None = None,
     ) -> Minimum | None:
-        """Lower the bound of a target.
+        """Minimise the bound of a target over the multipliers.
 
         Parameters
         ----------
@@ -219,15 +219,15 @@ class Bounder:
             With at least one unstable unit.
         target : int
         warm : (ndarray of int, ndarray), optional
-            Multipliers of a form with more unstable units, and those units.
+            Warm start: the unstable units of a parent form, and its multipliers.
         aim : float, optional
-            What floating-point bounds should reach; without it they are minimised.
+            Stop once the floating-point bound reaches this value; by default it is minimised.
         stop : callable, optional
             Polled before each step.
         steps : int, optional
-            Most Newton steps from inherited multipliers.
+            Limit of Newton steps from a warm start.
         signs : ndarray, shape (d,), optional
-            By which inputs are joined, by default those of the whole problem.
+            Signs by which inputs are joined, by default those of the whole problem.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class Bounder:
         drops: tuple[FloatArray, FloatArray],
         aim: float,
     ) -> list[tuple[int, bool, float]]:
-        """Unit decisions that the multipliers of a minimum rule out.
+        """Bound single phases of open units by the multipliers of a minimum.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Bounder:
         Returns
         -------
         list of (position, on, bound)
-            Deciding unstable unit number `position` that way cannot exceed the proved `bound`.
+            With unstable unit number `position` on or off, the target is at most `bound` (proved).
         """
         tries = found.exclusions(drops, aim)
         if not tries:
@@ -279,18 +279,18 @@ class Bounder:
         return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
 
     def best_pairs(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
-        """Those pairs whose products lower the targets' bounds most, to first order.
+        """Select the pairs whose products lower the targets' bounds most, to first order.
 
-        The derivative by such a multiplier is an entry of ``x x^T + mu C^{-1}``, the moments at a
-        central point.
+        The derivative with respect to the multiplier of a pair is an entry of the moments
+        ``x x^T + mu C^{-1}`` at a central point.
 
         Parameters
         ----------
         form : NodeForm
         warm : dict of int to ndarray
-            Multipliers of targets for this very form.
+            Multipliers of targets for exactly this form.
         pairs : Pairs
-            By the numbers of units.
+            By unit numbers.
         """
         most = 2 * max(form.units.size // len(warm), PARAMS.paired // 2)
         places = pairs.among(form.units)
@@ -312,7 +312,7 @@ class Bounder:
     def inherited(
         self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
     ) -> FloatArray:
-        """The multipliers `old` of `units` for those that are open in `form`."""
+        """Restrict the multipliers `old` of `units` to the units that are open in `form`."""
         pairs = self.prover.pairs
         if pairs is None:
             return inherited(kernel, form, units, old)
@@ -323,18 +323,18 @@ class Bounder:
 
 
 def shaped(zeta: FloatArray, inputs: int, euclidean: bool) -> FloatArray:
-    """The inputs' multipliers for so many inputs of a Euclidean ball, in which all are equal."""
+    """Return the inputs' multipliers; for a Euclidean ball, `inputs` equal ones."""
     return np.full(inputs, zeta[0]) if euclidean else zeta
 
 
 def inherited(kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray) -> FloatArray:
-    """The multipliers `old` of `units` for those that are open in `form`."""
+    """Restrict the multipliers `old` of `units` to the units that are open in `form`."""
     head = old.size - units.size
     first = old[:head]
-    if kernel.euclidean:  # one zeta, for however many inputs are left after rotation
+    if kernel.euclidean:  # one zeta, repeated for the inputs left after rotation
         outputs = kernel.outputs
         first = np.concatenate([old[:outputs], np.full(kernel.inputs, old[outputs])])
-    elif kernel.rank_one:  # without the gamma of a ball whose objective has become zero
+    elif kernel.rank_one:  # drop the gamma of a ball whose objective has become zero
         first = first[head - kernel.inputs :]
     positions = np.searchsorted(units, form.units)
     return np.concatenate([first, old[head + positions]])

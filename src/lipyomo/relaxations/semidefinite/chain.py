@@ -1,11 +1,11 @@
 """The semidefinite bound of a network layer by layer: a Riccati recursion instead of one matrix.
 
-Under partial phases the tangents of a layer follow from those of the layer before it,
+Under partial phases the tangents of a layer are functions of those of the layer before it,
 
     u_i = A_i y_{i-1}  (unstable units),    y_i = F_i y_{i-1} + H_i s_i,    0 <= s_k / u_k <= 1,
 
 with y_0 = v.  For slopes in [a, b], ``F = diag(a) W`` and ``H = b - a`` in rows of unstable units;
-skips and stable units are in F and need no multiplier.  With the functionals M the form
+skips and stable units are in F and need no multiplier.  For functionals M the form
 
     |M y_L|^2 / 4  +  sum_k lambda_k s_k (u_k - s_k)
 
@@ -22,7 +22,7 @@ al., LipSDP, 2019) with the outputs' multiplier one, at O(depth width^3) instead
 width)^3).
 
 One sweep back from the inputs gives the covariances of all signals under the inverse of the whole
-matrix, and with them the gradient and the exact Hessian of its log-determinant.
+matrix, and from them the gradient and the exact Hessian of its log-determinant.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from lipyomo.problems.affine.signal import UnitMap
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One layer of a chain: what its units pass on.
+    """One layer of a chain: the matrices A, F and H of its units.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Step:
     open_rows : ndarray, shape (o, p)
         A: weights of the unstable units.
     units : ndarray of int, shape (o,)
-        Their places among the units.
+        Their positions among the units.
     change : ndarray, shape (o,)
-        H: what s_k adds to the unit's own signal.
+        H: coefficients of s_k in the outputs of these units.
     passed : ndarray of int, shape (c,)
-        Units that pass a share of their pre-activation on, whatever s is.
+        Units with nonzero rows of F.
     passed_rows : ndarray, shape (c, p)
         Those rows of F.
     """
@@ -69,7 +69,7 @@ class Step:
 
     @classmethod
     def of(cls, weight: FloatArray, unit_map: UnitMap) -> Step:
-        """Of a layer with these weights (n, p), under phases."""
+        """Build the step of a layer with weights (n, p) under phases."""
         passed = np.flatnonzero(unit_map.slope)
         return cls(
             len(weight),
@@ -82,11 +82,11 @@ class Step:
 
     @property
     def count(self) -> int:
-        """Unstable units."""
+        """Number of unstable units o."""
         return self.units.size
 
     def after(self, rows: FloatArray) -> Step:
-        """The same layer behind an affine map, given by its rows (p, p')."""
+        """Return the layer composed with a linear map before it, given by its rows (p, p')."""
         return Step(
             self.width,
             self.open_rows @ rows,
@@ -97,19 +97,19 @@ class Step:
         )
 
     def all_passed(self) -> FloatArray:
-        """F in full, shape (n, p)."""
+        """Return F as a full matrix, shape (n, p)."""
         found = np.zeros((self.width, self.passed_rows.shape[1]))
         found[self.passed] = self.passed_rows
         return found
 
     def spread(self, matrix: FloatArray) -> FloatArray:
-        """H times a matrix (o, k): shape (n, k)."""
+        """Return H times a matrix (o, k), shape (n, k)."""
         found = np.zeros((self.width, matrix.shape[1]))
         found[self.units] = self.change[:, None] * matrix
         return found
 
     def forward(self, shares: FloatArray) -> FloatArray:
-        """``F + H B`` for B (o, p), as it acts on the signal before the layer: shape (n, p)."""
+        """Return ``F + H B`` for B (o, p), which acts on the signal before the layer; (n, p)."""
         found = self.all_passed()
         found[self.units] += self.change[:, None] * shares
         return found
@@ -117,14 +117,14 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class ChainPoint:
-    """Multipliers with all that one recursion gives.
+    """Multipliers and the results of the recursion at them.
 
     Attributes
     ----------
     lam : ndarray, shape (N,)
-        Of the unstable units of all layers.
+        Multipliers of the unstable units of all layers.
     zeta : ndarray, shape (d,)
-        Of the inputs.
+        Multipliers of the inputs.
     factors : tuple of (ndarray, ndarray)
         ``(L_i, L_i^{-1} G_i)`` with ``Q_i = L_i L_i^T``, layer by layer.
     inner : ndarray, shape (d, d)
@@ -132,11 +132,11 @@ class ChainPoint:
     slack : ndarray, shape (d, d)
         The Cholesky factor of ``D(zeta) - P_0``.
     logdet : float
-        Of the whole matrix.
+        Log-determinant of the whole matrix.
     tau : float
         The sum of zeta for the cube, else zeta.
     value : float
-        The bound of the constant, in floating point, with the least zeta in these proportions.
+        The bound of the constant, in floating point, with zeta scaled to the smallest feasible one.
     """
 
     lam: FloatArray
@@ -149,7 +149,7 @@ class ChainPoint:
     value: float
 
     def shape(self, chain: Chain) -> FloatArray | None:
-        """Proportions of zeta; None for a Euclidean ball, in which all are equal."""
+        """Return zeta scaled to sum one; None for a Euclidean ball, where all entries are equal."""
         return None if chain.euclidean else self.zeta / self.tau
 
 
@@ -160,13 +160,13 @@ class Chain:
     Attributes
     ----------
     steps : tuple of Step
-        Each with unstable units.
+        Layers with unstable units.
     head : ndarray, shape (m, n)
         M: the Euclidean norm of ``M y_L`` is bounded.
     inputs : int
         d.
     euclidean : bool
-        The inputs' ball: Euclidean, or the cube.
+        Whether the ball of inputs is Euclidean, or the cube.
     """
 
     steps: tuple[Step, ...]
@@ -182,20 +182,20 @@ class Chain:
         head: FloatArray,
         euclidean: bool,
     ) -> Chain:
-        """From hidden layers under phases.
+        """Build the chain of hidden layers under phases.
 
-        Layers without unstable units are multiplied into the next ones.  Where a Euclidean ball has
-        more inputs than the first layer sees directions, the inputs are rotated into the span of
-        its rows: bounds stay as they are.
+        Layers without unstable units are multiplied into the next ones.  If a Euclidean ball has
+        more inputs than the rank of the first layer, the inputs are rotated into the span of its
+        rows, which leaves the bounds unchanged.
 
         Parameters
         ----------
         layers : sequence of Layer
             At least one has unstable units.
         unit_maps : sequence of UnitMap
-            One a layer.
+            One for each layer.
         head : ndarray, shape (m, n)
-            Rows over what leaves the last layer.
+            Functionals of the outputs of the last layer.
         euclidean : bool
         """
         steps: list[Step] = []
@@ -214,36 +214,36 @@ class Chain:
 
     @cached_property
     def spans(self) -> tuple[slice, ...]:
-        """Where the unstable units of each layer are among all."""
+        """Slice of each layer's unstable units among those of all layers."""
         ends = np.cumsum([0, *(step.count for step in self.steps)]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
     @property
     def units(self) -> int:
-        """Unstable units N."""
+        """Number of unstable units N."""
         return int(self.spans[-1].stop)
 
     @property
     def order(self) -> int:
-        """Order of the matrix that need not be formed."""
+        """Order of the whole matrix, which is never formed."""
         return self.inputs + self.units
 
     def at(self, lam: FloatArray, mu: float | None, shape: FloatArray) -> ChainPoint | None:
-        """The recursion at some multipliers.
+        """Run the recursion at given multipliers.
 
         Parameters
         ----------
         lam : ndarray, shape (N,)
         mu : float or None
-            Weight of the barrier: the scale of zeta is the one that is best for
-            ``tau - mu logdet``.  By default the one at which that is about twice the least.
+            Weight of the barrier: zeta is scaled to minimise ``tau - mu logdet``.  With None, mu is
+            chosen such that zeta is about twice the smallest feasible one.
         shape : ndarray, shape (d,)
             Proportions of zeta: all ones for a Euclidean ball, with sum one for the cube.
 
         Returns
         -------
-        Point or None
-            None where a Q_i is not positive definite.
+        ChainPoint or None
+            None if some Q_i is not positive definite.
         """
         if not lam.min() > 0:
             return None
@@ -271,7 +271,7 @@ class Chain:
         return ChainPoint(lam, zeta, tuple(reversed(factors)), inner, slack, logdet, tau, value)
 
     def sizes(self, point: ChainPoint) -> list[FloatArray]:
-        """Covariances of the signals before each layer, under the inverse of the matrix."""
+        """Return the covariances of the signals before each layer: blocks of the inverse matrix."""
         found = [inverse(point.slack)]
         for step, (lower, scaled) in zip(self.steps[:-1], point.factors[:-1], strict=True):
             forward = step.forward(solved(lower, scaled))
@@ -280,7 +280,7 @@ class Chain:
         return found
 
     def slopes(self, point: ChainPoint) -> tuple[FloatArray, FloatArray]:
-        """Derivatives (d,), (N,) of the log-determinant by zeta and lambda, without a Hessian."""
+        """Return the derivatives (d,), (N,) of the log-determinant by zeta and lambda only."""
         found, before = np.empty(self.units), inverse(point.slack)
         by_zeta = before.diagonal()
         for step, span, (lower, scaled) in zip(self.steps, self.spans, point.factors, strict=True):
@@ -292,14 +292,14 @@ class Chain:
         return by_zeta, found
 
     def derivatives(self, point: ChainPoint) -> tuple[FloatArray, FloatArray]:
-        """Derivatives of the log-determinant by (zeta, lambda); zeta is one number if Euclidean.
+        """Return derivatives of the log-determinant by (zeta, lambda), one zeta if Euclidean.
 
         Returns
         -------
         gradient : ndarray, shape (z + N,)
-            Of the log-determinant; z is one, or d for the cube.
+            Gradient of the log-determinant; z is one, or d for the cube.
         hessian : ndarray, shape (z + N, z + N)
-            Of minus the log-determinant; positive semidefinite.
+            Hessian of minus the log-determinant; positive semidefinite.
         """
         d, first = self.inputs, 1 if self.euclidean else self.inputs
         size = first + self.units
@@ -308,7 +308,7 @@ class Chain:
         diagonal = before.diagonal()
         gradient[:first] = diagonal.sum() if self.euclidean else diagonal
         hessian[:first, :first] = (before * before).sum() if self.euclidean else before * before
-        # of the signal before a layer with the inputs, and with all s and all r = s - u so far
+        # covariances of the signal before a layer with the inputs, all s and all r = s - u so far
         with_inputs = before
         with_s, with_r = np.zeros((d, 0)), np.zeros((d, 0))
         for step, span, (lower, scaled) in zip(self.steps, self.spans, point.factors, strict=True):
@@ -338,7 +338,7 @@ class Chain:
 
 
 def _rotated(step: Step) -> tuple[Step, int]:
-    """The first layer with its inputs rotated into the span of its rows, and how many they are."""
+    """Rotate the inputs of the first layer into the span of its rows; also return their number."""
     seen = np.vstack([step.open_rows, step.passed_rows])
     rank = min(seen.shape)
     if seen.shape[1] <= rank:
@@ -351,7 +351,7 @@ def _rotated(step: Step) -> tuple[Step, int]:
 def eliminated(
     step: Step, inner: FloatArray, lam: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """One layer of the recursion: ``(L, L^{-1} G, P_{i-1})``; None if Q is not definite.
+    """Eliminate one layer: ``(L, L^{-1} G, P_{i-1})``; None if Q is not positive definite.
 
     Parameters
     ----------
@@ -378,9 +378,9 @@ def eliminated(
 
 
 def best_scale(values: FloatArray, top: float, mu: float) -> float:
-    """The least ``k - mu sum_j log(k - e_j)`` over k above all e_j, the largest of which is `top`.
+    """Minimise ``k - mu sum_j log(k - e_j)`` over k above all e_j, the largest of which is `top`.
 
-    The root of ``mu sum_j 1 / (k - e_j) = 1`` by Newton's method, from below.
+    k is the root of ``mu sum_j 1 / (k - e_j) = 1``, found by Newton's method from below.
     """
     found = top + mu
     for _ in range(60):
@@ -396,17 +396,17 @@ def best_scale(values: FloatArray, top: float, mu: float) -> float:
 
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
-    """The lower Cholesky factor; None if there is none."""
+    """Return the lower Cholesky factor; None if there is none."""
     lower, info = dpotrf(matrix, lower=1, clean=1)
     return None if info or not np.isfinite(lower[-1, -1]) else np.asarray(lower)
 
 
 def inverse(lower: FloatArray) -> FloatArray:
-    """The inverse of a matrix, from its lower Cholesky factor."""
+    """Return the inverse of a matrix from its lower Cholesky factor."""
     half = np.asarray(dpotri(lower, lower=1)[0])
     return np.asarray(np.tril(half) + np.tril(half, -1).T)
 
 
 def solved(lower: FloatArray, scaled: FloatArray) -> FloatArray:
-    """``B = Q^{-1} G`` from ``L^{-1} G``."""
+    """Return ``B = Q^{-1} G`` from ``L^{-1} G``."""
     return np.asarray(dtrtrs(lower, scaled, lower=1, trans=1)[0])

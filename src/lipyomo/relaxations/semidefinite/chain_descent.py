@@ -1,13 +1,14 @@
-"""Lowering the bound of a chain along its central path.
+"""Interior-point minimisation of the bound of a chain, along its central path.
 
-The multipliers' scale is fixed by that of the outputs, and the inputs' scale is the best one at
-every trial, so that a trial only has to keep each Q_i definite.  Multipliers of units that are
-hardly seen have next to no influence, and would grow without end: they have a price, which holds
-each below some ten times where it began.  Any iterate is an answer.
+The outputs' multiplier fixes the scale of all multipliers, and zeta is scaled optimally at every
+trial point, so a trial point only has to keep each Q_i definite.  Multipliers of units with hardly
+any influence could grow without limit; a linear price keeps each below about ten times its start.
+Every iterate gives a valid bound.
 
-Closed forms are far from central, and a hundred of Newton's steps, each cut short, would lead
-there: a quasi-Newton method in the multipliers' logarithms does so at a fifth of the cost.  With
-thousands of units, whose Hessian would be too large, it goes on alone, at smaller and smaller mu.
+Closed forms are far from the central path, and Newton's method would take a hundred damped steps to
+reach it.  A quasi-Newton method in the logarithms of the multipliers does so at a fifth of the
+cost.  With thousands of units, whose Hessian would be too large, it is used throughout, at
+decreasing mu.
 """
 
 from __future__ import annotations
@@ -24,55 +25,55 @@ from lipyomo.relaxations.semidefinite.chain_starts import start
 from lipyomo.relaxations.semidefinite.steps import Memory, stepped_until
 
 _FIRST = 0.03
-"""First weight of the barrier, as a share of what is central for the inputs alone: with .1 bounds
-fall later, with .01 Newton's steps are cut short."""
+"""First mu, relative to the one that would be central for the inputs alone: with .1 bounds fall
+later, with .01 Newton steps are damped."""
 _CAP = 10.0
-"""Times its start at which a multiplier costs as much as the barrier gives."""
+"""Factor over its start at which the price of a multiplier balances the barrier."""
 _AHEAD = 0.8
-"""Share of mu that a prediction takes off at most; less where the bound would rise."""
+"""Largest reduction of mu in a predictor step, as a share; less where the bound would rise."""
 _TURN = 10
-"""Quasi-Newton steps by whose gain together it is decided whether more of them pay."""
+"""Number of last quasi-Newton steps whose total gain decides whether to continue them."""
 _GAIN = 0.3
-"""Times mu that each of these is to gain."""
+"""Required mean gain of these steps, in units of mu."""
 _SCALES = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
-"""Of multipliers of a ball of functionals that are tried for one of them, which needs less."""
+"""Factors tried to scale the multipliers of a ball of functionals down for a single one."""
 SECOND_ORDER = 4000
-"""Multipliers up to which there are Newton steps: with more, a Hessian takes minutes."""
+"""Largest number of multipliers for Newton steps: with more, a Hessian takes minutes."""
 _FALL = 0.3
-"""Factor of mu where there are none."""
+"""Reduction factor of mu without Newton steps."""
 _MOST = 200
-"""Newton's steps: only numbers that do not converge take so many."""
+"""Limit of Newton steps, reached only if they do not converge."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChainDescent:
-    """The way down; a value that can be taken up again.
+    """State of the minimisation; immutable, so it can be resumed from any state.
 
     Attributes
     ----------
     chain : Chain
     point : ChainPoint or None
-        Where it is; None if no definite matrix was found.
+        Current iterate; None if no definite matrix was found.
     best : ChainPoint or None
-        The least bound so far.
+        Iterate with the smallest bound so far.
     done : bool
-        Whether nothing more is to be gained.
+        Whether the bound cannot be lowered further.
     tolerance : float
-        Done when mu times the order is less than this share of tau.
+        Done once mu times the order is less than this share of tau.
     mu : float
         Weight of the barrier.
     prices : ndarray, shape (N,)
-        What a multiplier costs, as a share of mu.
+        Linear costs of the multipliers, in units of mu.
     memory : Memory or None
-        Of the quasi-Newton steps; None once Newton's have begun.
+        Memory of the quasi-Newton steps; None once Newton steps have begun.
     merits : tuple of float
-        The barrier function at the last points of those.
+        The barrier function at the last quasi-Newton iterates.
     near : float
-        Squared decrement, in mu, of points that count as central.
+        Squared decrement, in units of mu, up to which a point counts as central.
     steps, newton : int
-        All, and those by Newton's method.
+        Number of all steps, and of Newton steps.
     seconds : float
-        What the next step is expected to take; zero before the first of its kind.
+        Expected time of the next step; zero before the first of its kind.
     """
 
     chain: Chain
@@ -93,14 +94,14 @@ class ChainDescent:
     def begun(
         cls, chain: Chain, tolerance: float = 1e-3, known: ChainPoint | None = None
     ) -> ChainDescent:
-        """A descent before its first step, from closed forms.
+        """Start a descent from multipliers in closed form.
 
         Parameters
         ----------
         chain : Chain
         tolerance : float, optional
         known : ChainPoint, optional
-            Of the same layers before other functionals: its multipliers, scaled, are tried too.
+            Point of the same layers with other functionals: its scaled multipliers are also tried.
         """
         point = start(chain)
         if known is not None:
@@ -116,7 +117,7 @@ class ChainDescent:
 
     @property
     def value(self) -> float:
-        """The least bound so far, in floating point."""
+        """The smallest bound so far, in floating point."""
         return np.inf if self.best is None else self.best.value
 
     @property
@@ -126,13 +127,13 @@ class ChainDescent:
 
     @property
     def by_gradients(self) -> bool:
-        """Whether all steps are."""
+        """Whether all steps are quasi-Newton steps, as the Hessian would be too large."""
         return self.chain.order > SECOND_ORDER
 
     def lowered(
         self, target: float = 0.0, stop: Callable[[ChainDescent], bool] | None = None
     ) -> ChainDescent:
-        """Go on until the bound meets `target` or is optimal, or `stop` says so."""
+        """Take steps until the bound is at most `target` or optimal, or `stop` returns True."""
 
         def enough(now: ChainDescent) -> bool:
             return now.value <= target or (stop is not None and stop(now))
@@ -140,15 +141,15 @@ class ChainDescent:
         return stepped_until(self, enough)
 
     def stepped(self) -> ChainDescent:
-        """One step further."""
+        """Take one step."""
         return self._stepped() if self.memory is None else self._approached(self.memory)
 
     def timed(self, seconds: float) -> ChainDescent:
-        """With what the next step is expected to take."""
+        """Return the state with the expected time of the next step."""
         return replace(self, seconds=seconds)
 
     def _approached(self, memory: Memory) -> ChainDescent:
-        """A quasi-Newton step in the logarithms of the multipliers and of zeta's proportions."""
+        """Take a quasi-Newton step in the logarithms of lambda and of zeta's proportions."""
         assert self.point is not None
         point, mu = self.point, self.mu
         by_zeta, by_lam = self.chain.slopes(point)
@@ -176,7 +177,7 @@ class ChainDescent:
         return replace(then, memory=memory.moved(length * direction, slopes))
 
     def _approached_all(self) -> ChainDescent:
-        """Where quasi-Newton steps gain no more: on to Newton's, or to a smaller mu."""
+        """End the quasi-Newton steps at this mu: go on to Newton steps, or to a smaller mu."""
         if not self.by_gradients:
             return replace(self, memory=None)
         assert self.point is not None
@@ -185,7 +186,7 @@ class ChainDescent:
         return replace(self, mu=_FALL * self.mu, memory=Memory(), merits=())
 
     def _stepped(self) -> ChainDescent:
-        """A step of Newton's method, or to a smaller mu."""
+        """Take a Newton step, or a predictor step to a smaller mu if the point is central."""
         assert self.point is not None
         point, mu = self.point, self.mu
         if self.newton >= _MOST:
@@ -214,17 +215,17 @@ class ChainDescent:
         return now._searched(step, decrement)
 
     def _noted(self, point: ChainPoint) -> ChainDescent:
-        """At another point."""
+        """Move to a point, and update the best one."""
         assert self.best is not None
         best = point if point.value < self.best.value else self.best
         return replace(self, point=point, best=best)
 
     def _merit(self, point: ChainPoint) -> float:
-        """The barrier function."""
+        """Return the barrier function at a point."""
         return point.tau - self.mu * (point.logdet - float(self.prices @ point.lam))
 
     def _moved(self, step: FloatArray, mu: float) -> ChainPoint | None:
-        """The point after a relative step."""
+        """Return the point after a step relative to the multipliers; None if infeasible."""
         assert self.point is not None
         chain, point = self.chain, self.point
         if chain.euclidean:
@@ -235,7 +236,7 @@ class ChainDescent:
         return chain.at(point.lam * (1.0 + step[chain.inputs :]), mu, zeta / zeta.sum())
 
     def _predicted(self, centre: FloatArray, tangent: FloatArray) -> ChainDescent:
-        """A point near the path at a smaller mu."""
+        """Take a predictor step to a smaller mu, along the tangent of the central path."""
         assert self.point is not None
         share = _AHEAD
         while share > 0.05:
@@ -249,7 +250,7 @@ class ChainDescent:
         return replace(self if found is None else self._noted(found), mu=mu)
 
     def _searched(self, step: FloatArray, decrement: float) -> ChainDescent:
-        """A Newton step, halved until the barrier function falls enough."""
+        """Take a Newton step, halved until the barrier function decreases enough."""
         assert self.point is not None
         before, length = self._merit(self.point), 1.0
         while length > 1e-7:
@@ -257,6 +258,6 @@ class ChainDescent:
             if found is not None and self._merit(found) < before - 0.1 * length * decrement:
                 return self._noted(found)
             length *= 0.5
-        # rounding hides what is left to gain at this mu
+        # the remaining gain at this mu is below rounding
         near = max(self.near, 2.0 * decrement / self.mu)
         return replace(self, near=near, done=near > 50.0)

@@ -1,19 +1,19 @@
-"""A proved bound from the multipliers of a chain, one verified Cholesky factorisation a layer.
+"""A proved bound from the multipliers of a chain, by one verified Cholesky factorisation per layer.
 
-Majorants ``R_i`` of the Riccati matrices are carried from the outputs to the inputs (see
-`lipyomo.relaxations.semidefinite.chain`).  Each is a matrix of numbers as they stand, such that
+Majorants ``R_i`` of the Riccati matrices are computed from the outputs to the inputs (see
+`lipyomo.relaxations.semidefinite.chain`).  Each is an exact matrix of floating-point numbers with
 
     [[R_{i-1} - F^T R_i F, -G^T],       Q = diag(lambda) - H R_i H,
      [-G,                   Q  ]]       G = diag(lambda) A / 2 + H R_i F
 
-is positive definite for the exact weights: then ``y_{i-1}^T R_{i-1} y_{i-1}`` is at least
+positive definite for the exact weights.  Then ``y_{i-1}^T R_{i-1} y_{i-1}`` is at least the sum of
 ``y_i^T R_i y_i`` and all ``lambda_k s_k (u_k - s_k)`` of the layer, none of which is negative.
-So ``|M J v|^2 / 4 <= v^T R_0 v``, whose largest value over the ball is verified last.
+So ``|M J v|^2 / 4 <= v^T R_0 v``, whose maximum over the ball is verified last.
 
-Each matrix is scaled by powers of two, which round nothing, to a diagonal of about one: the
-majorants of twenty layers may grow by fifteen orders of magnitude.  What rounding may have changed
-in a matrix is bounded in the Frobenius norm by sums of absolute terms, and taken from its diagonal
-before it is factorised (Rump, "Verification of positive definiteness", BIT 46, 2006).
+Each matrix is scaled to a diagonal of about one, by powers of two and hence exactly: the majorants
+of twenty layers may grow by fifteen orders of magnitude.  The rounding error of a matrix is bounded
+in the Frobenius norm by sums of absolute terms, and subtracted from its diagonal before it is
+factorised (Rump, "Verification of positive definiteness", BIT 46, 2006).
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ from lipyomo.relaxations.semidefinite.verify import (
 )
 
 _LEAST = 1e-13
-"""First share of a majorant's diagonal that is added to it; the factorisation may need more."""
+"""First share of a majorant's diagonal added to make the matrix definite; more is tried next."""
 _GROWTH = 8.0
 _MOST = 1e-3
-"""Largest share: a matrix that needs more is not definite for all that is known."""
+"""Largest share: beyond it the proof is given up."""
 _FLOOR = 1e-14
-"""Least entry of the diagonal that is added to, as a share of the largest."""
+"""Diagonal entries below this share of the largest are replaced by it in what is added."""
 _SMALL, _LARGE = 1e-140, 1e140
-"""Magnitudes of majorants within which products neither overflow nor vanish."""
+"""Magnitudes of majorants between which products neither overflow nor underflow."""
 _STEEP = 1e20
-"""Magnitude of weights above which nothing is proved, for the same reason."""
+"""Largest magnitude of weights, for the same reason; above it nothing is proved."""
 _STRETCHED = 1e90
-"""Largest factor of a scaling with which that room suffices."""
+"""Largest scaling factor for which `_VANISHED` suffices."""
 _VANISHED = 1e-100
-"""Room for what vanished in the products of a scaled matrix."""
+"""Bound of the underflow in the products of a scaled matrix."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layered:
-    """A network under phases as it was given: no layers are multiplied, no inputs rotated.
+    """A network under phases with its original weights: no layers multiplied, no inputs rotated.
 
     Attributes
     ----------
     layers : sequence of Layer
-        The hidden ones.
+        The hidden layers.
     unit_maps : sequence of UnitMap
-        One a layer.
+        One for each layer.
     head, head_errors : ndarray, shape (m, n)
-        M, and what its entries may be off by.
+        M, and error bounds of its entries.
     euclidean : bool
-        The ball of directions: Euclidean, or the cube.
+        Whether the ball of directions is Euclidean, or the cube.
     """
 
     layers: Sequence[Layer]
@@ -76,7 +76,7 @@ class Layered:
 
 
 def proved_chain_bound(network: Layered, lam: FloatArray, shape: FloatArray | None) -> float:
-    """Proved upper bound of ``|M J v|`` over the ball; infinite if the multipliers prove nothing.
+    """Return a proved upper bound of ``|M J v|`` over the ball; infinite if the proof fails.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def proved_chain_bound(network: Layered, lam: FloatArray, shape: FloatArray | No
     lam : ndarray, shape (N,)
         Multipliers of the unstable units of all layers.
     shape : ndarray, shape (d,), or None
-        Proportions of the inputs' multipliers; None where all are equal.
+        Proportions of the inputs' multipliers; None if all are equal.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def _proved(network: Layered, lam: FloatArray, shape: FloatArray | None) -> floa
     narrow = first.shape[0] < first.shape[1]
     for i in reversed(range(len(counts))):
         weight = dense(network.layers[i].weight)
-        if i == 0 and narrow:  # in its pre-activations, which are fewer than the inputs
+        if i == 0 and narrow:  # majorant in the pre-activations, which are fewer than the inputs
             weight = np.eye(len(weight))
         if majorant is None:
             return np.inf
@@ -115,7 +115,7 @@ def _proved(network: Layered, lam: FloatArray, shape: FloatArray | None) -> floa
         return np.inf
     root = np.ones(first.shape[1]) if shape is None else 1.0 / np.sqrt(shape)
     tau = 1.0
-    if not network.euclidean:  # D = 1 / root^2 for these very roots
+    if not network.euclidean:  # D = 1 / root^2 exactly, for the rounded roots
         tau = float((1.0 / root**2).sum()) * (1.0 + gamma(root.size + 4))
     elif root.max() != root.min():
         return np.inf
@@ -126,12 +126,12 @@ def _proved(network: Layered, lam: FloatArray, shape: FloatArray | None) -> floa
 
 
 def _of_head(head: FloatArray, errors: FloatArray) -> FloatArray:
-    """A majorant of ``M^T M / 4`` for the exact M."""
+    """Return a majorant of ``M^T M / 4`` for the exact M."""
     sizes = np.abs(head)
     found = 0.25 * (head.T @ head)
     loose = gamma(len(head) + 4) * (sizes.T @ sizes)
     loose += sizes.T @ errors + errors.T @ sizes + errors.T @ errors
-    # what is dominated by a diagonal is majorised by it
+    # a symmetric matrix is majorised by the diagonal of its absolute row sums
     spread = np.maximum(loose, loose.T).sum(axis=1) * (1.0 + gamma(2 * len(loose) + 8))
     found = _symmetric(found)
     diagonal = found.diagonal() + (spread + UNDERFLOW)
@@ -140,16 +140,17 @@ def _of_head(head: FloatArray, errors: FloatArray) -> FloatArray:
 
 
 def before(step: Step, majorant: FloatArray, lam: FloatArray) -> FloatArray | None:
-    """A proved majorant before a layer, from that behind it; None if there is no proof.
+    """Return a proved majorant before a layer, given one behind it; None if the proof fails.
 
     Parameters
     ----------
     step : Step
-        Of exact weights; its slopes times weights, and changes of slope, may be rounded once.
+        With exact weights; products of slopes and weights, and changes of slope, may be rounded
+        once.
     majorant : ndarray, shape (n, n)
-        Symmetric: these very numbers.
+        Symmetric, taken as exact.
     lam : ndarray, shape (o,)
-        Positive: these very numbers.
+        Positive, taken as exact.
 
     Returns
     -------
@@ -182,7 +183,7 @@ def before(step: Step, majorant: FloatArray, lam: FloatArray) -> FloatArray | No
 
 @dataclass(frozen=True, eq=False)
 class _Joint:
-    """The matrix of a layer but for the majorant before it, in lower triangles.
+    """The matrix of a layer without the majorant before it, in lower triangles.
 
     Attributes
     ----------
@@ -195,7 +196,7 @@ class _Joint:
     scale : ndarray, shape (p + o,)
         Powers of two that make the diagonal about one.
     distance : float
-        How far the exact scaled matrix can be from what is computed, in the Frobenius norm.
+        Bound of the difference of exact and computed scaled matrix, in the Frobenius norm.
     """
 
     passed: FloatArray
@@ -215,7 +216,7 @@ class _Joint:
         near: FloatArray,
         extra: FloatArray,
     ) -> _Joint:
-        """With bounds of its rounding, for majorants from `near` to ``near + diag(extra)``."""
+        """Build it, with error bounds for majorants from `near` to ``near + diag(extra)``."""
         change, p = step.change, near.shape[0]
         terms = 2 * step.width + 16
         halves = 0.5 * lam[:, None] * step.open_rows
@@ -238,7 +239,7 @@ class _Joint:
         return cls(passed, mixed, quadratic, scale, distance)
 
     def is_definite(self, majorant: FloatArray) -> bool:
-        """Whether the exact matrix is proved definite with this majorant before the layer."""
+        """Whether the exact matrix with this majorant before the layer is proved definite."""
         p, size = len(majorant), len(self.scale)
         matrix = np.zeros((size, size))
         matrix[:p, :p] = majorant - self.passed
@@ -258,7 +259,7 @@ class _Joint:
 
 
 def _behind(step: Step, majorant: FloatArray, sizes: bool = False) -> tuple[FloatArray, FloatArray]:
-    """``F^T R F`` and the rows of ``R F`` that unstable units are in; in magnitudes if asked."""
+    """Return ``F^T R F`` and the rows of ``R F`` of unstable units; with |F| if `sizes`."""
     rows = np.abs(step.passed_rows) if sizes else step.passed_rows
     inputs = rows.shape[1]
     if not step.passed.size:
@@ -268,9 +269,9 @@ def _behind(step: Step, majorant: FloatArray, sizes: bool = False) -> tuple[Floa
 
 
 def _largest(majorant: FloatArray, weight: FloatArray | None, root: FloatArray) -> float:
-    """Proved bound of the largest eigenvalue of ``diag(root) W^T R W diag(root)``; W is I if None.
+    """Prove a bound of the largest eigenvalue of ``diag(root) W^T R W diag(root)``; W is I if None.
 
-    With ``R <= L L^T`` that is the square of the norm of ``L^T W diag(root)``.
+    With ``R <= L L^T`` it is at most the squared norm of ``L^T W diag(root)``.
     """
     n = len(majorant)
     diagonal = majorant.diagonal()
@@ -308,12 +309,12 @@ def _largest(majorant: FloatArray, weight: FloatArray | None, root: FloatArray) 
 
 
 def _inside(size: float) -> bool:
-    """Whether products of numbers of this size neither overflow nor vanish."""
+    """Whether products of numbers of this size neither overflow nor underflow."""
     return bool(_SMALL < size < _LARGE)
 
 
 def _within(step: Step, lam: FloatArray) -> bool:
-    """Whether a layer's numbers are far from overflow, and its multipliers from vanishing."""
+    """Whether a layer's numbers are far from overflow, and its multipliers from underflow."""
     parts = (step.open_rows, step.passed_rows, step.change)
     sizes = [float(np.abs(part).max(initial=0.0)) for part in parts]
     ends = (float(lam.min()), float(lam.max())) if lam.size else ()
@@ -321,5 +322,5 @@ def _within(step: Step, lam: FloatArray) -> bool:
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:
-    """The symmetric matrix with this lower triangle."""
+    """Return the symmetric matrix with this lower triangle."""
     return np.asarray(np.tril(matrix) + np.tril(matrix, -1).T)

@@ -1,7 +1,7 @@
-"""Proved bounds of deep networks, layer by layer: where that is much cheaper than one matrix.
+"""Proved bounds of deep networks, layer by layer, where that is much cheaper than one matrix.
 
-The chain is made from the layers and the phases, and no map of a unit in the inputs is ever formed.
-Targets are lowered one after the other, the one with the largest bound first.
+The chain is built from the layers and the phases; units are never expressed as maps of the inputs.
+The targets' bounds are minimised one after the other, the largest first.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from lipyomo.relaxations.semidefinite.chain_proof import Layered, proved_chain_b
 from lipyomo.relaxations.semidefinite.choice import root_cost
 
 _CHEAPER = 2.0
-"""Times that a step must be cheaper than with one matrix: that one knows products of pairs, and its
-multipliers serve the tree."""
+"""Factor by which a step must be cheaper than with one matrix, as that one can use products of
+pairs, and its multipliers are warm starts for the tree."""
 _LONG = 1.0
-"""Seconds that one matrix is predicted to take at least: below, nothing is worth a choice."""
+"""Predicted seconds of one matrix below which chains are not considered."""
 LAYERS = 3
-"""Layers with unstable units from which on a network is deep."""
+"""Number of layers with unstable units from which on chains are considered."""
 _BELOW = 0.9
-"""Share of the next target's bound down to which the largest one is lowered at a time."""
+"""The largest bound is lowered to this share of the next one before turning to that target."""
 _JOINT = 0.4
-"""Share of the time that is left that all functionals take together at most."""
+"""Largest share of the time left for all functionals together."""
 _PROOFS = 0.1
-"""Share of the time that proofs on the way down take at most."""
+"""Largest share of the time for intermediate proofs."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChainBounds:
-    """Proved bounds of all targets: a value, which `run` lowers.
+    """Proved bounds of all targets; immutable, `run` returns improved ones.
 
     Attributes
     ----------
     layered : Layered
-        The network under its phases; its head belongs to no target yet.
+        The network under its phases, with the functionals of all targets as its head.
     targets : Targets
     heads, errors : ndarray, shape (k, n)
-        The functionals pulled back to the last hidden layer, and what rounding may have changed.
+        The functionals pulled back to the last hidden layer, and bounds of their rounding errors.
     upper : ndarray, shape (T,)
     start_cost, step_cost, proof_cost : float
-        Seconds of one quiet core that closed forms, a step and a proof are predicted to take.
+        Predicted seconds of closed forms, a step and a proof, on one idle core.
     tolerance : float
         Relative accuracy of each minimum.
     together : ChainDescent, optional
-        Of the Euclidean ball of all functionals, where they are single targets: their multipliers
-        are a start for each.
+        Descent for the Euclidean ball of all functionals, if these are single targets: its
+        multipliers are a start for each of them.
     descents : mapping of int to ChainDescent
-        Of targets that were lowered.
+        Descents of single targets so far.
     finished : frozenset of int
-        Those of which nothing more is to be gained.
+        Targets whose bounds cannot be lowered further.
     stopped : bool
         Whether there was no time for another step.
     """
@@ -95,20 +95,21 @@ class ChainBounds:
         known: FloatArray,
         tolerance: float = 1e-3,
     ) -> ChainBounds | None:
-        """Bounds that are not begun yet; None where chains do not serve.
+        """Set up the bounds; None if chains do not apply.
 
-        They serve Euclidean balls and cubes of inputs, and functionals or Euclidean balls of them.
+        They apply to Euclidean balls and cubes of inputs, and to functionals or Euclidean balls of
+        them.
 
         Parameters
         ----------
         network : Network
-            With units of two slopes, and directions as its inputs.
+            With two-slope units, and directions as its inputs.
         norm : OutputNorm
-            For a target that stands for all functionals.
+            Used for a target that stands for all functionals.
         phases : tuple of ndarray
         targets : Targets
         known : ndarray, shape (T,)
-            Bounds that are known already.
+            Known upper bounds.
         tolerance : float, optional
         """
         whole = targets.whole_ball
@@ -138,17 +139,17 @@ class ChainBounds:
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing was bounded: there was no time for closed forms."""
+        """Whether nothing was computed, for lack of time even for closed forms."""
         return self.together is None and not self.descents
 
     @property
     def steps(self) -> int:
-        """Steps so far."""
+        """Number of steps so far."""
         return sum(descent.steps for descent in self.descents.values())
 
     @property
     def done(self) -> bool:
-        """Whether the largest bound is as low as it gets."""
+        """Whether the largest bound cannot be lowered further."""
         return int(np.argmax(self.upper)) in self.finished
 
     def run(
@@ -158,18 +159,18 @@ class ChainBounds:
         report: Callable[[float], object] | None = None,
         closed_only: bool = False,
     ) -> ChainBounds:
-        """Lower the bounds until the largest one is minimal, or below `cutoff`, or time is up.
+        """Lower the bounds until the largest one is minimal, or at most `cutoff`, or time is up.
 
         Parameters
         ----------
         cutoff : float, optional
             Bounds at or below it need not be lowered.
         clock : Clock, optional
-            What does not fit into its time is left out.
+            Work that does not fit into the time left is skipped.
         report : callable, optional
-            Called with `value` whenever it has dropped.
+            Called with `value` whenever it has improved.
         closed_only : bool, optional
-            Whether the bounds in closed form are all that is wanted.
+            Whether to compute the bounds in closed form only.
         """
         clock, report = clock or Clock(), report or (lambda value: None)
         now = self if closed_only else self._together(clock, report)
@@ -183,7 +184,7 @@ class ChainBounds:
         return now
 
     def layered_of(self, target: int) -> Layered:
-        """The network with the functionals of a target."""
+        """Return the network with the functionals of a target as its head."""
         row = int(self.targets.rows[target])
         rows = slice(None) if self.targets.whole_ball else slice(row, row + 1)
         return replace(self.layered, head=self.heads[rows], head_errors=self.errors[rows])
@@ -194,19 +195,19 @@ class ChainBounds:
         clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
     ) -> ChainBounds:
-        """With bounds in closed form: one for all functionals together; parameters as of `run`."""
+        """Compute bounds in closed form, for all functionals together; parameters as for `run`."""
         if self.targets.count < 2:
             return self.run(cutoff, clock, report, closed_only=True)
         return self._begun_together(clock or Clock(), report or (lambda value: None))
 
     def with_known(self, known: FloatArray) -> ChainBounds:
-        """With bounds (T,) that were found otherwise."""
+        """Intersect with upper bounds (T,) that were found elsewhere."""
         return replace(self, upper=np.fmin(self.upper, known))
 
     def _begun_together(self, clock: Clock, report: Callable[[float], object]) -> ChainBounds:
-        """With the closed form of the ball of all functionals, where these are single targets.
+        """Add the closed form for the ball of all functionals, if these are single targets.
 
-        The length of all their values is no less than that of each.
+        The Euclidean norm of all their values is an upper bound of each.
         """
         if self.targets.count < 2 or self.together is not None or self.descents:
             return self
@@ -219,7 +220,7 @@ class ChainBounds:
     def _proved_together(
         self, descent: ChainDescent, report: Callable[[float], object]
     ) -> ChainBounds:
-        """With what a descent of the ball of all functionals proves."""
+        """Prove the bound of a descent for the ball of all functionals, and use it."""
         now = replace(self, together=descent)
         if descent.best is None or not descent.value < self.value:
             return now
@@ -228,7 +229,7 @@ class ChainBounds:
         return now._with(np.full(self.upper.size, found), report)
 
     def _together(self, clock: Clock, report: Callable[[float], object]) -> ChainBounds:
-        """With the first steps of all functionals together, where these are single targets."""
+        """Take the first steps for all functionals together, if these are single targets."""
         now = self._begun_together(clock, report)
         if now.together is None or now.descents or not now.together.approaching:
             return now
@@ -243,7 +244,7 @@ class ChainBounds:
         return now._proved_together(now.together.lowered(stop=enough), report)
 
     def _with(self, found: FloatArray, report: Callable[[float], object]) -> ChainBounds:
-        """With proved bounds (T,), reported if they are lower."""
+        """Intersect with proved bounds (T,), and report an improvement."""
         now = self.with_known(found)
         if now.value < self.value:
             report(now.value)
@@ -257,7 +258,7 @@ class ChainBounds:
         report: Callable[[float], object],
         closed_only: bool,
     ) -> ChainBounds:
-        """With the bound of one target lowered until another one has the largest."""
+        """Lower the bound of one target until another one has the largest."""
         layered = self.layered_of(target)
         descent = self.descents.get(target)
         if descent is None:
@@ -292,7 +293,7 @@ class ChainBounds:
         return replace(now, descents={**now.descents, target: descent}, finished=finished)
 
     def _late(self, descent: ChainDescent, proof: float, clock: Clock) -> bool:
-        """Whether there is no time for a step and a proof; the clock is told."""
+        """Whether there is no time for a step and a proof; if so, curtail the clock."""
         step = descent.seconds or self.step_cost * pace()
         late = clock.left <= 1.5 * step + 1.5 * proof
         if late:
@@ -303,13 +304,13 @@ class ChainBounds:
 def _enough(
     bounds: ChainBounds, proof: float, began: float, clock: Clock, descent: ChainDescent
 ) -> bool:
-    """Whether a descent is to pause: for a proof on the way, or since time is over."""
+    """Whether to interrupt a descent: for an intermediate proof, or because time is up."""
     spent = time.perf_counter() - began
     return bounds._late(descent, proof, clock) or _PROOFS * spent > proof
 
 
 def _entries(network: Network) -> list[float]:
-    """Entries of the dense weights, and of all that a step forms."""
+    """Count the entries of the dense weights, and of all matrices of a step."""
     sizes = [float(size) for size in network.sizes]
     order = sum(sizes[1:-1]) + min(sizes[0], sizes[1])
     weights = [a * b for a, b in pairwise(sizes)]
@@ -319,14 +320,14 @@ def _entries(network: Network) -> list[float]:
 def _costs(
     unit_maps: list[UnitMap], sizes: tuple[int, ...], euclidean: bool
 ) -> tuple[float, float, float]:
-    """Seconds that closed forms, a step with its trials, and a proof are predicted to take."""
+    """Predict the seconds of closed forms, of a step with its trials, and of a proof."""
     inputs = float(min(sizes[0], sizes[1]) if euclidean else sizes[0])
     before, columns, step, proof, units, trials, start = inputs, inputs, 0.0, 0.0, 0.0, 0.0, 0.0
     for unit_map, width in zip(unit_maps, sizes[1:-1], strict=True):
         n, p, o = float(width), before, float(unit_map.units.size)
         passed = float(np.count_nonzero(unit_map.slope))
         trial = o**3 / 3.0 + o * o * p + o * p * p + 2.0 * passed * p * (passed + p + o)
-        start += 45.0 * trial  # some shares of a layer in a few forms
+        start += 45.0 * trial  # several shares of each layer, in a few closed forms
         trials += trial + o**3 + 2.0 * p * p * (o + n)
         step += 2.0 * trial + 4.0 * o**3 + 8.0 * p * p * (o + n) + 2.0 * (2.0 * o + n) * p * columns
         proof += 3.0 * trial + (p + o) ** 3
@@ -340,7 +341,7 @@ def _costs(
 
 
 def exact_tangents(network: Network, directions: Matrix | None) -> Network | None:
-    """The network with directions as its inputs; None where its first layer would be rounded."""
+    """Return the network with directions as inputs; None if its first layer would be rounded."""
     if directions is None:
         return network
     exact = product_is_exact(network.layers[0].weight, directions)
@@ -355,7 +356,7 @@ def chain_bounds(
     known: FloatArray,
     tolerance: float = 1e-3,
 ) -> ChainBounds | None:
-    """`ChainBounds.of` where they are much cheaper than those by one matrix, else None."""
+    """Return `ChainBounds.of` if it is much cheaper than the bounds by one matrix, else None."""
     layers = [count_open((phase,)) for phase in phases]
     if network is None or sum(count > 0 for count in layers) < LAYERS:
         return None

@@ -1,9 +1,9 @@
 """Multipliers of a chain in closed form: forwards with ellipsoids, backwards with majorants.
 
-Forwards is the layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024; see
-`lipyomo.relaxations.semidefinite.ellipsoids`) on the signal of one layer at a time.  Backwards a
-diagonal ``D >= H^T P H`` is chosen layer by layer, ``lambda = D / share``: as row sums weighted by
-the sizes that pre-activations have, so that units that are hardly seen get their due.
+Forwards it is the layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024;
+see `lipyomo.relaxations.semidefinite.ellipsoids`) on the signal of one layer at a time.  Backwards
+a diagonal ``D >= H^T P H`` is chosen layer by layer, and ``lambda = D / share``.  D consists of row
+sums weighted by the sizes of the pre-activations, which suits units with small weights too.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from lipyomo.relaxations.semidefinite.chain import Chain, ChainPoint, Step, elim
 from lipyomo.relaxations.semidefinite.ellipsoids import OVERFLOW
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75)
-"""Shares that are tried, a layer each: with five of them 20 layers begin twice as high."""
+"""Shares that are tried for each layer: with only five, bounds of 20 layers start twice as high."""
 
 _DEAD = 1e-7
-"""Least size of a unit that counts, as a share of the largest: rows of dead units are as good as
-zero, and multipliers in proportion to their inverses would have no centre."""
+"""Smallest size of a unit relative to the largest; smaller ones are raised to it, as multipliers
+proportional to the inverse sizes of dead units would be too large for a central path."""
 
 
 def proportions(chain: Chain) -> FloatArray:
-    """Proportions of zeta to begin with: ones, or for a cube the lengths of the columns."""
+    """Return initial proportions of zeta: ones, or for a cube the lengths of the columns."""
     if chain.euclidean:
         return np.ones(chain.inputs)
     first = chain.steps[0]
@@ -34,16 +34,16 @@ def proportions(chain: Chain) -> FloatArray:
 
 
 def _forwards(chain: Chain, shares: tuple[float, ...] = SHARES) -> FloatArray | None:
-    """Multipliers (N,) from the inputs to the outputs; None where numbers overflow.
+    """Choose multipliers (N,) from the inputs to the outputs; None if numbers overflow.
 
-    Of a few shares of the largest ones that keep the matrix definite, each layer takes the one that
-    looks best from the next layer: with the smallest sums of the rows of its Gram matrix.
+    Several shares of the largest multipliers that keep the matrix definite are tried.  Each layer
+    takes the share with the smallest maximal row sum of the next layer's Gram matrix.
 
     Parameters
     ----------
     chain : Chain
     shares : tuple of float, optional
-        Those that are tried.
+        Shares to try.
     """
     signal = np.diag(1.0 / proportions(chain))
     found = []
@@ -81,13 +81,13 @@ def _forwards(chain: Chain, shares: tuple[float, ...] = SHARES) -> FloatArray | 
 
 
 def backwards(chain: Chain, sizes: list[FloatArray] | None = None) -> FloatArray | None:
-    """Multipliers (N,) from the outputs to the inputs; None where numbers overflow.
+    """Choose multipliers (N,) from the outputs to the inputs; None if numbers overflow.
 
     Parameters
     ----------
     chain : Chain
     sizes : list of ndarray, shapes (p_i, p_i), optional
-        Covariances of the signals before each layer; by default those of half-unstable units.
+        Covariances of the signals before each layer; by default with unstable units half on.
     """
     before = _half_open(chain) if sizes is None else sizes
     inner = 0.25 * (chain.head.T @ chain.head)
@@ -116,7 +116,7 @@ def backwards(chain: Chain, sizes: list[FloatArray] | None = None) -> FloatArray
 def _tried(
     step: Step, inner: FloatArray, lam: FloatArray, signal: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """The mean of the form before a layer, multipliers, and that form."""
+    """Return the mean of the form before a layer over the signal, the multipliers, and the form."""
     found = eliminated(step, inner, lam)
     if found is None:
         return np.inf, lam, inner
@@ -124,7 +124,7 @@ def _tried(
 
 
 def _half_open(chain: Chain) -> list[FloatArray]:
-    """Covariances before each layer with unstable units halfway, scaled to traces of one a unit."""
+    """Return covariances before each layer with unstable units half on, scaled to mean one."""
     found = [np.eye(chain.inputs)]
     for step in chain.steps[:-1]:
         forward = step.forward(0.5 * step.open_rows)
@@ -135,7 +135,7 @@ def _half_open(chain: Chain) -> list[FloatArray]:
 
 
 def start(chain: Chain) -> ChainPoint | None:
-    """The best point in closed form; None if numbers overflow everywhere."""
+    """Return the best point in closed form; None if numbers overflow in all of them."""
     shape = proportions(chain)
 
     def at(lam: FloatArray | None) -> ChainPoint | None:

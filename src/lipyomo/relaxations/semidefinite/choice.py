@@ -1,7 +1,7 @@
-"""Which kernel suits a form, by its predicted cost; and what the bounds of a root cost.
+"""Choice of the cheapest kernel for a form, and predicted costs of the bounds at the root.
 
-Costs are floating-point operations of one Newton step, to leading order, plus what a step's calls
-cost whatever their size.
+Costs are the floating-point operations of one Newton step, to leading order, plus a constant
+overhead of the calls of a step.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from lipyomo.relaxations.semidefinite.wide import WideKernel
 Ball = Literal["vertices", "l2", "l1"]
 
 _CALLS = {"dense": 1e6, "direct": 6e6, "conjugate": 2e7}
-"""Operations that would take the time of a step's calls on matrices of no size."""
+"""Overhead of the calls of a step on tiny matrices, in operations of equal time."""
 
 
 @cache
 def step_costs(
     inputs: int, units: int, outputs: int = 0, euclidean: bool = False
 ) -> dict[str, float]:
-    """Operations of one Newton step, by kernel.
+    """Return the operations of one Newton step for each kernel.
 
     Parameters
     ----------
     inputs, units : int
         d and F.
     outputs : int, optional
-        Functionals of a ball; 0 for a single functional.
+        Number of functionals of a ball; 0 for a single functional.
     euclidean : bool, optional
-        The inputs' ball.
+        Whether the ball of inputs is Euclidean.
     """
     d, F = float(inputs), float(units)
     n = d + F + outputs
@@ -63,7 +63,7 @@ def step_costs(
 
 
 def seen_inputs(inputs: int, units: int, functionals: int, euclidean: bool) -> int:
-    """Inputs that are left after a Euclidean ball is rotated into the span of what is seen."""
+    """Return the number of inputs after a Euclidean ball is rotated to the span of all rows."""
     return min(inputs, units + functionals) if euclidean else inputs
 
 
@@ -75,7 +75,7 @@ def _predicted_seconds(
     ball: Ball = "vertices",
     steps: int = PARAMS.usual_steps,
 ) -> float:
-    """About how long the bound of one functional, or of a ball of them, takes from its start.
+    """Predict the time to minimise the bound of one functional, or of a ball of them.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _predicted_seconds(
     euclidean : bool, optional
     ball : {'vertices', 'l2', 'l1'}, optional
     steps : int, optional
-        Newton steps; those of a descent from a closed-form start by default.
+        Newton steps; by default the usual number from a closed-form start.
     """
     d = seen_inputs(inputs, units, functionals, euclidean)
     outputs = 0 if ball == "vertices" else functionals
@@ -101,7 +101,7 @@ def kernel_for(
     ball: Ball = "vertices",
     pairs: Pairs | None = None,
 ) -> Kernel:
-    """The cheapest kernel for a form.
+    """Return the cheapest kernel for a form.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def kernel_for(
     ball : {'vertices', 'l2', 'l1'}, optional
         The ball of functionals.
     pairs : Pairs, optional
-        Of units by their positions; only wide kernels take some.
+        Pairs of units, by positions; only wide kernels can use them.
     """
     if euclidean and inputs > len(rows) + len(objectives):
         rows, objectives, inputs = rotated(rows, objectives, inputs)
@@ -129,7 +129,7 @@ def kernel_for(
 def shared_kernel(
     rows: FloatArray, objectives: FloatArray, inputs: int, euclidean: bool
 ) -> SharedKernel:
-    """The cheapest kernel for some functionals with the same multipliers; see `kernel_for`."""
+    """Return the cheapest kernel for functionals that share multipliers; see `kernel_for`."""
     if euclidean and inputs > len(rows) + len(objectives):
         rows, objectives, inputs = rotated(rows, objectives, inputs)
     return SharedKernel(_single(rows, objectives[0], inputs, euclidean), objectives)
@@ -148,7 +148,7 @@ def _single(
 def rotated(
     rows: FloatArray, objectives: FloatArray, inputs: int
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Rotate the inputs of a Euclidean ball into the span of what is seen of them."""
+    """Rotate the inputs of a Euclidean ball into the span of rows and objectives."""
     seen = np.vstack([rows[:, :inputs], objectives[:, :inputs]])
     triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
     count = len(rows)
@@ -161,7 +161,7 @@ def rotated(
 
 @contextmanager
 def threads_for(seconds: float) -> Iterator[None]:
-    """Threads of the linear algebra for steps that take so long; none where they are short."""
+    """Use several threads of the linear algebra if a step takes long enough."""
     if seconds < PARAMS.long_step:
         yield
         return
@@ -173,14 +173,15 @@ def threads_for(seconds: float) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RootCost:
-    """What the semidefinite bounds of a root are predicted to take.
+    """Predicted costs of the semidefinite bounds at the root.
 
     Attributes
     ----------
     closed, proof, approach, step, full : float
-        Seconds of one quiet core for bounds in closed form, for a proof, for the first steps of a
-        descent and for its Newton steps, and for one target.
+        Seconds on one idle core: of bounds in closed form, of a proof, of one of the first steps of
+        a descent, of one of its Newton steps, and of a whole target.
     bytes : float
+        Memory of the matrices.
     """
 
     closed: float
@@ -199,14 +200,14 @@ class RootCost:
 def root_cost(
     targets: Targets, inputs: int, units: int, layers: Sequence[int] | None = None
 ) -> RootCost:
-    """Predict the cost of semidefinite bounds with so many inputs and unstable units.
+    """Predict the cost of semidefinite bounds with `inputs` inputs and `units` unstable units.
 
     Parameters
     ----------
     targets : Targets
     inputs, units : int
     layers : sequence of int, optional
-        The units, layer by layer; by default they all are in one.
+        Numbers of units by layer; by default all are in one layer.
     """
     single, whole = targets.by_column, targets.whole_ball
     functionals = len(targets.functionals) if whole else 1
@@ -226,7 +227,7 @@ def _cost(
     ball: Ball,
     layers: tuple[int, ...],
 ) -> RootCost:
-    """The cost by all that it depends on; every node asks for it."""
+    """Compute `root_cost` from hashable arguments; cached, as every node calls it."""
     d = 1 if single else inputs
     closed = seconds_of(closed_form_cost(inputs, layers))
     proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
@@ -237,13 +238,13 @@ def _cost(
 
 
 def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
-    """The kernel of nodes whose zeta keeps its proportions; None where that does not pay.
+    """Return the kernel of nodes with fixed proportions of zeta; None where that does not pay.
 
     Parameters
     ----------
     kernel : Kernel
     seen : int
-        Most dimensions of the inputs that units see.
+        Largest possible rank of the units as functions of the inputs.
     """
     if not isinstance(kernel, WideKernel | DenseKernel) or kernel.euclidean:
         return None

@@ -1,7 +1,7 @@
 """l1 inputs: bounds of single entries of the gradient, all from one set of unit multipliers.
 
-The unit ball of l1 has the vertices ``+-e_j``, so the norm is the largest ``|g_j|``.  For one
-input the multiplier zeta is known in closed form: with ``h_j = lambda o U_j / 2``, M the units'
+The unit ball of l1 has the vertices ``+-e_j``, so the norm is the largest ``|g_j|``.  For a single
+input the optimal zeta has a closed form: with ``h_j = lambda o U_j / 2``, M the units'
 block of C and norms in ``M^{-1}``,
 
     |g_j| <= |c_j + h_j^T M^{-1} c_s| + |h_j|_{M^{-1}} |c_s|_{M^{-1}}.
@@ -17,7 +17,7 @@ from lipyomo.relaxations.semidefinite.verify import SizedForm, VerifiedMatrix
 
 
 def column_bounds(form: SizedForm, lam: FloatArray) -> FloatArray:
-    """Proved bounds of ``|g_j|`` for every objective row and input; infinite if the proof fails.
+    """Prove bounds of ``|g_j|`` for every objective row and input; infinite if the proof fails.
 
     Parameters
     ----------

@@ -1,15 +1,15 @@
-"""Pre-activations of a first layer on a cube as an affine function of a ball.
+"""Pre-activations of a first layer on a cube, enclosed in an affine image of a ball.
 
 With inputs ``x = m + r xi``, |xi| <= 1, and weights w_i > 0 whose sum is at most one, the length of
 ``eta_i = sqrt(w_i) xi_i`` is at most one, and that of ``u = P eta`` as well if ``P P' <= I``:
 
     W x + b = (W m + b) + G u,    |u|_2 <= 1,    G P = W diag(r / sqrt(w)).
 
-Of many inputs and units this is far less than the product of the ranges of z: its corners are out
-of reach.  G is a Cholesky factor of the right side's Gram matrix.
+For many inputs and units this set is far smaller than the product of the ranges of z, most of whose
+corners cannot be attained.  G is a Cholesky factor of the right side's Gram matrix.
 
-Rounding.  What G P misses is measured, and counts as part of the magnitude of z; G is enlarged by
-what the length of P is proved to exceed one by.
+Rounding.  The residual of ``G P`` is computed and added to the magnitude of z; G is enlarged by the
+proved excess of the norm of P over one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PreactivationBall:
     middle : ndarray, shape (n,)
     turn : ndarray, shape (n, n)
     magnitudes : ndarray, shape (n,)
-        They are off by at most these times `error`.
+        The error of each pre-activation is at most its magnitude times `error`.
     error : float
     """
 
@@ -47,14 +47,14 @@ class PreactivationBall:
     def of(
         cls, weight: FloatArray, bias: FloatArray, low: FloatArray, high: FloatArray
     ) -> PreactivationBall | None:
-        """The ball of a cube; None if its forms cannot be told from rounding.
+        """Enclose a cube in a ball; None if the weights vanish or rounding prevents a proof.
 
         Parameters
         ----------
         weight : ndarray, shape (n, d)
         bias : ndarray, shape (n,)
         low, high : ndarray, shape (d,)
-            Ends of the inputs.
+            Bounds of the inputs.
         """
         n, d = weight.shape
         centre = 0.5 * low + 0.5 * high

@@ -1,8 +1,8 @@
-"""Programs of smooth networks solved step by step, each as far as it is asked to.
+"""Step-by-step solution of the programs of smooth networks, resumable at any step.
 
 See `lipyomo.relaxations.semidefinite.curved_model` for the program, and
 `lipyomo.relaxations.semidefinite.interior` for the steps.  Multipliers are feasible at every step,
-but for what curves are between their nodes, so that bounds may be proved at any time.
+except on the curves between their nodes, so a bound can be proved at any time.
 """
 
 from __future__ import annotations
@@ -22,41 +22,42 @@ from lipyomo.relaxations.semidefinite.quadratic import least_gamma
 from lipyomo.relaxations.semidefinite.verify import cholesky_or_none
 
 TOLERANCE = 5e-3
-"""Relative distance from the optimum at which to stop: the last steps gain ever less."""
+"""Relative distance from the optimum at which to stop, as further steps gain little."""
 
 LEAST_SHARE = 0.02
-"""Zeta that have to be mixed with less of the best ones to be feasible stay as they are."""
+"""Smallest step of zeta towards the best zeta; if only less is feasible, zeta is kept."""
 
 BETWEEN, EARLY = 3, 0.5
-"""Steps from one renewal of zeta to the next, once the relative gap is so small.  Each leads away
-from the central path: with one step, there are almost twice as many in all."""
+"""Steps between updates of zeta once the relative gap is below `EARLY`.  An update leads away from
+the central path: updating at every step takes almost twice as many steps."""
 
 MOST = 80
-"""Steps."""
+"""Limit of steps."""
 
 ROOM = 0.85
-"""Of a length of step that a factorisation allows.  Closer to the boundary next steps are short:
-0.97 of the longest one takes up to twice as many."""
+"""Step length as a share of the largest feasible one.  Steps next to the boundary are short: with
+0.97 up to twice as many are needed."""
 
 BALANCED = 0.3
-"""Part of the first weights of nodes that makes up for their slacks; the others are equal."""
+"""Share of the initial weights of nodes that is inversely proportional to their slacks; the rest is
+uniform."""
 
 
 class CurvedDescent:
-    """The bound of one functional, as far as it has been lowered.
+    """State of the minimisation of the bound of one functional.
 
     Parameters
     ----------
     model : CurvedModel
     known : float
-        A bound.
+        A known bound, which scales the first zeta.
 
     Attributes
     ----------
     done : bool
         Whether no further step lowers the bound.
     seconds : float
-        What a step and a proof may take.
+        Estimated time of a step and a proof.
     """
 
     def __init__(self, model: CurvedModel, known: float) -> None:
@@ -72,19 +73,19 @@ class CurvedDescent:
             self._at = at
 
     def lowered(self, aim: float, late: Callable[[float], bool]) -> float:
-        """A proved bound after one step or more.
+        """Take one or more steps and return a proved bound.
 
         Parameters
         ----------
         aim : float
-            A bound that is good enough.
+            Stop once the bound is at most this value.
         late : callable
-            Whether there is no time for what takes so many seconds.
+            Given a number of seconds, whether fewer are left.
 
         Returns
         -------
         float
-            Infinite if there is none.
+            Infinite if nothing was proved.
         """
         while not self.done:
             began = time.monotonic()
@@ -96,11 +97,11 @@ class CurvedDescent:
 
     @property
     def _value(self) -> float:
-        """The scaled bound, as far as nodes tell."""
+        """The scaled bound in floating point, with curves known at the nodes only."""
         return float(self._system.costs @ self._at.v)
 
     def _proved(self) -> float:
-        """What the multipliers prove."""
+        """Return the bound that the current multipliers prove."""
         if not self._steps:
             return math.inf
         y, forms = self._system.multipliers(self._scale * self._at.v)
@@ -109,11 +110,11 @@ class CurvedDescent:
             self._beyond = bound - self._value * self._scale
         return bound
 
-    @np.errstate(all="ignore")  # what overflows has no beginning
+    @np.errstate(all="ignore")  # after an overflow there is no start
     def _first(self) -> Iterate | None:
-        """Where it begins: multipliers that make the matrix diagonally dominant.
+        """Return a first iterate, with multipliers that make the matrix diagonally dominant.
 
-        None where numbers are too large or too small: slopes of units that are saturated.
+        None if numbers are too large or too small, as slopes of saturated units are.
         """
         system, program = self._system, self._model.program(self._zeta)
         program = replace(program, objective=program.objective / self._scale)
@@ -135,7 +136,7 @@ class CurvedDescent:
         return Iterate(v, Z, slacks, X, x)
 
     def _step(self) -> None:
-        """One step, after which zeta may be renewed."""
+        """Take one step and update zeta if it is due."""
         following = advanced(self._system, self._at, ROOM)
         self._steps += 1
         self.done = following is None or self._steps >= MOST
@@ -151,7 +152,7 @@ class CurvedDescent:
         self.done |= close and infeasibility(self._system, self._at) <= 1e-4
 
     def _renew(self) -> None:
-        """Goes on with the best zeta for the moments of now, or some on the way there."""
+        """Move zeta to the best one for the current moments, or as far towards it as feasible."""
         best, share = self._model.best(self._at.X), 1.0
         while share > LEAST_SHARE:
             zeta = 1.0 / ((1.0 - share) / self._zeta + share / best)
@@ -163,7 +164,7 @@ class CurvedDescent:
         self._whole = share == 1.0
 
     def _with(self, zeta: FloatArray) -> Iterate | None:
-        """The iterate with other zeta; None where it is not feasible."""
+        """Return the iterate with another zeta; None if it is not feasible."""
         at = self._at
         Z = self._system.combine(at.v) - self._model.program(zeta).objective / self._scale
         v = at.v

@@ -1,24 +1,25 @@
-"""Smooth networks on cubes as quadratic programs in which slopes depend on inputs.
+"""Quadratic programs for smooth networks on cubes, in which slopes depend on the inputs.
 
 For a functional c and inputs ``x = m + r xi``, |xi| <= 1, the l1 norm of the gradient
 ``g = W_1' t_1`` is at most, for any zeta > 0,
 
     sum zeta / 2 + max over x of g' diag(1 / zeta) g / 2,
 
-a quadratic function of the adjoints ``t_l = sigma'(z_l) b_l``, ``b_l = W_l+1' t_l+1``.  Where only
-ranges [p, q] of slopes are known, ``(t - p b)(q b - t) >= 0``, all units may have their worst
-slopes together, though no input is there.  Here slopes s and values y are variables, too, with
-``t = s b`` (b is constant in the last hidden layer), and pre-activations z are linear forms: of y
-behind the first layer, and there of the ball of `curved_ball`.  What is known of a unit is its
-curve: ``c' Q c >= 0`` for any symmetric Q that is so for all points ``c = (1, z, y, s)`` of it
-(in the last hidden layer ``(1, z, s)``).  The Q are multipliers, see `curved_system`.
-(Otherwise it is Shor's relaxation, as in `shor_model`, which has phases in place of slopes.)
+a quadratic function of the adjoints ``t_l = sigma'(z_l) b_l``, ``b_l = W_l+1' t_l+1``.  If only
+ranges [p, q] of slopes are used, ``(t - p b)(q b - t) >= 0``, all units may have their worst
+slopes at once, even if no input attains them.  Here slopes s and values y are variables too, with
+``t = s b`` (b is constant in the last hidden layer).  Pre-activations z are linear forms: of y
+behind the first layer, and in the first layer of the ball of `curved_ball`.  A unit is described by
+its curve: ``c' Q c >= 0`` for every symmetric Q for which this holds at all points
+``c = (1, z, y, s)`` of the curve (in the last hidden layer ``(1, z, s)``).  The Q are multipliers,
+see `curved_system`.  Apart from that it is Shor's relaxation, as in `shor_model`, which has phases
+in place of slopes.
 
-The best zeta for given moments of the variables are roots of the mean squares of g.  An
-interior-point method has such moments at every step, and goes on with these zeta now and then: it
-ends where neither can gain anything.
+The best zeta for given moments of the variables are the roots of the mean squares of g.  The
+interior-point method provides moments at every step and updates zeta every few steps, until neither
+improves the bound.
 
-Rounding.  Forms are off by as many roundings as they have terms (`QuadraticProgram.error`).
+Rounding.  A form has as many rounding errors as terms (`QuadraticProgram.error`).
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 from lipyomo.relaxations.semidefinite.verify import powers
 
 NODES = 16
-"""Of a unit's curve: with 64 bounds are 1 % tighter, after twice the steps."""
+"""Nodes of a unit's curve: with 64 bounds are 1 % tighter, after twice the steps."""
 
 START = 6.0
-"""First multipliers of squares, over what makes the matrix diagonally dominant."""
+"""First multipliers of squares, relative to those that make the matrix diagonally dominant."""
 
 Ends = tuple[FloatArray, FloatArray]
-"""Least and greatest values."""
+"""Lower and upper bounds."""
 
 
 class CurvedLayer(NamedTuple):
-    """What is known of the units of a hidden layer, all of it sound.
+    """Weights and sound enclosures of the units of a hidden layer.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class CurvedLayer(NamedTuple):
     z, y, s : pairs of ndarray
         Ranges of pre-activations, of values and of slopes.
     pieces : CurvePieces
-        Sigma and sigma' on pieces of it.
+        Enclosures of sigma and sigma' on pieces of the range of z.
     """
 
     weight: FloatArray
@@ -72,7 +73,7 @@ class CurvedLayer(NamedTuple):
 
 
 def adjoint_ends(layers: Sequence[CurvedLayer], low: FloatArray, high: FloatArray) -> list[Ends]:
-    """Ranges of b of all hidden layers, from those of the last one."""
+    """Propagate ranges of b from the last hidden layer to all hidden layers."""
     found = [(low, high)]
     for layer in reversed(layers[1:]):
         low, high = _product(*found[0], *layer.s)
@@ -84,7 +85,7 @@ def adjoint_ends(layers: Sequence[CurvedLayer], low: FloatArray, high: FloatArra
 
 
 def _product(low: FloatArray, high: FloatArray, least: FloatArray, most: FloatArray) -> Ends:
-    """Ranges of products, rounded outwards."""
+    """Return the ranges of products, rounded outwards."""
     ends = np.stack([low * least, low * most, high * least, high * most])
     return np.nextafter(ends.min(axis=0), -np.inf), np.nextafter(ends.max(axis=0), np.inf)
 
@@ -98,12 +99,12 @@ class CurvedModel:
         At least one.
     ball : PreactivationBall
     low, high : ndarray, shape (n,)
-        The functional times the last weights: what it is between.
+        Bounds of the functional times the last weights.
 
     Attributes
     ----------
     plain : QuadraticProgram
-        Without objective and without inequalities of units.
+        The program without objective and without the curves of units.
     curves : list of CurveNodes
         Nodes of the units of each layer.
     """
@@ -175,17 +176,17 @@ class CurvedModel:
 
     @staticmethod
     def size(units: Sequence[int]) -> tuple[int, int]:
-        """Variables, dense forms included, and multipliers of a program for such layers."""
+        """Count the variables, dense forms included, and the multipliers for layers of `units`."""
         inner = sum(units[:-1])
         return 1 + units[0] + 2 * sum(units) + 3 * inner, 5 * sum(units) + 7 * inner + 1
 
     @classmethod
     def memory(cls, units: Sequence[int]) -> float:
-        """About how many bytes a descent keeps between its steps."""
+        """Estimate the bytes that a descent keeps between its steps."""
         return 8.0 * (6.0 * cls.size(units)[0] ** 2 + 4.0 * 4.0 * PIECES * sum(units))
 
     def program(self, zeta: FloatArray) -> QuadraticProgram:
-        """The program for given zeta (d,)."""
+        """Return the program for given zeta (d,)."""
         weight, t = self._layers[0].weight, self._adjoint
         inner = (weight / zeta) @ weight.T
         objective = 0.5 * (t.T @ inner @ t)
@@ -195,24 +196,24 @@ class CurvedModel:
         return replace(self.plain, objective=symmetric, objective_mass=mass)
 
     def first(self, total: float) -> FloatArray:
-        """Some zeta with this sum, in proportion to lengths of columns."""
+        """Return zeta of sum `total`, proportional to the lengths of the columns."""
         half = np.linalg.norm(self._adjoint[:, 1:], axis=1)
         zeta = self._floored(np.linalg.norm(self._layers[0].weight * half[:, None], axis=0))
         return np.asarray(zeta * (total / zeta.sum()))
 
     def best(self, moments: FloatArray) -> FloatArray:
-        """The zeta that is best for these moments: roots of mean squares of g."""
+        """Return the optimal zeta for given moments: the roots of the mean squares of g."""
         weight = self._layers[0].weight
         inner = self._adjoint @ moments @ self._adjoint.T
         return self._floored(np.sqrt(np.maximum((weight * (inner @ weight)).sum(axis=0), 0.0)))
 
     @staticmethod
     def _floored(zeta: FloatArray) -> FloatArray:
-        """Away from zero, which entries have whose inputs do not count."""
+        """Raise entries near zero, as those of inputs without influence are."""
         return np.asarray(np.maximum(zeta, max(1e-9 * float(zeta.max(initial=0.0)), 1e-300)))
 
     def started(self, program: QuadraticProgram) -> tuple[FloatArray, list[FloatArray]]:
-        """Multipliers y, and Q of layers, for which the matrix is diagonally dominant."""
+        """Return multipliers y, and Q of each layer, that make the matrix diagonally dominant."""
         y = np.where(program.equality, 0.0, 1e-3)
         y = np.append(y, 1e-3)
         rest = START * np.abs(program.objective + program.combine(y)).sum(axis=1) + 1e-2
@@ -228,9 +229,9 @@ class CurvedModel:
             forms.append(-squares[:, :, None] * np.eye(columns.shape[1]))
         return y, forms
 
-    @np.errstate(over="ignore", invalid="ignore")  # what overflows proves nothing
+    @np.errstate(over="ignore", invalid="ignore")  # an overflow gives an infinite bound
     def proved(self, zeta: FloatArray, y: FloatArray, forms: Sequence[FloatArray]) -> float:
-        """A proved bound from any multipliers, and any Q (n, k, k) of layers; may be infinite."""
+        """Prove a bound from any multipliers y and Q (n, k, k) of each layer; may be infinite."""
         program = self.program(zeta)
         for curves, pieces, Q in zip(self.curves, self._pieces, forms, strict=True):
             above = raised(pieces, Q)
@@ -243,7 +244,7 @@ class CurvedModel:
     # -- forms and products ------------------------------------------------------------------------
 
     def _ranged(self, places: IntArray, ends: Ends) -> FloatArray:
-        """Forms with these ranges, in a variable each."""
+        """Return forms with these ranges, each in one variable of its own."""
         low, high = ends
         middle = 0.5 * low + 0.5 * high
         radius = np.maximum(high - middle, middle - low) * (1.0 + 4.0 * UNIT_ROUNDOFF)
@@ -253,7 +254,7 @@ class CurvedModel:
         )
 
     def _named(self, forms: FloatArray, magnitudes: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Dense forms (n, N + E) as those of the extension, times their sizes."""
+        """Define dense forms (n, N + E) in the extension, scaled by their sizes."""
         scale = np.square(powers(sizes))
         first, self._at = self._at, self._at + len(forms)
         index = np.arange(first, self._at)
@@ -261,7 +262,7 @@ class CurvedModel:
         return self._made.define(index, dense, scale * magnitudes) / scale[:, None]
 
     def _centred(self, forms: FloatArray, magnitudes: FloatArray, ends: Ends) -> FloatArray:
-        """Dense forms as those of the extension, which are about as long as one, and constants."""
+        """Define dense forms in the extension, centred and scaled to a size of about one."""
         middle = 0.5 * ends[0] + 0.5 * ends[1]
         magnitudes = magnitudes + np.abs(middle)
         radius = np.maximum(0.5 * (ends[1] - ends[0]), 1e-9 * magnitudes)
@@ -270,7 +271,7 @@ class CurvedModel:
         return np.asarray(constant + named)
 
     def _scaled(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both factors times powers of two that make them about one."""
+        """Scale both factors by powers of two to a size of about one."""
         return (
             left * np.square(powers(np.abs(left).max(axis=1)))[:, None],
             right * np.square(powers(np.abs(right).max(axis=1)))[:, None],
@@ -280,7 +281,7 @@ class CurvedModel:
 def _with_forms(
     program: QuadraticProgram, columns: IntArray, forms: FloatArray, sizes: FloatArray
 ) -> QuadraticProgram:
-    """With an inequality ``w' Q w >= 0`` of some variables of each unit.
+    """Add an inequality ``w' Q w >= 0`` in some variables of each unit.
 
     Parameters
     ----------

@@ -1,16 +1,16 @@
-"""The linear algebra of programs with multipliers for all that is true on curves of units.
+"""The linear algebra of programs with multipliers for quadratic inequalities on curves of units.
 
-A unit's ``c = (1, z, y, s)`` lies on a curve, and a symmetric Q with ``c' Q c >= 0`` on it is an
-inequality of the unit's moments.  All Q of all units are multipliers here, entry by entry, with one
-slack at each of some nodes of the curve: ``c_p' Q c_p >= 0``.  What Q is between the nodes is for a
-proof to say.
+A unit's ``c = (1, z, y, s)`` lies on a curve, and a symmetric Q with ``c' Q c >= 0`` on it is a
+valid inequality for the unit's moments.  The Q of all units are multipliers here, entry by entry,
+with one slack at each of some nodes of the curve: ``c_p' Q c_p >= 0``.  Between the nodes Q is only
+checked by the proof.
 
 Terms are products of single variables (dense forms of the extension included), ``w_a w_b``, or sums
 of such products, so that the Schur complement is
 
     4 M_ij = X_ac P_bd + X_bd P_ac + X_bc P_ad + X_ad P_bc
 
-for i = (a, b) and j = (c, d).  Multipliers of constants, Q_00, have a slack and a cost each, and no
+for i = (a, b) and j = (c, d).  Multipliers of constants, Q_00, have a slack and a cost each, but no
 term: they are eliminated before M is factorised.
 """
 
@@ -28,16 +28,16 @@ from lipyomo.relaxations.semidefinite.interior import positive_solver
 from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
 
 BLOCK = 256
-"""Rows of products at a time."""
+"""Rows of products computed at a time."""
 
 
 class CurveNodes(NamedTuple):
-    """Units of a layer, and nodes on their curves.
+    """Nodes on the curves of the units of a layer.
 
     Attributes
     ----------
     columns : ndarray of int, shape (n, k)
-        Variables that z, y and s, or z and s, are affine functions of; the first one is constant.
+        Variables of which z, y and s, or z and s, are affine functions; the first is the constant.
     nodes : ndarray, shape (n, P, k)
         Values of these variables.
     """
@@ -47,7 +47,7 @@ class CurveNodes(NamedTuple):
 
     @property
     def entries(self) -> tuple[IntArray, IntArray]:
-        """Rows and columns of a Q's entries, but for Q_00: the upper triangle."""
+        """Rows and columns of the entries of the upper triangle of Q, without Q_00."""
         rows, columns = np.triu_indices(self.columns.shape[1])
         return rows[1:], columns[1:]
 
@@ -55,21 +55,21 @@ class CurveNodes(NamedTuple):
 class CurvedSystem:
     """See `lipyomo.relaxations.semidefinite.interior.ConicProgram`.
 
-    The v are gamma, multipliers of a program's constraints, then entries of Q of all units of the
-    layers, but for the constants, which are last.  Slacks are multipliers of inequalities, then
-    values at the nodes.
+    v consists of gamma, the multipliers of the program's constraints, the entries of Q of all units
+    of the layers without Q_00, and last all Q_00.  Slacks are the multipliers of inequalities, then
+    the values at the nodes.
 
     Parameters
     ----------
     program : QuadraticProgram
-        With a ball.
+        A program with a ball.
     layers : sequence of CurveNodes
 
     Attributes
     ----------
     costs : ndarray
     signed : ndarray of int
-        Multipliers of inequalities.
+        Positions of the multipliers of inequalities in v.
     """
 
     def __init__(self, program: QuadraticProgram, layers: Sequence[CurveNodes]) -> None:
@@ -87,7 +87,7 @@ class CurvedSystem:
             pairs.append((layer.columns[:, left].ravel(), layer.columns[:, right].ravel()))
             size = pairs[-1][0].size
             self._places.append(at + np.arange(size).reshape(-1, left.size))
-            with np.errstate(over="ignore"):  # no descent begins with what is not finite
+            with np.errstate(over="ignore"):  # a descent does not start from infinite numbers
                 values = layer.nodes[:, :, left] * layer.nodes[:, :, right]
             self._values.append(values)
             at += size
@@ -101,7 +101,7 @@ class CurvedSystem:
         self._mask = np.append(-1.0, np.ones(program.ball.size))
 
     def multipliers(self, v: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """Those of the program's constraints and of its ball, and Q (n, k, k) of layers."""
+        """Return the multipliers of the constraints and the ball, and Q (n, k, k) of each layer."""
         found = []
         for curves, places, constants in self._forms():
             left, right = curves.entries
@@ -114,7 +114,7 @@ class CurvedSystem:
         return v[1 : self._ball + 1], found
 
     def started(self, y: FloatArray, forms: Sequence[FloatArray]) -> FloatArray:
-        """The v for multipliers y and matrices Q, with gamma zero."""
+        """Return v for multipliers y and matrices Q, with gamma zero."""
         v = np.zeros_like(self.costs)
         v[1 : self._ball + 1] = y
         for (curves, places, constants), Q in zip(self._forms(), forms, strict=True):
@@ -128,7 +128,7 @@ class CurvedSystem:
         n, Z = self._count, self._extension
         terms = np.concatenate([self._sums.T @ v[: self._ball], -v[self._ball + 1 : self._inner]])
         wide = np.zeros((n + len(Z), n + len(Z)))
-        for part in (slice(0, self._own), slice(self._own, None)):  # in either there is each once
+        for part in (slice(0, self._own), slice(self._own, None)):  # no product twice in either
             wide[self._first[part], self._second[part]] += terms[part]
         wide = 0.5 * (wide + wide.T)
         half = (wide[:n, n:] + 0.5 * (Z.T @ wide[n:, n:])) @ Z
@@ -193,7 +193,7 @@ class CurvedSystem:
         return solved
 
     def _schur(self, X: FloatArray, P: FloatArray) -> FloatArray:
-        """The matrix M without the slacks' part; its upper triangle is not that of anything."""
+        """Return M without the part of the slacks; only its lower triangle is meaningful."""
         XL, PL, own = self._lifted(X), self._lifted(P), self._own
         H = self._of_products(XL, PL)
         ball, inner = self._ball, self._inner
@@ -210,7 +210,7 @@ class CurvedSystem:
         return M
 
     def _of_products(self, X: FloatArray, P: FloatArray) -> FloatArray:
-        """That of single products; what is above the diagonal of blocks is left out."""
+        """Return the Schur complement of single products, up to the diagonal of blocks only."""
         count = self._first.size
         H = np.empty((count, count))
         for start, end in pairwise([0, *range(self._own, count, BLOCK), count]):
@@ -227,7 +227,7 @@ class CurvedSystem:
         return H
 
     def _lifted(self, matrix: FloatArray) -> FloatArray:
-        """``F M F'`` for ``F = [I; extension]``."""
+        """Return ``F M F'`` for ``F = [I; extension]``."""
         n, Z = self._count, self._extension
         found = np.empty((n + len(Z), n + len(Z)))
         found[:n, :n] = matrix
@@ -237,15 +237,15 @@ class CurvedSystem:
         return found
 
     def _forms(self) -> zip[tuple[CurveNodes, IntArray, IntArray]]:
-        """Layers, with places of their entries and of their constants."""
+        """Iterate over layers with the positions of their entries and their constants in v."""
         return zip(self._curves, self._places, self._constants, strict=True)
 
     def _layers(self) -> zip[tuple[IntArray, FloatArray, IntArray]]:
-        """Places of entries and their values at the nodes, and places of constants."""
+        """Iterate over positions of entries, their values at the nodes, positions of constants."""
         return zip(self._places, self._values, self._constants, strict=True)
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """Numbers of slacks: of multipliers, and of layers (n, P)."""
+        """Split an array over the slacks: those of multipliers, and those of each layer (n, P)."""
         sizes = [values[:, :, 0].size for values in self._values]
         own, *parts = np.split(x, self.signed.size + np.cumsum([0, *sizes[:-1]]))
         return own, [
@@ -254,7 +254,7 @@ class CurvedSystem:
 
 
 def _single_products(program: QuadraticProgram) -> tuple[IntArray, IntArray, sp.csr_array]:
-    """Products ``w_a w_b``, a <= b, and the terms of gamma and all constraints over them."""
+    """Return products ``w_a w_b``, a <= b, and gamma and all constraints as sums of them."""
     width = program.left.shape[1]
     left, right = program.left.tocoo(), program.right
     starts, sizes = right.indptr[left.row], np.diff(right.indptr)[left.row]

@@ -1,9 +1,9 @@
-"""Smooth units as curves: enclosures by segments, and what quadratic functions are on them.
+"""Smooth units as curves: enclosures by segments, and minima of quadratic functions on them.
 
-A unit's pre-activation, value and slope ``c = (1, z, y, s)`` are a point of a curve.  Least values
-of ``c' Q c`` on it are computed on pieces of the range of z, with lines around sigma and sigma' on
-each: there the c are a segment, but for the bands' widths, and a quadratic function of one number
-has its least value in closed form.
+A unit's pre-activation, value and slope ``c = (1, z, y, s)`` form a point on a curve.  The minimum
+of ``c' Q c`` on it is bounded on pieces of the range of z, with lines around sigma and sigma' on
+each: there c lies on a segment, up to the widths of the enclosures, and the minimum of a quadratic
+function of one variable has a closed form.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF, gamma
 from lipyomo.networks.activations import Activation
 
 PIECES = 256
-"""Of a range: twice as many change bounds by less than a thousandth."""
+"""Number of pieces of a range: twice as many change bounds by less than a thousandth."""
 
 _MARGIN = 1e-12
-"""What is left for rounding, as a share of all entries."""
+"""Margin for rounding, relative to the sum of absolute entries."""
 
 
 class CurvePieces(NamedTuple):
-    """Units on the pieces of their ranges.
+    """Enclosures of units on the pieces of their ranges.
 
-    There ``(1, z, y, s) = middle + half tau``, |tau| <= 1, but for `width`.
+    On a piece ``(1, z, y, s) = middle + half tau``, |tau| <= 1, up to `width` in each entry.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class CurvePieces(NamedTuple):
 
     @classmethod
     def of(cls, activation: Activation, low: FloatArray, high: FloatArray) -> CurvePieces:
-        """Of one activation, over ranges (n,)."""
+        """Enclose one activation over ranges (n,)."""
         share = np.arange(PIECES + 1) / PIECES
         ends = low[:, None] + share * (high - low)[:, None]
         ends[:, -1] = high
@@ -57,19 +57,19 @@ class CurvePieces(NamedTuple):
         return cls(*(np.stack(part, axis=2) for part in zip(*parts, strict=True)))
 
     def seen(self, forms: int) -> CurvePieces:
-        """The first entries of (1, z, s) or (1, z, y, s) only."""
+        """Keep the entries (1, z, s) if `forms` is 3, else all of (1, z, y, s)."""
         kept = [0, 1, 3] if forms == 3 else [0, 1, 2, 3]
         return CurvePieces(*(part[:, :, kept] for part in self))
 
     def scaled(self, constants: FloatArray, factors: FloatArray) -> CurvePieces:
-        """In the place of c, w for which ``c = constants + factors w`` (n, k), enclosed."""
+        """Enclose w instead of c, where ``c = constants + factors w`` (n, k), factors > 0."""
         constants, size = constants[:, None, :], np.abs(factors)[:, None, :]
         rounding = np.abs(self.middle) + np.abs(self.half) + self.width + np.abs(constants)
         width = (self.width + 16.0 * UNIT_ROUNDOFF * rounding) / size
         return CurvePieces((self.middle - constants) / size, self.half / size, width)
 
     def nodes(self, count: int) -> FloatArray:
-        """So many points of the curve and both its ends, nearly, shape (n, count + 2, k)."""
+        """Return about `count` points of the curve and both its ends, shape (n, count + 2, k)."""
         step = len(self.middle[0]) // count
         first = self.middle[:, :1] - self.half[:, :1]
         last = self.middle[:, -1:] + self.half[:, -1:]
@@ -77,7 +77,7 @@ class CurvePieces(NamedTuple):
 
 
 def least_values(pieces: CurvePieces, forms: FloatArray) -> FloatArray:
-    """Proved least values of ``c' Q c`` over ranges of units (n,), for symmetric Q (n, k, k)."""
+    """Prove lower bounds (n,) of ``c' Q c`` over ranges of units, for symmetric Q (n, k, k)."""
     at, along = pieces.middle @ forms, pieces.half @ forms
     constant = (at * pieces.middle).sum(axis=2)
     linear = 2.0 * np.abs((at * pieces.half).sum(axis=2))
@@ -91,15 +91,15 @@ def least_values(pieces: CurvePieces, forms: FloatArray) -> FloatArray:
     return np.asarray((constant - drop - off).min(axis=1))
 
 
-@np.errstate(all="ignore")  # what overflows proves nothing
+@np.errstate(all="ignore")  # after an overflow the result is None
 def raised(pieces: CurvePieces, forms: FloatArray) -> FloatArray | None:
-    """Symmetric matrices Q (n, k, k) with constants for which ``c' Q c >= 0`` on curves.
+    """Raise the constants Q_00 of symmetric Q (n, k, k) until ``c' Q c >= 0`` on the curves.
 
-    None where numbers are too large.
+    None if numbers are too large.
     """
     forms = forms.copy()
     margin = _MARGIN * np.abs(forms).sum(axis=(1, 2))
-    for _ in range(4):  # the first time for what is between nodes, then for rounding
+    for _ in range(4):  # the first time for curves between the nodes, then for rounding
         low = least_values(pieces, forms)
         if (low >= 0.0).all():
             return forms

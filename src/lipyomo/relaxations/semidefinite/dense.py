@@ -1,10 +1,10 @@
-"""One functional over a small node form, straight on LAPACK.
+"""Kernel of one functional over a small node form, by direct LAPACK calls.
 
     C = sym(B diag(y)),   B = [e_i | e_k - U_k]
 
 With ``P = C^{-1}`` and ``x = P c / 2`` all derivatives of the barrier function are entries of P, PB
-and B^T P B.  At the sizes of a node (tens of units) each step is a dozen calls, so a child that
-starts from its parent's multipliers costs a fraction of a millisecond.
+and B^T P B.  At the size of a node (tens of units) a step is a dozen calls, so a child with a warm
+start from its parent's multipliers costs a fraction of a millisecond.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lipyomo.relaxations.semidefinite.kernel import (
 
 
 def inverse_of(factor: FloatArray) -> FloatArray:
-    """Inverse of the matrix whose lower Cholesky factor is given, zeros above its diagonal."""
+    """Return the inverse of a matrix from its lower Cholesky factor, zero above the diagonal."""
     inverse, _ = dpotri(factor, lower=1)
     diagonal = np.einsum("ii->i", inverse)
     diagonal *= 0.5
@@ -45,9 +45,9 @@ def add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
 def solved_system(
     plain: FloatArray, barrier: FloatArray, hessian: FloatArray
 ) -> NewtonSystem | None:
-    """Newton's equations of a dense Hessian; its upper triangle is read and overwritten.
+    """Factorise a dense Hessian, of which the upper triangle is read and overwritten.
 
-    None where it is not positive definite, or has overflowed.
+    None if it is not positive definite, or has overflowed.
     """
     diagonal = np.einsum("ii->i", hessian)
     if not np.isfinite(diagonal).all():
@@ -73,21 +73,21 @@ class Pencil:
     constant : ndarray, shape (n, n), optional
         The part of K on and above the diagonal.
     plain : int, optional
-        B begins with so many columns of the identity matrix, as does K with empty ones.
+        Number of first columns of B that are those of the identity matrix, and of K zero.
     """
 
     def __init__(
         self, basis: FloatArray, constant: FloatArray | None = None, plain: int = 0
     ) -> None:
         self.basis, self._constant = basis, constant
-        # few plain columns save less than their calls take
+        # treating few plain columns separately costs more than it saves
         self._plain = plain if 2 * plain > len(basis) else 0
         self._columns = basis[:, self._plain :]
         self._upper = 0.5 * basis
         self._upper.flat[:: len(basis) + 1] *= 2.0
 
     def factor(self, y: FloatArray) -> FloatArray | None:
-        """Lower Cholesky factor, zeros above its diagonal, or None."""
+        """Return the lower Cholesky factor, zero above the diagonal, or None."""
         upper = self._upper * y
         if self._constant is not None:
             upper += self._constant
@@ -95,10 +95,10 @@ class Pencil:
         return factor if info == 0 else None
 
     def inverse(self, factor: FloatArray) -> FloatArray:
-        """Inverse of a matrix whose Cholesky factor is given; see `inverse_of`.
+        """Return the inverse of a matrix from its Cholesky factor; see `inverse_of`.
 
-        The block of the plain columns is diagonal and eliminated, so that only what is left of the
-        others is inverted.
+        The block of the plain columns is diagonal; only the Schur complement of the others is
+        inverted.
         """
         plain = self._plain
         if not plain:
@@ -114,9 +114,9 @@ class Pencil:
         return found
 
     def curvature(self, inverse: FloatArray, mu: float) -> tuple[FloatArray, FloatArray]:
-        """Second derivatives of ``-mu logdet`` by y, and the diagonal of ``P B``, at inverse P.
+        """Return second derivatives of ``-mu logdet`` by y, and the diagonal of ``P B``.
 
-        Of the former, what is below the diagonal may be left out.
+        P is the inverse.  Of the derivatives only the upper triangle is meaningful.
         """
         plain, columns = self._plain, self._columns
         product = inverse @ columns
@@ -135,11 +135,11 @@ class Pencil:
         return hessian, np.concatenate([first.diagonal(), below.diagonal()])
 
     def slopes(self, inverse: FloatArray) -> FloatArray:
-        """Derivatives of logdet by y, at the inverse P."""
+        """Return the derivatives of logdet by y, given the inverse."""
         return np.asarray(np.einsum("ij,ij->j", inverse, self.basis))
 
     def reach(self, factor: FloatArray, y: FloatArray, step: FloatArray) -> float:
-        """About the largest t at which the matrix at ``y + t step`` is semidefinite."""
+        """Estimate the largest t for which the matrix at ``y + t step`` is semidefinite."""
         basis = self.basis
 
         def product(v: FloatArray) -> FloatArray:
@@ -151,7 +151,7 @@ class Pencil:
 
 
 def tangent_basis(rows: FloatArray, inputs: int) -> FloatArray:
-    """The columns ``e_i`` of the inputs and ``e_k - U_k`` of the units."""
+    """Return the basis B: columns ``e_i`` of the inputs and ``e_k - U_k`` of the units."""
     size = rows.shape[1]
     basis = np.zeros((size, size))
     basis[:, inputs:] = -rows.T
@@ -170,9 +170,9 @@ class DenseKernel:
     inputs : int
         d.
     euclidean : bool
-        The inputs' ball: Euclidean (one zeta) or the cube (one zeta an input).
+        Whether the ball of inputs is Euclidean (one zeta) or the cube (one zeta for each input).
     pencil : Pencil, optional
-        Of the matrices C, where another functional has it already.
+        The matrices C, if another kernel of the same form has them.
     """
 
     outputs = 0
@@ -193,26 +193,26 @@ class DenseKernel:
         self._pencil = pencil or Pencil(tangent_basis(rows, inputs), plain=inputs)
 
     def of(self, objective: FloatArray) -> DenseKernel:
-        """The kernel of another functional over the same form."""
+        """Return the kernel of another functional over the same form."""
         return DenseKernel(self.rows, objective, self.inputs, self.euclidean, self._pencil)
 
     def factor(self, y: FloatArray) -> Factor | None:
-        """Cholesky factor of C, or None if C is not positive definite."""
+        """Return the Cholesky factor of C, or None if C is not positive definite."""
         return self._pencil.factor(y)
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
-        """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
+        """Return the primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
         primal, _ = dpotrs(factor, self._half, lower=1)
         d = self.inputs
         tau = float(y[0]) if self.euclidean else float(y[:d].sum())
         return primal, tau, float(primal @ self._half)
 
     def logdet(self, factor: Factor) -> float:
-        """Log-determinant of C."""
+        """Return the log-determinant of C."""
         return 2.0 * float(np.log(factor.diagonal()).sum())
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Multipliers in closed form, zeta enlarged until C is definite."""
+        """Return multipliers in closed form, zeta enlarged until C is definite."""
         objective, euclidean = self.objective[None], self.euclidean
         found = closed_form(self.rows, objective, self.inputs, euclidean, stop)
         return None if found is None else found.definite(self.factor)
@@ -220,10 +220,10 @@ class DenseKernel:
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
-        """Newton's equations in all multipliers."""
+        """Return the Newton system in all multipliers."""
         d, pencil = self.inputs, self._pencil
-        # P + x x^T / mu in place of P adds the second derivatives of `quarter`, and more that has
-        # rank one
+        # P + x x^T / mu in place of P adds the second derivatives of `quarter` and a rank-one
+        # term, which is subtracted again
         spread = pencil.inverse(factor)
         add_outer(spread, x, x / mu)
         plain = -x * (x @ pencil.basis)
@@ -240,7 +240,7 @@ class DenseKernel:
         return solved_system(plain, barrier, hessian)
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
-        """Derivatives of the barrier function by the logarithms of the multipliers."""
+        """Return derivatives of the barrier function by the logarithms of the multipliers."""
         d, pencil = self.inputs, self._pencil
         x = x.reshape(len(x), -1)
         moments = (x * (pencil.basis.T @ x)).sum(axis=1)
@@ -251,24 +251,24 @@ class DenseKernel:
         return np.asarray(found)
 
     def expand(self, step: FloatArray) -> FloatArray:
-        """A step in the free multipliers as one in all of them."""
+        """Expand a step with one zeta for a Euclidean ball to all multipliers."""
         if not self.euclidean:
             return step
         return np.concatenate([np.full(self.inputs, step[0]), step[1:]])
 
     def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """About the largest step at which C is still semidefinite."""
+        """Estimate the largest step length at which C is still semidefinite."""
         return self._pencil.reach(factor, y, step)
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:
-        """The state at these multipliers, both halves of its bound made equal."""
+        """Return the state at these multipliers, rescaled so that tau and quarter are equal."""
         scale = balance(tau, quarter)
         return State(y * scale, bound_of(tau, quarter), x / scale, factor * math.sqrt(scale))
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Relative drop of the bound when a unit is decided and the multipliers stay.
+        """Return relative drops of the bound if a unit is decided and the multipliers are kept.
 
         Switching unit k off removes ``x_k^2 / P_kk`` from ``c^T C^{-1} c / 4``, switching it on
         ``(b_k . x)^2 / b_k^T P b_k``, because it restricts w to a hyperplane.

@@ -1,16 +1,15 @@
-"""Lowering a semidefinite bound over its multipliers, whatever the kernel.
+"""Interior-point minimisation of a semidefinite bound over its multipliers, for any kernel.
 
-Any multipliers with C positive definite bound the gradient, so that every iterate is an answer and
-the method may be stopped at any moment.
+Any multipliers with C positive definite bound the gradient, so every iterate gives a valid bound
+and the method may be stopped at any moment.
 
-- `refine` starts from multipliers that a parent node inherited: next to the central path, a few
-  Newton steps.
-- `Descent` starts in closed form.  Multipliers are wrong by factors then, which a quasi-Newton
-  method in their logarithms mends at a fifth of the cost of Newton steps; when it gains little,
-  they follow the central path.  At a central point the step to a smaller mu is predicted with the
-  Hessian that is at hand (the path is nearly straight in mu), nine tenths of the way to the
-  boundary at most.  Between central points Newton steps are cut short of the boundary, and led
-  away from it again.
+- `refine` starts from the multipliers of the parent node: they are close to the central path, and a
+  few Newton steps suffice.
+- `Descent` starts from multipliers in closed form.  These may be wrong by large factors, which a
+  quasi-Newton method in their logarithms corrects at a fifth of the cost of Newton steps.  Once it
+  gains little, Newton steps follow the central path.  At a central point a predictor step to a
+  smaller mu uses the Hessian at hand (the path is nearly straight in mu) and goes at most nine
+  tenths of the way to the boundary.  Other Newton steps are damped to stay off the boundary.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from lipyomo.relaxations.semidefinite.steps import Memory, stepped_until
 
 @dataclass(frozen=True)
 class _Point:
-    """Multipliers with all that one factorisation gives."""
+    """Multipliers, the factorisation of C and the terms of the bound."""
 
     kernel: Kernel
     y: FloatArray
@@ -50,17 +49,17 @@ class _Point:
         return self.kernel.logdet(self.factor)
 
     def merit(self, mu: float) -> float:
-        """The barrier function."""
+        """Return the barrier function."""
         return self.tau + self.quarter - mu * self.logdet
 
     def balanced(self, iterations: int) -> State:
-        """The state at this point, both halves of its bound made equal."""
+        """Return the state at this point, rescaled so that tau and quarter are equal."""
         state = self.kernel.state(self.factor, self.y, self.tau, self.quarter, self.x)
         return replace(state, iterations=iterations)
 
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
-    """The point of these multipliers; None if C is not positive definite."""
+    """Evaluate multipliers; None if C is not positive definite."""
     if not y[: y.size - kernel.free].min() > 0:
         return None
     factor = kernel.factor(y)
@@ -74,7 +73,7 @@ def _search(
     mu: float,
     length: float,
 ) -> tuple[_Point, float] | None:
-    """Halve a step, which ends in ``along(length)``, until the barrier function falls enough."""
+    """Halve a step to ``along(length)`` until the barrier function decreases enough."""
     before = point.merit(mu)
     slack = 1e-12 * abs(before)
     least = PARAMS.coarse * length
@@ -91,7 +90,7 @@ def _straight(point: _Point, step: FloatArray) -> Callable[[float], FloatArray]:
 
 
 def _bent(point: _Point, step: FloatArray) -> Callable[[float], FloatArray]:
-    """A step in the multipliers' logarithms; where squares would overflow there is no point."""
+    """Step in the logarithms of the multipliers; NaN where squares would overflow."""
 
     def along(length: float) -> FloatArray:
         with np.errstate(over="ignore"):
@@ -102,18 +101,18 @@ def _bent(point: _Point, step: FloatArray) -> Callable[[float], FloatArray]:
 
 
 def _stretched(kernel: Kernel, y: FloatArray, factor: float) -> FloatArray:
-    """Multipliers with the inputs' part enlarged, which only makes C larger."""
+    """Enlarge the multipliers of the inputs, which only makes C larger."""
     longer = y.copy()
     longer[kernel.outputs : kernel.outputs + kernel.inputs] *= factor
     return longer
 
 
 def _off_boundary(point: _Point, mu: float) -> _Point:
-    """The inputs' multipliers enlarged as long as the barrier function falls.
+    """Enlarge the inputs' multipliers as long as the barrier function decreases.
 
-    A step that was cut short ends next to the boundary, along a direction in which the following
-    ones would be cut again and again: the root of a 6-256-256-256-1 network took 150 steps to its
-    first central point, and takes 14.
+    A damped step ends next to the boundary, and the following ones would be damped again and
+    again.  This reduces the steps to the first central point at the root of a 6-256-256-256-1
+    network from 150 to 14.
     """
     best = point
     for stretch in (1.003, 1.01, 1.03, 1.1, 1.3):
@@ -132,7 +131,7 @@ def minimise(
     tolerance: float = 1e-3,
     stop: Callable[[], bool] | None = None,
 ) -> State | None:
-    """Lower the bound until it meets `target`, cannot meet it, or is optimal.
+    """Minimise the bound until it meets `target`, cannot meet it, or is optimal.
 
     Parameters
     ----------
@@ -140,10 +139,10 @@ def minimise(
     warm : ndarray, optional
         Multipliers of the parent.
     target : float, optional
-        A bound at or below it prunes the node: nothing lower is needed.  The search also ends
-        when the centred barrier shows that the target is out of reach.
+        Cutoff: a bound at or below it prunes the node.  The minimisation also ends when a nearly
+        central point shows that the target is out of reach.
     max_iterations : int, optional
-        Most Newton steps from inherited multipliers.
+        Limit of Newton steps from a warm start.
     tolerance : float, optional
         Relative distance to the optimum at which to stop.
     stop : callable, optional
@@ -172,12 +171,12 @@ def refine(
     tolerance: float,
     stop: Callable[[], bool],
 ) -> State:
-    """Newton's method from a point that is nearly central."""
+    """Minimise the bound by Newton's method from a nearly central point."""
     start = point.balanced(0)
     met = target is not None and start.value <= target
     if met or point.quarter <= 0 or max_iterations < 1:
         return start
-    # next to the boundary Newton's steps are short
+    # move off the boundary, where Newton steps are short
     inside = _at(kernel, _stretched(kernel, start.multipliers, PARAMS.stretch))
     point = inside or _at(kernel, start.multipliers) or point
     n = kernel.order
@@ -192,7 +191,7 @@ def refine(
             break
         step, decrement = system.step(mu)
         along = _straight(point, kernel.expand(step))
-        damped = math.sqrt(mu / max(decrement, mu))  # the boundary is about so far away
+        damped = math.sqrt(mu / max(decrement, mu))  # estimated distance of the boundary
         found = _search(point, along, decrement, mu, damped)
         if found is None:
             break
@@ -218,31 +217,30 @@ def refine(
 
 @dataclass(frozen=True)
 class Descent:
-    """The way from a closed-form start along the central path; a value that can be taken up again.
+    """State of the minimisation from a start in closed form; immutable, so it can be resumed.
 
     Attributes
     ----------
     kernel : Kernel
-    point : State or None
-        Where it is; None if no definite C was found.
+    point : _Point or None
+        Current iterate; None if no definite C was found.
     best : State or None
-        The least bound so far.
+        State with the smallest bound so far.
     done : bool
-        Whether nothing more is to be gained.
+        Whether the bound cannot be lowered further.
     tolerance : float
-        The descent is done when what is left to gain is less than this share, as the last
-        prediction tells: the bound falls at least in proportion to mu.
+        Relative gain below which the descent is done.  The possible gain is extrapolated from the
+        last two central points, assuming that the bound falls at least in proportion to mu.
     mu : float
         Weight of the barrier.
     last : float
-        The bound at the last central point; infinite before the first: from there on bounds fall
-        slowly.
+        The bound at the last central point; infinite before the first.
     fallen : float
-        Share by which mu fell after it.
+        Share by which mu was reduced after it.
     memory : Memory or None
-        Of the quasi-Newton steps; None once Newton's have begun.
+        Memory of the quasi-Newton steps; None once Newton steps have begun.
     seconds : float
-        What a step takes that may be a long one, by the last ones of its kind; zero if none.
+        Expected time of the next step, from previous ones of its kind; zero if unknown.
     """
 
     kernel: Kernel
@@ -264,17 +262,18 @@ class Descent:
         stop: Callable[[], bool] | None = None,
         start: FloatArray | None = None,
     ) -> Descent:
-        """A descent before its first step.
+        """Start a descent.
 
         Parameters
         ----------
         kernel : Kernel
         tolerance : float, optional
         stop : callable, optional
-            Polled while the start is computed (`done` without an answer if it comes too late).
+            Polled while the start is computed; if it returns True, the descent is `done` without a
+            bound.
         start : ndarray, optional
-            Multipliers to begin with, those of the kernel in closed form by default, or where these
-            are not feasible.
+            First multipliers; those of the kernel in closed form by default, or if these are not
+            feasible.
         """
         point = None if start is None else _at(kernel, start)
         if point is None:
@@ -292,7 +291,7 @@ class Descent:
         return cls(kernel, point, best, done=False, tolerance=tolerance, mu=mu, memory=memory)
 
     def extended(self, kernel: Kernel) -> Descent:
-        """The same descent with a kernel that has more free multipliers, all zero so far."""
+        """Continue the descent with a kernel of more free multipliers, which start at zero."""
         if self.best is None:
             return self
         start = np.concatenate([self.best.multipliers, np.zeros(kernel.free - self.kernel.free)])
@@ -309,12 +308,12 @@ class Descent:
 
     @property
     def centred(self) -> bool:
-        """Whether a point was central: from there on bounds fall slowly."""
+        """Whether a central point was reached; from there on the bound falls slowly."""
         return self.last < math.inf
 
     @property
     def value(self) -> float:
-        """The least bound so far."""
+        """The smallest bound so far."""
         return math.inf if self.best is None else self.best.value
 
     def lowered(
@@ -323,15 +322,15 @@ class Descent:
         stop: Callable[[Descent], bool] | None = None,
         patient: bool = False,
     ) -> Descent:
-        """Go on until the bound meets `target` or is optimal, or `stop` says so.
+        """Take steps until the bound meets `target` or is optimal, or `stop` returns True.
 
         Parameters
         ----------
         target : float, optional
         stop : callable, optional
-            Asked before each step.
+            Called before each step.
         patient : bool, optional
-            Whether to go on when the target is out of reach.
+            Whether to continue when the target is out of reach.
         """
 
         def enough(now: Descent) -> bool:
@@ -344,11 +343,11 @@ class Descent:
         return stepped_until(self, enough)
 
     def stepped(self) -> Descent:
-        """One step further."""
+        """Take one step."""
         return self._approached() if self.approaching else self._stepped()
 
     def timed(self, seconds: float) -> Descent:
-        """With what the next step is expected to take."""
+        """Return the state with the expected time of the next step."""
         return replace(self, seconds=seconds)
 
     def _hopeless(self, target: float) -> bool:
@@ -357,26 +356,26 @@ class Descent:
         return self.centred and self.value - rest > target and rest < PARAMS.coarse * self.value
 
     def _at(self, point: _Point, iterations: int) -> Descent:
-        """The descent at another point."""
+        """Move to another point, and update the best state."""
         assert self.best is not None
         lower = point.value < self.best.value
         best = point.balanced(iterations) if lower else replace(self.best, iterations=iterations)
         return replace(self, point=point, best=best)
 
     def _stepped(self) -> Descent:
-        """A step of Newton's method, or to a smaller mu."""
+        """Take a Newton step, or a predictor step to a smaller mu if the point is central."""
         assert self.best is not None
         assert self.point is not None
         kernel, point, mu = self.kernel, self.point, self.mu
         iteration = self.best.iterations + 1
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows has no step
+        with np.errstate(over="ignore", invalid="ignore"):  # `system` is None after an overflow
             system = kernel.system(point.factor, point.y, point.x, mu)
         if system is None or iteration > PARAMS.most_steps:
             return replace(self, done=True)
         step, decrement = system.step(mu)
         now = self
-        # what centring still gains is little beside mu times the order; and where multipliers of
-        # pairs make up for each other without end, no point is central
+        # further centring would gain little compared to mu times the order; and if multipliers of
+        # pairs can compensate each other without limit, no point is exactly central
         if decrement < max(PARAMS.coarse * kernel.order, 1.0) * mu:
             if self.last - point.value < self.fallen * self.tolerance * point.value:
                 return replace(self, done=True)
@@ -395,7 +394,7 @@ class Descent:
         return now._at(found if length > 0.9 else _off_boundary(found, mu), iteration)
 
     def _approached(self) -> Descent:
-        """A quasi-Newton step in the logarithms of the multipliers."""
+        """Take a quasi-Newton step in the logarithms of the multipliers."""
         assert self.memory is not None
         assert self.point is not None
         kernel, point, mu = self.kernel, self.point, self.mu
@@ -415,9 +414,9 @@ class Descent:
     def _predicted(
         self, point: _Point, tangent: FloatArray, step: FloatArray
     ) -> tuple[_Point, float] | None:
-        """A point on the path's tangent at a smaller mu, and the share by which that falls.
+        """Return a point on the tangent of the central path, and the share by which mu falls.
 
-        The tangent begins at the end of a full Newton step, where that is feasible.
+        The tangent starts at the end of a full Newton step if that is feasible, else at `point`.
         """
         kernel = self.kernel
         centre = _at(kernel, point.y + kernel.expand(step)) or point

@@ -1,17 +1,17 @@
-"""Multipliers in closed form: ellipsoids that hold the tangents of one block after the other.
+"""Multipliers in closed form: ellipsoids that contain the tangents, block after block.
 
 Let N be the Gram matrix of all rows (units and objectives) in the inverse of the part of C that is
-already built, so that a unit's row u has ``|u.w|^2 <= tau N_uu``.  A block of units that do not see
-each other may be joined with any multipliers below ``4 N_block^{-1}``, because
+already built, so that a unit's row u has ``|u.w|^2 <= tau N_uu``.  A block of units that do not
+depend on each other may be added with any multipliers below ``4 N_block^{-1}``, because
 
     [[C, -U^T L / 2], [-L U / 2, L]]  is positive definite  if and only if  4 L^{-1} - N_block  is.
 
-Diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 will do.  This is the
-layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two slopes
-and stable units, and with the inputs' metric of a cube.  T is in proportion to the inverse sums of
-the rows of N, and as large as the largest eigenvalue allows: with weights of many signs, that is
-far more than the sums alone allow.  A few shares are tried, and the one that looks best from the
-next block is kept: the one with the smallest sums of the rows of that block's Gram matrix.
+A diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 is feasible.  This is
+the layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), extended to
+two slopes, stable units and cubes of inputs.  T is proportional to the inverse row sums of |N| and
+scaled by the largest eigenvalue; with weights of mixed signs this is far larger than a scaling by
+the row sums alone.  Several shares are tried, and the one with the smallest maximal row sum of the
+next block's Gram matrix is kept.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ SHARES = tuple((k + 0.5) / PARAMS.shares for k in range(PARAMS.shares))
 """Shares s that are tried."""
 
 _TINY = float(np.sqrt(np.finfo(np.float64).eps))
-"""Shares below it are as good as nothing."""
+"""Relative sizes below it are raised to it."""
 
 OVERFLOW = float(1.0 / np.sqrt(np.finfo(np.float64).tiny))
-"""Above it, and below its inverse, products overflow or vanish."""
+"""Limit of magnitudes: above it, and below its inverse, products may overflow or underflow."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ClosedForm:
         Equal entries for a Euclidean ball; tau is one.
     lam : ndarray, shape (F,)
     gram : ndarray, shape (k, k)
-        About ``N C^{-1} N^T`` of the objective rows.
+        Approximate Gram matrix of the objective rows in ``C^{-1}``.
     """
 
     zeta: FloatArray
@@ -54,7 +54,7 @@ class ClosedForm:
     gram: FloatArray
 
     def definite(self, factor: Callable[[FloatArray], object | None]) -> FloatArray | None:
-        """(zeta, lambda), zeta enlarged until `factor` accepts them; None if it never does."""
+        """Return (zeta, lambda), zeta enlarged until `factor` succeeds; None if it never does."""
         y = np.concatenate([self.zeta, self.lam])
         return enlarged(y, len(self.zeta), factor)
 
@@ -66,7 +66,7 @@ def enlarged(
     growth: float = 2.0,
     tries: int = 60,
 ) -> FloatArray | None:
-    """Multipliers whose first `count`, which only make C larger, grow until `factor` accepts them.
+    """Enlarge the first `count` multipliers, which makes C larger, until `factor` succeeds.
 
     None if it never does.
     """
@@ -79,7 +79,7 @@ def enlarged(
 
 
 def blocks(rows: FloatArray, inputs: int) -> list[slice]:
-    """Consecutive units that do not see each other: layers, or parts of several."""
+    """Split into blocks of consecutive units that are independent of each other, as layers are."""
     found, start = [], 0
     states = rows[:, inputs:]
     for k in range(1, len(rows)):
@@ -90,7 +90,7 @@ def blocks(rows: FloatArray, inputs: int) -> list[slice]:
 
 
 def closed_form_cost(inputs: int, layers: Sequence[int]) -> float:
-    """About how many operations of dense linear algebra a closed form takes, by its blocks."""
+    """Estimate the operations of dense linear algebra of a closed form with these blocks."""
     cost, behind = 3.0 * inputs * float(sum(layers)) ** 2, float(sum(layers))
     for k, count in enumerate(layers):
         behind -= count
@@ -118,14 +118,14 @@ def closed_form(
     inputs : int
         d.
     euclidean : bool
-        The inputs' ball: Euclidean, or the cube.
+        Whether the ball of inputs is Euclidean, or the cube.
     stop : callable, optional
-        Polled between blocks; once True, the best of what is complete is the answer.
+        Polled between blocks; once True, the result is None.
 
     Returns
     -------
     ClosedForm or None
-        None if nothing is complete.
+        None if it was stopped, or numbers overflow.
     """
     return closed_forms(rows, objectives, [slice(None)], inputs, euclidean, stop)[0]
 
@@ -138,25 +138,25 @@ def closed_forms(
     euclidean: bool,
     stop: Callable[[], bool] | None = None,
 ) -> list[ClosedForm | None]:
-    """`closed_form` for several groups of objectives: only their last blocks differ.
+    """Compute `closed_form` for groups of objectives, which differ in the last block only.
 
     Parameters
     ----------
     rows, objectives, inputs, euclidean, stop
         See `closed_form`.
     groups : sequence of slice
-        Of the objectives.
+        Groups of the objectives.
 
     Returns
     -------
     list of ClosedForm or None
-        One a group.
+        One for each group.
     """
     stop = stop or (lambda: False)
     count = len(rows)
     seen = np.vstack([rows, objectives])
     zeta = np.ones(inputs)
-    if not euclidean:  # sum_j zeta_j v_j^2 <= 1 on the cube, zeta along the lengths of the columns
+    if not euclidean:  # sum_j zeta_j v_j^2 <= 1 on the cube, zeta as the lengths of the columns
         sizes = lengths(seen[:, :inputs], axis=0)
         zeta = np.maximum(sizes, _TINY * sizes.max(initial=0.0)) if sizes.any() else zeta
         zeta = zeta / zeta.sum()
@@ -164,7 +164,7 @@ def closed_forms(
     first = scaled @ scaled.T
     parts = blocks(rows, inputs)
     found: list[ClosedForm | None] = [None] * len(groups)
-    gram, lam = first, np.zeros(count)  # of the rows that are still to come
+    gram, lam = first, np.zeros(count)  # gram: of the remaining rows
     joint: _Joint | None = None
     for place, part in enumerate(parts):
         if stop() or not _largest(gram) < OVERFLOW:
@@ -189,7 +189,7 @@ def closed_forms(
 
 @dataclass(frozen=True)
 class _Joint:
-    """A block of b units joined with multipliers ``4 s T``, for any share s.
+    """A block of b units added with multipliers ``4 s T``, for any share s.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class _Joint:
     block : ndarray, shape (b, b)
         ``T^{1/2} N T^{1/2}``, whose largest eigenvalue is one (or zero).
     own, bent : ndarray, shape (n, b)
-        Of the n rows behind the block, whose Gram matrix grows by ``G G^T``, with
+        For the n rows behind the block, whose Gram matrix grows by ``G G^T`` with
         ``G = (own s^{-1/2} + bent s^{1/2}) L^{-T}``, ``1 - s block = L L^T``.
     """
 
@@ -208,7 +208,7 @@ class _Joint:
     bent: FloatArray
 
     def grown(self, share: float, rows: slice = slice(None)) -> FloatArray:
-        """Some rows of G."""
+        """Return some rows of G."""
         inner = -share * self.block
         inner.flat[:: len(inner) + 1] += 1.0
         lower, _ = dpotrf(inner.T, lower=1, overwrite_a=1)
@@ -217,12 +217,12 @@ class _Joint:
 
 
 def _largest(gram: FloatArray) -> float:
-    """The largest squared length of a row."""
+    """Return the largest squared length of a row."""
     return float(np.diagonal(gram).max(initial=0.0))
 
 
 def _passed(gram: FloatArray, joint: _Joint, ahead: slice) -> tuple[FloatArray, FloatArray]:
-    """Multipliers of a block that look best from the rows ahead, and the Gram matrix behind it."""
+    """Choose a block's share by the rows ahead: its multipliers, and the Gram matrix behind it."""
     near = gram[ahead, ahead]
     share = min(SHARES, key=lambda each: _sums(near, joint.grown(each, ahead)))
     grown = joint.grown(share)
@@ -230,19 +230,19 @@ def _passed(gram: FloatArray, joint: _Joint, ahead: slice) -> tuple[FloatArray, 
 
 
 def _sums(old: FloatArray, grown: FloatArray) -> float:
-    """The largest sum of a row of the Gram matrix, given the old one and the rows of G."""
+    """Return the largest absolute row sum of a Gram matrix that grows by ``G G^T``."""
     return float(np.abs(old + grown @ grown.T).sum(axis=1).max(initial=0.0))
 
 
 def _joint(gram: FloatArray, passed: FloatArray) -> _Joint:
-    """The first block of some rows, joined.
+    """Add the first block of the remaining rows.
 
     Parameters
     ----------
     gram : ndarray
-        Of the block's rows and of all that come after it.
+        Gram matrix of the block's rows and all later ones.
     passed : ndarray
-        The block's columns of the latter.
+        Coefficients of the block's units in the later rows.
     """
     count = passed.shape[1]
     block, behind = gram[:count, :count], gram[count:, :count]
@@ -257,14 +257,14 @@ def _joint(gram: FloatArray, passed: FloatArray) -> _Joint:
 
 
 def _top(block: FloatArray) -> float:
-    """The largest eigenvalue of a scaled block: one over its order, at least.
+    """Return the largest eigenvalue of a block scaled by its row sums: at least one over its order.
 
-    The row with the largest diagonal entry has no larger ones, so that its sum is at most the order
-    times that entry.
+    In the unscaled block the row of the largest diagonal entry has no larger entries, so that its
+    sum is at most the order times that entry.
     """
     last = len(block) - 1
     try:
         found = eigh(block, eigvals_only=True, subset_by_index=[last, last], check_finite=False)
     except np.linalg.LinAlgError:  # entries of very different sizes
-        return 1.0  # no row sum is more
+        return 1.0  # an upper bound, by the row sums
     return max(float(found[0]), 1.0 / len(block))

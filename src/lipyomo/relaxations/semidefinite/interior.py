@@ -4,8 +4,8 @@ The program (see `quadratic`) minimises gamma over y >= 0 (on inequalities) subj
 
     Z = gamma e_0 e_0^T - Q - sum_i y_i sym(a_i b_i^T)   positive semidefinite.
 
-The steps are those for any ``c^T v`` in the place of gamma, ``Z = sum_i v_i S_i - Q`` and slacks
-``G v >= 0`` (`ConicProgram`); here G picks the multipliers of inequalities.
+The steps apply to any objective ``c^T v`` instead of gamma, ``Z = sum_i v_i S_i - Q`` and slacks
+``G v >= 0`` (`ConicProgram`); here G selects the multipliers of inequalities.
 
 With S_i = sym(A_i B_i^T), P = Z^-1 and the primal matrix X (the moments of the relaxation), the
 Schur complement of the HKM direction, ``M_ij = tr(S_i X S_j P)``, is a quarter of
@@ -13,9 +13,9 @@ Schur complement of the HKM direction, ``M_ij = tr(S_i X S_j P)``, is a quarter 
     (A_i X A_j)(B_i P B_j) + (B_i X B_j)(A_i P A_j)
     + (B_i X A_j)(A_i P B_j) + (A_i X B_j)(B_i P A_j)
 
-and needs six dense products and no loop.  Mehrotra's predictor and corrector choose the centring
-(Helmberg, Rendl, Vanderbei and Wolkowicz, SIAM J. Optim. 6, 1996).  The dual stays feasible
-throughout, so that the method may be stopped at any moment.
+and needs six dense products and no loop.  The centring is chosen by Mehrotra's predictor-corrector
+method (Helmberg, Rendl, Vanderbei and Wolkowicz, SIAM J. Optim. 6, 1996).  The dual stays feasible
+throughout, so the method may be stopped at any moment.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DualPoint:
     gap : float
         Estimated distance of the bound from the optimum of the relaxation.
     converged : bool
-        Whether that distance met the tolerance.
+        Whether that distance is within the tolerance.
     """
 
     y: FloatArray
@@ -90,12 +90,12 @@ class ConicProgram(Protocol):
     def solver(
         self, X: FloatArray, P: FloatArray, ratio: FloatArray
     ) -> Callable[[FloatArray], FloatArray]:
-        """What solves systems of the matrix ``tr(S_i X S_j P) + (G^T diag(ratio) G)_ij``."""
+        """Return a solver of systems with matrix ``tr(S_i X S_j P) + (G^T diag(ratio) G)_ij``."""
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """Dual (v, Z, slacks), and primal (X, x); or changes of them."""
+    """Dual variables (v, Z, slacks) and primal ones (X, x), or a step in them."""
 
     v: FloatArray
     Z: FloatArray
@@ -105,16 +105,16 @@ class Iterate:
 
     @property
     def gap(self) -> float:
-        """Complementarity: the distance of both objectives where the primal is feasible."""
+        """Complementarity: the duality gap if the primal is feasible."""
         return float(np.sum(self.X * self.Z)) + float(self.x @ self.slacks)
 
     @property
     def mu(self) -> float:
-        """Its average."""
+        """Mean complementarity."""
         return self.gap / (len(self.Z) + len(self.x))
 
     def moved(self, step: Iterate, along: float, across: float) -> Iterate:
-        """After a step of these lengths in the dual and in the primal."""
+        """Return the iterate after a step of length `along` in the dual, `across` in the primal."""
         return Iterate(
             self.v + along * step.v,
             self.Z + along * step.Z,
@@ -125,9 +125,9 @@ class Iterate:
 
 
 def advanced(system: ConicProgram, at: Iterate, share: float = 0.95) -> Iterate | None:
-    """After a predictor and a corrector; None if there is no way on.
+    """Take a predictor-corrector step; None if no progress is possible.
 
-    Steps are this share of those that a factorisation allows.
+    Its length is `share` times the largest one found feasible by factorisation.
     """
     try:
         P = cho_solve((np.linalg.cholesky(at.Z), True), np.eye(len(at.Z)), check_finite=False)
@@ -162,7 +162,7 @@ def advanced(system: ConicProgram, at: Iterate, share: float = 0.95) -> Iterate 
 
 
 def _lengths(at: Iterate, step: Iterate, share: float) -> tuple[float, float]:
-    """Lengths of a step, dual and primal."""
+    """Return the lengths of a step, dual and primal."""
     return (
         _length((at.slacks, step.slacks), (at.Z, step.Z), share),
         _length((at.x, step.x), (at.X, step.X), share),
@@ -172,7 +172,7 @@ def _lengths(at: Iterate, step: Iterate, share: float) -> tuple[float, float]:
 def _length(
     numbers: tuple[FloatArray, FloatArray], matrices: tuple[FloatArray, FloatArray], share: float
 ) -> float:
-    """Longest step (up to one) that stays inside the cone, with some room."""
+    """Return a step length, at most one, that stays inside the cone with some margin."""
     (values, change), (matrix, move) = numbers, matrices
     shrinking = change < 0
     ratio = float((-values[shrinking] / change[shrinking]).min(initial=np.inf))
@@ -186,7 +186,7 @@ def _length(
 
 
 def infeasibility(system: ConicProgram, at: Iterate) -> float:
-    """Largest violation of ``tr(S_i X) + (G^T x)_i = c_i``."""
+    """Return the largest violation of ``tr(S_i X) + (G^T x)_i = c_i``."""
     return float(np.abs(system.costs - system.traces(at.X) - system.weighted(at.x)).max())
 
 
@@ -247,7 +247,7 @@ class _TermsOfRankTwo:
         return positive_solver(M)
 
     def schur(self, X: FloatArray, P: FloatArray) -> FloatArray:
-        """The matrix M."""
+        """Return the Schur complement M."""
         lifted_X, lifted_P = self.program.lift(X), self.program.lift(P)
         AX, AP = np.asarray(self.A @ lifted_X), np.asarray(self.A @ lifted_P)
         BX, BP = np.asarray(self.B @ lifted_X), np.asarray(self.B @ lifted_P)
@@ -272,7 +272,7 @@ class _TermsOfRankTwo:
 
 
 def positive_solver(M: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """What solves systems of a positive definite matrix, which is overwritten."""
+    """Return a solver of systems with a positive definite matrix, which is overwritten."""
     diagonal = np.arange(len(M))
     M[diagonal, diagonal] *= 1.0 + 1e-13
     factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
@@ -280,7 +280,7 @@ def positive_solver(M: FloatArray) -> Callable[[FloatArray], FloatArray]:
 
 
 def predicted_seconds(variables: int, constraints: int) -> float:
-    """About how long one iteration takes."""
+    """Predict the time of one iteration."""
     n, k = float(variables), float(constraints)
     return seconds_of(k**3 / 3.0 + 8.0 * k**2 + 20.0 * n**3)
 
@@ -300,11 +300,11 @@ def minimise_gamma(
     tolerance : float, optional
         Relative distance from the optimum of the relaxation at which to stop.
     left : callable, optional
-        Seconds that may still be used.  Asked once an iteration; if there is no time for another
-        one, the bound of the moment is returned.
+        Returns the seconds left, called once per iteration; if there is no time for another one,
+        the current bound is returned.
     max_iterations : int, optional
     tell : callable, optional
-        Hears of every iterate.
+        Called with every iterate.
 
     Returns
     -------
@@ -314,7 +314,7 @@ def minimise_gamma(
     if scale == 0.0:
         rounding = rounded_up(
             program.error * program.objective_mass
-        )  # zero where all has cancelled
+        )  # zero if everything has cancelled
         return DualPoint(np.zeros(program.constraints), rounding, 0, 0.0, True)
     objective = program.objective / scale
     system = _TermsOfRankTwo(program)
@@ -347,9 +347,9 @@ def minimise_gamma(
 
 
 def _independent_moments(program: QuadraticProgram) -> FloatArray:
-    """Second moments of independent variables: switches at one half, all others around zero.
+    """Return second moments of independent variables: switches at one half, others around zero.
 
-    They meet the constraints of the boxes and of the switches, and lie deep inside the cone.
+    They satisfy the constraints of boxes and switches, and lie well inside the cone.
     """
     switches = program.equality[program.anchors]
     mean = np.concatenate([[1.0], np.where(switches, 0.5, 0.0)])

@@ -1,17 +1,18 @@
-"""What a kernel is: a family of matrices C, linear in multipliers, and what can be asked of one.
+"""The kernel protocol: a family of matrices C, linear in the multipliers, and its operations.
 
 With ``w = (v, s)`` and multipliers ``y = (zeta, lambda)`` the matrix
 
     C = D(zeta) - sum_k lambda_k sym(e_k (U_k - e_k)^T)
 
-bounds ``|c.w| <= sqrt(tau c^T C^{-1} c)`` whenever it is positive definite; with outputs of their
-own multipliers gamma (see `spectral`) ``y = (gamma, zeta, lambda)``.  `descent` lowers the bound by
+proves ``|c.w| <= sqrt(tau c^T C^{-1} c)`` whenever it is positive definite.  If outputs have
+multipliers gamma of their own (see `spectral`), ``y = (gamma, zeta, lambda)``.  `descent` minimises
+the barrier function
 
     tau + quarter - mu logdet C,      quarter = c^T C^{-1} c / 4   (or the cost of gamma),
 
-and knows nothing of how a kernel stores and solves:
+independently of how a kernel stores and factorises C:
 
-- `dense.DenseKernel`: C as it stands, tens of units at a time;
+- `dense.DenseKernel`: C as a dense matrix, for tens of units;
 - `wide.WideKernel`: inputs eliminated, for many inputs or many units;
 - `spectral.SpectralKernel`: a whole ball of functionals;
 - `shared.SharedKernel`: several functionals with the same multipliers.
@@ -32,19 +33,19 @@ from lipyomo.base.arrays import FloatArray
 from lipyomo.relaxations.semidefinite.params import PARAMS
 
 Factor: TypeAlias = Any
-"""What a kernel keeps of a factorised C."""
+"""A kernel's factorisation of C."""
 
 
 @dataclass(frozen=True)
 class NewtonSystem:
-    """Newton's equations of ``tau + quarter - mu logdet C`` at one point.
+    """The Newton system of ``tau + quarter - mu logdet C`` at one point.
 
     Attributes
     ----------
     plain, barrier : ndarray
         The gradient is ``plain + mu * barrier``, in the free multipliers.
     solve : callable
-        Inverse of the Hessian, which belongs to the mu that the system was made for.
+        Applies the inverse of the Hessian for the mu that the system was built with.
     """
 
     plain: FloatArray
@@ -52,7 +53,7 @@ class NewtonSystem:
     solve: Callable[[FloatArray], FloatArray]
 
     def step(self, mu: float) -> tuple[FloatArray, float]:
-        """Newton step and its squared decrement."""
+        """Return the Newton step and its squared decrement."""
         gradient = self.plain + mu * self.barrier
         step = self.solve(-gradient)
         return step, -float(gradient @ step)
@@ -60,12 +61,12 @@ class NewtonSystem:
 
 @dataclass(frozen=True)
 class State:
-    """Multipliers, their factor, and what they give.
+    """Multipliers with the factorisation of C and the bound.
 
     Attributes
     ----------
     multipliers : ndarray
-        (gamma, zeta, lambda), scaled so that both halves of the bound are equal.
+        (gamma, zeta, lambda), scaled so that tau and quarter are equal.
     value : float
         ``sqrt(tau c^T C^{-1} c)`` in floating point.
     primal : ndarray, shape (d + F,)
@@ -91,13 +92,13 @@ class Kernel(Protocol):
     inputs, outputs : int
         d, and the number of multipliers gamma.
     euclidean : bool
-        The inputs' ball: Euclidean (equal zeta) or the cube.
+        Whether the ball of inputs is Euclidean (equal zeta) or the cube.
     order : int
         Size of C.
     free : int
-        Multipliers at the end that may have any sign: those of pairs of units.
+        Number of last multipliers without a sign constraint: those of pairs of units.
     rank_one : bool
-        Whether the bound is that of one functional, so that `primal` stands for a tangent.
+        Whether the bound is that of one functional, so that `primal` approximates a tangent.
     """
 
     rows: FloatArray
@@ -112,39 +113,39 @@ class Kernel(Protocol):
         """Factorise C; None if it is not positive definite."""
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
-        """Primal, tau, and quarter."""
+        """Return the primal, tau, and quarter."""
 
     def logdet(self, factor: Factor) -> float:
-        """Log-determinant of C."""
+        """Return the log-determinant of C."""
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Multipliers to begin with, in closed form; None if none was found before `stop`."""
+        """Return first multipliers in closed form; None if none was found before `stop`."""
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
-        """Newton's equations; None if the Hessian is singular to working precision."""
+        """Return the Newton system; None if the Hessian is singular to working precision."""
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
-        """Derivatives of the barrier function by the multipliers' logarithms, shaped as a step.
+        """Return derivatives of the barrier function by the logarithms of the multipliers.
 
-        They take a fraction of the time of `system`.  For kernels without free multipliers; `x` is
-        one primal, or several as columns, whose moments are added up.
+        They have the shape of a step and cost a fraction of `system`.  For kernels without free
+        multipliers; `x` is one primal, or several as columns, whose moments are added up.
         """
 
     def expand(self, step: FloatArray) -> FloatArray:
-        """A step in the free multipliers as one in all of them."""
+        """Expand a step with one zeta for a Euclidean ball to all multipliers."""
 
     def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """About the largest t at which ``C(y + t step)`` is still semidefinite."""
+        """Estimate the largest t at which ``C(y + t step)`` is still semidefinite."""
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:
-        """The state at these multipliers, both halves of its bound made equal."""
+        """Return the state at these multipliers, rescaled so that tau and quarter are equal."""
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Relative drop of the bound when a unit is decided and the multipliers stay.
+        """Return relative drops of the bound if a unit is decided and the multipliers are kept.
 
         Returns
         -------
@@ -153,28 +154,28 @@ class Kernel(Protocol):
 
 
 def bound_of(tau: float, quarter: float) -> float:
-    """The bound that the two halves give."""
+    """Return the bound for optimally scaled multipliers."""
     return 2.0 * math.sqrt(max(tau * quarter, 0.0))
 
 
 def balance(tau: float, quarter: float) -> float:
-    """Factor of the multipliers that makes the two halves equal."""
+    """Return the factor of the multipliers that makes tau and quarter equal."""
     return math.sqrt(quarter / tau) if quarter > 0 and tau > 0 else 1.0
 
 
 def relative_drop(removed: FloatArray, value: float) -> FloatArray:
-    """Relative drop of the bound when `removed` is taken from the balanced quarter form."""
+    """Return relative drops of the bound when `removed` is subtracted from a balanced quarter."""
     if value <= 0:
         return np.zeros_like(removed)
     return 1.0 - np.sqrt(np.maximum(1.0 - removed / (0.5 * value), 0.0))
 
 
 def longest_step(product: Callable[[FloatArray], FloatArray], size: int) -> float:
-    """About the largest t with ``I + t A`` semidefinite, from a few Lanczos steps with A.
+    """Estimate the largest t with ``I + t A`` semidefinite, from a few Lanczos steps with A.
 
-    The estimate lies above the truth, a little.
+    The estimate is slightly too large.
     """
-    q = np.cos(np.arange(1.0, size + 1.0) ** 2)  # any vector that is in no special direction
+    q = np.cos(np.arange(1.0, size + 1.0) ** 2)  # a vector without special directions
     most = min(PARAMS.krylov, size)
     basis = np.empty((most + 1, size))
     basis[0] = q / np.sqrt(q @ q)

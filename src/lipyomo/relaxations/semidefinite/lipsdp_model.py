@@ -1,4 +1,4 @@
-"""LipSDP as a CVXPY model: multipliers by a conic solver, the bound proved afterwards.
+"""LipSDP as a CVXPY model: a conic solver finds multipliers, whose bound is then proved.
 
 In the tangents ``w = (v, s)`` of a reduced form, LipSDP (Fazlyab et al., NeurIPS 2019, Theorem 2)
 reads
@@ -8,7 +8,7 @@ reads
 
 with N the outputs.  D = zeta I, tau = zeta bounds ``|v|_2``; D = diag(zeta), tau = sum zeta bounds
 ``|v|_inf``; G and tau' do the same for the functionals of an l2 or l1 output norm, and are 1 x 1
-for one functional.  *Neuron* has one lambda a unit, *Layer* one a layer.
+for one functional.  *Neuron* has one lambda per unit, *Layer* one per layer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _seen_inputs(form: SizedForm, grouped: bool) -> tuple[FloatArray, FloatArray]:
-    """Input columns of rows and objective, rotated into their span for a Euclidean ball."""
+    """Return input columns of rows and objective, rotated into their span for Euclidean balls."""
     d = form.inputs
     both = np.vstack([form.rows[:, :d], form.objective[:, :d]])
     if grouped and len(both) < d:
@@ -59,18 +59,18 @@ def solve_conic(
     layers : ndarray of int, shape (F,)
         The layer of each unit.
     grouped : bool
-        Euclidean ball of directions instead of the cube.
+        Whether the ball of directions is Euclidean instead of the cube.
     ball : {'vertices', 'l2', 'l1'}
     sharing : {'neuron', 'layer'}
     solver : str
-        Name that CVXPY knows: CLARABEL, SCS, MOSEK.
+        Name of a solver in CVXPY: CLARABEL, SCS, MOSEK.
     time_limit : float, optional
         Seconds (Clarabel and SCS).
 
     Returns
     -------
     upper : float
-        Proved bound; infinite if the multipliers prove nothing.
+        Proved bound; infinite if the proof fails.
     lam : ndarray, shape (F,)
 
     Raises
@@ -88,7 +88,7 @@ def solve_conic(
     rows_v, seen = _seen_inputs(form, grouped)
     size = float(np.abs(form.objective).max()) or 1.0
     inputs, count, outputs = rows_v.shape[1], form.count, len(form.objective)
-    # units are measured by the length of their row, so that all multipliers are of one size
+    # units are scaled by the length of their row, so that all multipliers have similar sizes
     reach = _reach(form)
     rows_v = rows_v / reach[:, None]
     rows_s = form.rows[:, form.inputs :] * reach / reach[:, None]
@@ -127,7 +127,7 @@ def solve_conic(
 
 
 def _reach(form: SizedForm) -> FloatArray:
-    """Sizes of the units' tangents: lengths of their rows, with earlier units at their size."""
+    """Estimate the sizes of the units' tangents: lengths of rows, with earlier units scaled."""
     reach = np.ones(form.count)
     d = form.inputs
     for k, row in enumerate(form.rows):
@@ -137,7 +137,7 @@ def _reach(form: SizedForm) -> FloatArray:
 
 
 def _layers(layers: IntArray, reach: FloatArray) -> FloatArray:
-    """One column a layer: equal multipliers in the network's own units."""
+    """Return one column for each layer: equal multipliers before the scaling of units."""
     member = layers[:, None] == np.unique(layers)[None, :]
     squares = np.square(reach)[:, None] * member
     return np.asarray(squares / squares.max(axis=0))
@@ -150,9 +150,9 @@ def _prove(
     grouped: bool,
     weights: FloatArray | None,
 ) -> float:
-    """A proved bound from multipliers that may lie on the boundary of the cone.
+    """Prove a bound by multipliers that may lie on the boundary of the cone.
 
-    A larger zeta moves them inside; the best of a few steps counts.
+    Increasing zeta moves them inside; the best bound for a few increases is returned.
     """
     rows = np.arange(len(form.objective))
     full = np.full(form.inputs, zeta[0]) if grouped else zeta
@@ -169,17 +169,17 @@ def _prove(
 
 
 def along_norms(form: SizedForm) -> SizedForm:
-    """The form of a cube seen as a Euclidean ball, by one fixed diagonal metric.
+    """Relax the cube to an ellipsoid of a fixed diagonal metric, scaled to a Euclidean ball.
 
-    ``sum_j p_j v_j^2 <= 1`` on the cube for any p >= 0 with sum one; here p_j follows the lengths
-    of the columns.  Used where a metric of its own for each of many inputs would be too large.
+    ``sum_j p_j v_j^2 <= 1`` on the cube for any p >= 0 with sum one; here p_j is proportional to
+    the lengths of the columns.  Used if separate multipliers of many inputs would be too large.
     """
     d = form.inputs
     lengths = np.sqrt(
         np.square(form.rows[:, :d]).sum(axis=0) + np.square(form.objective[:, :d]).sum(axis=0)
     )
     share = np.maximum(lengths, 1e-9 * lengths.max()) if lengths.any() else np.ones(d)
-    # slightly less than one in sum, so that rounding cannot make it more
+    # a sum slightly less than one, so that rounding cannot make it larger
     scale = np.concatenate([np.sqrt(share.sum() / share) * (1.0 + 1e-12), np.ones(form.count)])
     return replace(
         form,

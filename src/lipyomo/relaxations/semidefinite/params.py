@@ -1,4 +1,4 @@
-"""The numbers that semidefinite bounds are tuned by, in one place."""
+"""Tuning parameters of the semidefinite bounds."""
 
 from __future__ import annotations
 
@@ -9,66 +9,66 @@ from lipyomo.base.numerics.params import PARAMS as NUMERICS
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades, and within which range it does not matter.
+    """Parameters, their trade-offs and their measured effects.
 
     Attributes
     ----------
     first_mu : float
-        First weight of the barrier, as a share of the objective, and twice that of a warm start:
-        less, and steps are cut short; more, and nodes that stay open end with looser bounds.
+        First weight of the barrier, relative to the objective; warm starts use half of it.  With
+        less, steps are damped; with more, nodes that stay open end with looser bounds.
     coarse : float
-        What is little where little is wanted, relative: a quasi-Newton step that gains no more is
-        the last, one that has to be shortened by so much is given up; a descent goes on to this
-        accuracy though its target is out of reach, since a tree inherits its multipliers; points
-        count as central where the squared decrement (over mu) is less than this share of the order,
-        or than one; conjugate gradients end there; moments that correct the inputs' proportions lie
-        between it and its inverse.
+        Relative accuracy where little is needed.  A quasi-Newton step of a smaller gain is the last
+        one, and one that must be shortened below this share is given up.  A descent continues to
+        this accuracy even if its target is out of reach, since a tree inherits its multipliers.
+        Points are central if the squared decrement (over mu) is less than this share of the order,
+        or than one.  Conjugate gradients stop at it, and moments that correct the proportions of
+        zeta are clipped to it and its inverse.
     to_boundary : float
-        Share of the way to the boundary that a step may take; mu falls by so much at central
-        points, and by no more at a time.
+        Largest share of the way to the boundary for a step, and largest reduction of mu at a
+        central point.
     most_steps : int
-        Newton steps of a descent: only numbers that do not converge take so many.
+        Limit of Newton steps of a descent, reached only if they do not converge.
     warm_central : float
-        Squared decrement (over mu and the order) of points that count as central after a warm
-        start: fewer steps a node against worse look-aheads.  As strict as elsewhere, nodes with 40
-        units take 1.4 times the steps for the same bounds; with 0.3 trained networks have a tenth
-        more nodes.
+        Squared decrement (over mu and the order) up to which points are central after a warm
+        start: fewer steps per node against worse look-aheads.  As strict as elsewhere, nodes with
+        40 units take 1.4 times the steps for the same bounds; with 0.3 trained networks have a
+        tenth more nodes.
     warm_fall : float
-        Factor by which mu falls at these.
+        Factor by which mu is reduced at these points.
     out_of_reach : float
-        Times mu and the order that a target has to be below a bound after a warm start to be out of
-        reach.
+        After a warm start a target is out of reach if it is below the bound by more than this
+        number times mu and the order.
     stretch : float
-        Inherited zeta are multiplied by this before the first step, away from the boundary: without
+        Factor of inherited zeta before the first step, which moves them off the boundary: without
         it trees on trained networks have a third more nodes.
     proportional : float
-        Times that a step must be cheaper with the inputs' multipliers in proportion: their bounds
-        are looser (with four times, networks of 80 inputs before 80 units have 1.2 times the nodes;
-        with eight, some of 120 inputs take 1.2 times the time).
+        Factor by which a step must be cheaper with fixed proportions of zeta, as their bounds are
+        looser (with four, networks of 80 inputs before 80 units have 1.2 times the nodes; with
+        eight, some of 120 inputs take 1.2 times the time).
     power : float
-        Of the smooth maximum of several functionals' bounds (8 to 32 end within 1 %).
+        Exponent of the smooth maximum of several functionals' bounds (8 to 32 end within 1 %).
     krylov : int
-        Steps of Lanczos' method that estimate how far the boundary is, those that a quasi-Newton
-        method keeps, and most conjugate gradients that a Newton step of a wide kernel takes; half
-        as many usually.
+        Lanczos steps to estimate the distance of the boundary, size of the memory of quasi-Newton
+        steps, and limit of conjugate gradient steps in a Newton step of a wide kernel, which
+        usually takes half as many.
     shares : int
-        Multipliers of a block that a closed form tries: the middles of so many equal parts of those
-        that keep C definite (eleven are 0 to 1.8 % tighter).
+        Number of multipliers of a block tried in closed form: the midpoints of equal parts of the
+        range that keeps C definite (eleven are 0 to 1.8 % tighter).
     paired : int
-        Unstable units from which on products of pairs pay: with 64 networks of Chen et al. take
-        half as many nodes again with them, and twice the time.  As many pairs may be chosen in any
-        case, twice as many as there are unstable units otherwise.
+        Number of unstable units from which on products of pairs pay: with 64, networks of Chen et
+        al. take half as many nodes again with them, and twice the time.  At least this number of
+        pairs may be chosen, or twice the number of unstable units if that is more.
     usual_steps : int
-        Newton steps of a descent from a closed form.  So many have to be left where products of
-        pairs are looked for, and so many first steps where points are looked for before them.
+        Usual number of Newton steps from a closed form.  Time must be left for this number of steps
+        before products of pairs are searched for, and of first steps before points are.
     single : int
-        Order of C from which on a wide kernel's Newton steps are computed in single precision.
+        Order of C from which on Newton steps of wide kernels are computed in single precision.
     newton : float
-        Times that a Newton step takes as long as one of a quasi-Newton method.
+        Cost of a Newton step relative to a quasi-Newton step.
     long_step : float
-        Seconds of a step from which on threads of the linear algebra pay.
+        Seconds of a step from which on several threads of the linear algebra pay.
     threads : int
-        Most of them: four take as long as one (784-1024-1024-10), and longer where a core is busy.
+        Limit of threads: four take as long as one (784-1024-1024-10), and longer if a core is busy.
     """
 
     first_mu: float = 0.1

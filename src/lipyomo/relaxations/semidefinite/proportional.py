@@ -1,15 +1,15 @@
-"""The cube of directions in an ellipsoid: zeta keeps its proportions, and inputs become few.
+"""Bounds with fixed proportions of zeta: the cube of directions is relaxed to an ellipsoid.
 
 With ``zeta = t z``, ``sum z = 1``, the cube lies in the ellipsoid ``sum z_i v_i^2 <= 1``: the unit
-ball of ``sqrt(z) v``.  A ball is rotated into the span of what the units see of it, so that 784
-inputs in front of a layer of 20 units become 20, and a Newton step costs a fiftieth.  Nodes of a
-tree inherit good proportions, which are corrected between two minimisations: at a point of the
-central path with all of zeta free,
+ball of ``sqrt(z) v``.  A ball can be rotated into the span of the units' rows, so that 784 inputs
+of a layer of 20 units become 20, and a Newton step costs a fiftieth.  Nodes of a tree inherit good
+proportions, which are corrected between two minimisations: at a point of the central path with all
+of zeta free,
 
     X_ii = x_i^2 + mu (C^{-1})_ii = 1    for every input i,
 
-so that ``z_i`` is multiplied by ``X_ii^(1/4)``, half of the step that would be right if nothing
-else moved.  What comes out are multipliers zeta and lambda like any others.
+so ``z_i`` is multiplied by ``X_ii^(1/4)``, half of the step that would be exact if nothing else
+changed.  The results are ordinary multipliers zeta and lambda.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def minimise_in_proportion(
     steps: int,
     stop: Callable[[], bool] | None,
 ) -> tuple[DenseKernel, State] | None:
-    """Lower a bound with zeta in proportion, twice, the proportions corrected in between.
+    """Minimise a bound with fixed proportions of zeta, twice, and correct them in between.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def minimise_in_proportion(
     start : ndarray, shape (d + F,)
         Multipliers zeta and lambda.
     aim : float or None
-        What the bound should reach.
+        Stop once the bound is at most this value.
     steps : int
-        Most Newton steps; without any the proportions stay.
+        Limit of Newton steps; if zero, the proportions are kept.
     stop : callable, optional
         Polled before each step.
 
@@ -55,7 +55,7 @@ def minimise_in_proportion(
     -------
     (DenseKernel, State) or None
         The state's primal and factor are those of the kernel, its multipliers zeta and lambda.
-        None where the units see nothing of the inputs, or numbers overflow.
+        None if units and objective do not depend on the inputs, or numbers overflow.
     """
     d = kernel.inputs
     best: tuple[DenseKernel, State] | None = None
@@ -83,7 +83,7 @@ def minimise_in_proportion(
 
 
 def _as_ball(kernel: WideKernel, z: FloatArray) -> DenseKernel | None:
-    """The kernel after scaling and rotation."""
+    """Return the kernel after scaling and rotation."""
     d, count = kernel.inputs, len(kernel.rows)
     seen = np.vstack([kernel.rows[:, :d], kernel.objective[:d]]) / np.sqrt(z)
     gram = seen @ seen.T
@@ -96,7 +96,7 @@ def _as_ball(kernel: WideKernel, z: FloatArray) -> DenseKernel | None:
 
 
 def _root(gram: FloatArray, rank: int) -> FloatArray:
-    """A matrix R with few columns and ``R R^T = gram``, which has at most this rank."""
+    """Return R with few columns and ``R R^T = gram``, whose rank is at most `rank`."""
     if len(gram) <= rank:
         lower, info = dpotrf(gram.T, lower=1, clean=1)
         if not info:  # a tenth of the time of eigenvectors
@@ -107,7 +107,7 @@ def _root(gram: FloatArray, rank: int) -> FloatArray:
 
 
 def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
-    """Multipliers with better proportions of zeta, enlarged until C is definite."""
+    """Return multipliers with better proportions of zeta, enlarged until C is definite."""
     d = kernel.inputs
     factor = kernel.factor(y)
     if factor is None:

@@ -1,8 +1,8 @@
-"""Proofs of semidefinite bounds: from floating-point multipliers to a bound that holds.
+"""Proofs of semidefinite bounds: from floating-point multipliers to rigorous bounds.
 
 The proof is that of `lipyomo.relaxations.semidefinite.verify`.  Its rounding margins need
-magnitudes of all coefficients of a form; magnitudes with every unstable unit at its steeper slope
-bound those of all forms with fewer unstable units, and are computed once.
+magnitudes of all coefficients of a form.  They are computed once, with every unstable unit at its
+steeper slope, and then hold for all forms with fewer unstable units.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from lipyomo.relaxations.semidefinite.verify import (
 
 @dataclass(frozen=True)
 class Exclusion:
-    """A unit decision to be ruled out: unstable unit number `position`, switched `on` or off.
+    """A phase to rule out: unstable unit number `position`, `on` or off.
 
-    `step` is the multiple of the decision's hyperplane to subtract from the objective.
+    `step` is the multiple of the phase's hyperplane to subtract from the objective.
     """
 
     position: int
@@ -44,7 +44,7 @@ class Exclusion:
 
 
 class Prover:
-    """Proves bounds of the targets under phases that decide at least what `phases` decide.
+    """Proofs of bounds of the targets under `phases` and all partial patterns that refine them.
 
     Parameters
     ----------
@@ -55,16 +55,16 @@ class Prover:
     ball : {'l2', 'l1'}, optional
         The ball of functionals of a target that stands for all of them.
     join : bool, optional
-        Whether inputs may be joined whose partial derivatives keep their sign under `phases`.
+        Whether inputs whose partial derivatives have a fixed sign under `phases` may be joined.
     pairs : Pairs, optional
-        Pairs of units that exclude each other under `phases`; each that is open has a multiplier.
+        Pairs of units that exclude each other under `phases`; each open pair has a multiplier.
 
     Attributes
     ----------
     gradient_errors : ndarray, shape (k, d)
-        Rounding errors of the functionals' gradients under any such pattern.
+        Bounds of the rounding errors of the functionals' gradients under any such pattern.
     signs : FixedSigns or None
-        Multipliers may be those of a form whose inputs are joined by them: there are fewer.
+        Signs by which inputs may be joined; multipliers then are those of the joined form.
     pairs : Pairs
     """
 
@@ -95,7 +95,7 @@ class Prover:
     def _carried(
         self, start: SizeSignal, unit_maps: list[UnitMap]
     ) -> tuple[list[FloatArray], FloatArray]:
-        """Magnitudes of all pre-activations, layer by layer, and of the objectives."""
+        """Return magnitudes of all pre-activations, layer by layer, and of the objectives."""
         network = self._system.tangent_magnitudes
         head = np.abs(self._targets.functionals) @ network.head.sizes
         layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, unit_maps)]
@@ -107,7 +107,7 @@ class Prover:
 
     @cached_property
     def _magnitudes(self) -> tuple[FloatArray, FloatArray]:
-        """Those of rows of unstable units, and of objectives (computed when first asked for)."""
+        """Magnitudes of the rows of unstable units, and of the objectives."""
         system, unit_maps = self._system, []
         layers, d = system.network.hidden, system.tangents.input_dim
         for own, steep in zip(system.unit_maps(self._phases, d), steepest(layers), strict=True):
@@ -121,7 +121,7 @@ class Prover:
         return np.concatenate([np.zeros((0, start.width)), *rows]), objective
 
     def joining(self, target: int, signs: FloatArray | None = None) -> FloatArray | None:
-        """Signs (d,) that join a target's inputs: those given, or those of the whole problem."""
+        """Return `signs` (d,), by default those by which the whole problem joins inputs."""
         if signs is None and self.signs is not None:
             return self.signs.of(target)
         return signs
@@ -133,7 +133,7 @@ class Prover:
         multipliers: FloatArray,
         signs: FloatArray | None = None,
     ) -> float:
-        """Proved upper bound of a target; infinite if the proof fails.
+        """Prove an upper bound of a target; infinite if the proof fails.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Prover:
         multipliers : ndarray
             (gamma if the target is a ball of functionals, zeta, lambda).
         signs : ndarray, shape (d,), optional
-            By which their inputs are joined, if not by those of the whole problem.
+            Signs by which inputs are joined; by default those of the whole problem.
         """
         sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, signs)
         whole = self._targets.whole_ball
@@ -154,14 +154,14 @@ class Prover:
         return bound_from(matrix, rows, zeta, grouped, weights)
 
     def all_bounds(self, form: NodeForm, target: int, multipliers: FloatArray) -> FloatArray:
-        """What the multipliers of one target prove for every target, shape (T,).
+        """Prove bounds of all targets, shape (T,), by the multipliers of one of them.
 
-        Infinite where they prove nothing.
+        Infinite where the proof fails.
         """
         targets = self._targets
         sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
         own = targets.by_column or targets.whole_ball
-        if own or sized.inputs < form.inputs:  # of no other target
+        if own or sized.inputs < form.inputs:  # the multipliers apply to this target only
             found = np.full(targets.count, np.inf)
             if targets.by_column:
                 found = self._by_column(column_bounds(self.sized(form), lam))
@@ -178,9 +178,9 @@ class Prover:
         tries: list[Exclusion],
         signs: FloatArray | None = None,
     ) -> FloatArray:
-        """Proved bounds of a target with one more unit decided, all from the same multipliers.
+        """Prove bounds of a target with one more unit decided, all by the same multipliers.
 
-        Where ``q . w = 0``, the objective c can be replaced by ``c - step q``: q is ``e_k`` for a
+        As ``q . w = 0``, the objective c can be replaced by ``c - step q``: q is ``e_k`` for a
         unit that is off and ``U_k - e_k`` for one that is on.
 
         Returns
@@ -211,7 +211,7 @@ class Prover:
         return bounds_from(matrix, np.arange(len(tries)), zeta, grouped)
 
     def _by_column(self, entries: FloatArray) -> FloatArray:
-        """Bounds of targets that are one input each from bounds (k, d) of the entries."""
+        """Bound targets of single inputs by bounds (k, d) of the gradients' entries."""
         targets = self._targets
         if not targets.whole_ball:
             return np.asarray(entries[targets.rows, targets.columns])
@@ -221,7 +221,7 @@ class Prover:
         return np.asarray(lengths(entries, axis=0)[targets.columns] * rounding)
 
     def sized(self, form: NodeForm) -> SizedForm:
-        """The form with its magnitudes."""
+        """Return the form with its magnitudes."""
         d, place = form.inputs, self._place[form.units]
         row_sizes, objective_sizes = self._magnitudes
         if place.size < len(row_sizes):
@@ -237,7 +237,7 @@ class Prover:
         multipliers: FloatArray,
         signs: FloatArray | None = None,
     ) -> tuple[SizedForm, FloatArray, FloatArray, bool, Products | None]:
-        """The form that a target sees, zeta, lambda, whether zeta is one number, and products."""
+        """Return a target's form, zeta, lambda, whether all zeta are equal, and products."""
         sized = self.sized(form)
         if self._targets.by_column:
             sized = sized.seeing(self._targets.columns[[target]])

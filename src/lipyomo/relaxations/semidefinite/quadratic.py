@@ -1,16 +1,15 @@
 """The Shor dual of a quadratic program whose constraints are products of two linear forms.
 
     maximise  w^T Q w   over  w = (1, w_1, ..., w_N-1),  |w_i| <= 1,
-    subject to  (a_i . w)(b_i . w) >= 0  or  = 0,   and, if asked for,  |w_S|_2 <= 1;
+    subject to  (a_i . w)(b_i . w) >= 0  or  = 0,   and optionally  |w_S|_2 <= 1;
 
 a constraint may be the sum of several such products.  For multipliers y_i (>= 0 on inequalities)
 and any number gamma
 
     C = gamma e_0 e_0^T - Q - sum_i y_i sym(a_i b_i^T) >= 0   implies   w^T Q w <= gamma,
 
-which is what Lasserre's first order (Shor's relaxation) proves.  Numbers from `interior.minimise`
-are multipliers only: `proved_bound` makes a bound of any multipliers and trusts nothing but its
-own arithmetic.
+the first order of Lasserre's hierarchy (Shor's relaxation).  `interior.minimise_gamma` only finds
+multipliers: `proved_bound` proves a bound by any multipliers, with its own rounding counted.
 """
 
 from __future__ import annotations
@@ -38,23 +37,23 @@ class QuadraticProgram:
     left, right : sparse arrays, shape (K, N + E)
         a and b, row by row, in the variables and the forms of `extension`.
     extension : ndarray, shape (E, N)
-        Dense linear forms that occur in many constraints, written once: a row (p, q) of `left`
+        Dense linear forms that occur in many constraints, stored once: a row (p, q) of `left`
         means the form ``p + q @ extension``.
     owners : ndarray of int, shape (K,)
-        The constraint that each product belongs to, in order: C <= K of them.
+        The constraint of each product, ascending; there are C <= K constraints.
     equality : ndarray of bool, shape (C,)
     anchors : ndarray of int, shape (N - 1,)
         For each variable w_1, ..., the constraint that bounds its square: (1 - w)(1 + w) >= 0 or
         w (1 - w) = 0.
     ball : ndarray of int
-        Variables of the Euclidean ball; empty if there is none.
+        The variables S of the Euclidean ball; empty if there is none.
     magnitudes : ndarray, shape (K, 2)
-        Sums of the absolute terms of each a and b, before anything in them cancels.
+        Sums of the absolute terms of each a and b, before cancellation.
     objective_mass : float
-        The same of Q.
+        The same for Q.
     error : float
-        All |w_i| being at most one, values of the forms are off by at most this times their
-        magnitude.
+        Relative error of the forms: for ``|w_i| <= 1`` their values are off by at most this times
+        their magnitude.
     """
 
     objective: FloatArray
@@ -71,7 +70,7 @@ class QuadraticProgram:
 
     @property
     def variables(self) -> int:
-        """N."""
+        """Number of variables N."""
         return len(self.objective)
 
     @property
@@ -82,13 +81,13 @@ class QuadraticProgram:
     def with_sums(
         self, left: FloatArray, right: FloatArray, owners: IntArray, magnitudes: FloatArray
     ) -> QuadraticProgram:
-        """With inequalities behind all others: sums of products (p, N + E) that are not negative.
+        """Append inequalities ``sum of products >= 0``, given by p products.
 
         Parameters
         ----------
         left, right : ndarray, shape (p, N + E)
         owners : ndarray of int, shape (p,)
-            0, 1, ..., in order.
+            The new inequality of each product: 0, 1, ..., ascending.
         magnitudes : ndarray, shape (p, 2)
         """
         count = len(self.equality)
@@ -103,7 +102,7 @@ class QuadraticProgram:
         )
 
     def lift(self, matrix: FloatArray) -> FloatArray:
-        """``F M F^T`` with ``F = [I; extension]``, shape (N + E, N + E)."""
+        """Return ``F M F^T`` with ``F = [I; extension]``, shape (N + E, N + E)."""
         Z = self.extension
         if not len(Z):
             return matrix
@@ -111,7 +110,7 @@ class QuadraticProgram:
         return np.vstack([wide, Z @ wide])
 
     def gather(self, weights: sp.csr_array, extension: FloatArray) -> FloatArray:
-        """``F^T G F`` for a sparse G in the extended forms, shape (N, N)."""
+        """Return ``F^T G F`` for a sparse G over the extended forms, shape (N, N)."""
         n = self.variables
         inner = weights[:n, :n].toarray()
         if len(extension):
@@ -120,7 +119,7 @@ class QuadraticProgram:
         return np.asarray(inner)
 
     def combine(self, y: FloatArray) -> FloatArray:
-        """``sum_i y_i sym(a_i b_i^T)``, the ball's ``e_0 e_0^T - I_S`` included."""
+        """Return ``sum_i y_i sym(a_i b_i^T)``, including the ball's ``e_0 e_0^T - I_S``."""
         count = len(self.equality)
         weights = sp.csr_array(self.left.T @ (sp.diags_array(y[self.owners]) @ self.right))
         half = self.gather(weights, self.extension)
@@ -132,7 +131,7 @@ class QuadraticProgram:
 
 
 def starting_multipliers(program: QuadraticProgram, objective: FloatArray) -> FloatArray:
-    """Multipliers that make C diagonally dominant: small ones, and large ones on the anchors."""
+    """Return multipliers that make C diagonally dominant: small ones, and large ones of anchors."""
     y = np.where(program.equality, 0.0, 1e-3)
     if program.ball.size:
         y = np.append(y, 1e-3)
@@ -143,12 +142,12 @@ def starting_multipliers(program: QuadraticProgram, objective: FloatArray) -> Fl
 
 
 def least_gamma(matrix: FloatArray) -> float:
-    """Smallest gamma with ``gamma e_0 e_0^T + matrix`` semidefinite (its corner is ignored).
+    """Return the smallest gamma with ``gamma e_0 e_0^T + matrix`` semidefinite.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If there is none, or numbers are not finite.
+        If there is none, or entries are not finite.
     """
     if not np.isfinite(matrix).all():
         raise np.linalg.LinAlgError("numbers that are not finite")
@@ -157,7 +156,7 @@ def least_gamma(matrix: FloatArray) -> float:
 
 
 def proved_bound(program: QuadraticProgram, y: FloatArray) -> float:
-    """A proved upper bound of the objective from any multipliers.
+    """Prove an upper bound of the objective by any multipliers.
 
     Parameters
     ----------
@@ -168,7 +167,7 @@ def proved_bound(program: QuadraticProgram, y: FloatArray) -> float:
     Returns
     -------
     float
-        Infinite if the multipliers prove nothing.
+        Infinite if the proof fails.
     """
     equality = program.equality
     if program.ball.size:
@@ -188,7 +187,7 @@ def proved_bound(program: QuadraticProgram, y: FloatArray) -> float:
     if program.ball.size:
         total += float(y[count]) * (1.0 + math.sqrt(program.ball.size))
     error = (len(program.owners) + 17) * UNIT_ROUNDOFF * total
-    # (a.w)(b.w) with forms that are off by error * magnitude is off by less than this
+    # error bound of (a.w)(b.w) with forms that are off by error * magnitude
     products = 2.0 * (1.0 + program.error) * program.magnitudes[:, 0] * program.magnitudes[:, 1]
     data = program.error * (program.objective_mass + float(each @ products))
     shift = proved_shift(matrix, error) * program.variables

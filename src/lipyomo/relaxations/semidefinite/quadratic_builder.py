@@ -1,4 +1,4 @@
-"""Quadratic programs in the making: linear forms as rows, and constraints one after the other."""
+"""Step-by-step construction of a `QuadraticProgram` from linear forms and their products."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lipyomo.relaxations.semidefinite.quadratic import QuadraticProgram
 
 
 class ProgramBuilder:
-    """The constraints of a program.
+    """Collects the constraints of a program.
 
-    Forms are rows over the constant, the variables and the dense forms.
+    Linear forms are rows over the constant, the variables and the dense forms.
 
     Parameters
     ----------
     total : int
-        N, variables with the constant.
+        Number N of variables, including the constant.
     extended : int
-        E, dense forms.
+        Number E of dense forms.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class ProgramBuilder:
     one : ndarray, shape (N + E,)
         The constant one.
     columns : ndarray, shape (N + E,)
-        Magnitudes of the variables (one) and of the dense forms.
+        Magnitudes of the variables (all one) and of the dense forms.
     """
 
     def __init__(self, total: int, extended: int) -> None:
@@ -45,19 +45,19 @@ class ProgramBuilder:
         self._equal: list[bool] = []
 
     def unit(self, places: IntArray) -> FloatArray:
-        """Forms that are a variable or a dense form each."""
+        """Return the forms that are single variables or dense forms, by their positions."""
         rows = np.zeros((places.size, self.columns.size))
         rows[np.arange(places.size), places] = 1.0
         return rows
 
     def define(self, places: IntArray, forms: FloatArray, magnitudes: FloatArray) -> FloatArray:
-        """Dense forms (n, N) in these places, with their magnitudes; returns their rows."""
+        """Define dense forms (n, N) at these positions, with magnitudes; return their rows."""
         self._extension[places - self.total] = forms
         self.columns[places] = magnitudes
         return self.unit(places)
 
     def anchor(self, places: IntArray) -> None:
-        """``(1 - w)(1 + w) >= 0`` for each of these variables."""
+        """Add ``(1 - w)(1 + w) >= 0`` for each of these variables."""
         rows = self.unit(places)
         self.add(self.one - rows, self.one + rows, anchors=places)
 
@@ -69,10 +69,10 @@ class ProgramBuilder:
         magnitudes: tuple[FloatArray | None, FloatArray | None] = (None, None),
         anchors: IntArray | None = None,
     ) -> None:
-        """Row by row ``left * right >= 0`` (or = 0).
+        """Add ``left * right >= 0`` (or = 0) for each row.
 
-        `magnitudes` are those of the rows where something in them may have cancelled, `anchors` the
-        variables whose squares these constraints bound.
+        `magnitudes` are needed for rows with cancellation; `anchors` are the variables whose
+        squares these constraints bound.
         """
         left = np.atleast_2d(left)
         numbers = self._begun(len(left), equal)
@@ -81,13 +81,13 @@ class ProgramBuilder:
             self._anchors[anchors - 1] = list(numbers)
 
     def add_sums(self, pairs: Sequence[tuple[FloatArray, FloatArray]], equal: bool = False) -> None:
-        """Row by row ``sum of left * right >= 0`` (or = 0) over some pairs."""
+        """Add ``sum of left * right >= 0`` (or = 0) over the pairs, for each row."""
         numbers = self._begun(len(pairs[0][0]), equal)
         for left, right in pairs:
             self._append(left, right, numbers, (None, None))
 
     def _begun(self, count: int, equal: bool) -> range:
-        """The numbers of so many new constraints."""
+        """Register `count` new constraints and return their numbers."""
         first = len(self._equal)
         self._equal.extend([equal] * count)
         return range(first, first + count)
@@ -99,7 +99,7 @@ class ProgramBuilder:
         numbers: range,
         magnitudes: tuple[FloatArray | None, FloatArray | None],
     ) -> None:
-        """Products of constraints that have these numbers."""
+        """Append products to the constraints of these numbers."""
         self._left.append(sp.csr_array(left))
         self._right.append(sp.csr_array(right))
         self._owners.extend(numbers)
@@ -112,7 +112,7 @@ class ProgramBuilder:
     def program(
         self, objective: FloatArray, ball: IntArray, objective_mass: float, error: float
     ) -> QuadraticProgram:
-        """The program; see `QuadraticProgram`."""
+        """Return the program; see `QuadraticProgram`."""
         return QuadraticProgram(
             objective,
             sp.csr_array(sp.vstack(self._left)),

@@ -1,10 +1,10 @@
-"""Semidefinite bounds of all targets over a whole domain, better and better until stopped.
+"""Semidefinite bounds of all targets over a whole domain: an anytime minimisation.
 
-All targets get a bound in closed form from one factorisation, and those in question are lowered
-together, with the same multipliers for all (`lipyomo.relaxations.semidefinite.shared`).  Then the
-target with the largest bound is lowered until another one has the largest, and so on; multipliers
-of one target prove bounds of all others at the cost of a solve.  Targets that are not in question
-are never touched.
+First, one factorisation gives bounds of all targets in closed form.  Those above the cutoff are
+then lowered together, with the same multipliers for all
+(`lipyomo.relaxations.semidefinite.shared`).  After that the largest bound is lowered until another
+one is the largest, and so on.  Multipliers of one target prove bounds of all others at the cost of
+a solve.  Targets below the cutoff are not treated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lipyomo.relaxations.semidefinite.params import PARAMS
 
 
 def semidefinite_targets(problem: LipschitzProblem) -> Targets:
-    """The targets of a problem; those of an l1 output norm of many outputs as one ball.
+    """Return the targets of a problem; one ball for an l1 output norm with many outputs.
 
     Raises
     ------
@@ -55,14 +55,14 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
 
 @dataclass(frozen=True)
 class Seconds:
-    """What parts of the work took the last time; zero before."""
+    """Measured seconds of the last proof, first step and Newton step; zero if there was none."""
 
     proof: float = 0.0
     approach: float = 0.0
     step: float = 0.0
 
     def after(self, descent: Descent) -> Seconds:
-        """With what a descent's next step is expected to take."""
+        """Update by the expected time of a descent's next step."""
         name = "approach" if descent.approaching else "step"
         return replace(self, **{name: descent.seconds})
 
@@ -71,38 +71,38 @@ Report = Callable[[float], object]
 
 
 def _unheard(value: float) -> None:
-    """Nobody hears of bounds."""
+    """Ignore a report."""
 
 
 @dataclass(frozen=True, eq=False)
 class RootBounds:
-    """Proved bounds of all targets under some phases: a value, which `run` lowers.
+    """Proved bounds of all targets under some phases; immutable, `run` returns improved ones.
 
     Attributes
     ----------
     bounder : Bounder
-        Of the multipliers: with products of pairs, once these were found.
+        Includes products of pairs, once these were found.
     form : NodeForm
     upper : ndarray, shape (T,)
         Proved bounds.
     cost : RootCost
-        What the bounds are predicted to take.
+        Predicted costs.
     norm : OutputNorm, optional
         The output norm, for a target that stands for all functionals (l2 unless it is l1).
     tolerance : float
         Relative accuracy of each minimum.
     closed : ClosedForm, optional
-        Multipliers in closed form that all targets have in common, once these are known.
+        Multipliers in closed form, common to all targets, once computed.
     own : mapping of int to ClosedForm
-        Those of single functionals, by row.
+        Closed forms of single functionals, by row.
     shared : (ndarray, ndarray), optional
-        Multipliers zeta and lambda of all inputs that all targets were lowered with together.
+        Multipliers zeta (of all inputs) and lambda from lowering all targets together.
     asked_together : bool
         Whether that was tried.
     descents : mapping of int to Descent
-        Of the targets that were lowered one by one.
+        Descents of single targets so far.
     finished : frozenset of int
-        Those of which nothing more is to be gained.
+        Targets whose bounds cannot be lowered further.
     stopped : bool
         Whether there was no time for another step.
     seconds : Seconds
@@ -135,7 +135,7 @@ class RootBounds:
         bounder: Bounder | None = None,
         join: bool = False,
     ) -> RootBounds:
-        """Bounds that are not begun yet.
+        """Set up the bounds; nothing is computed yet.
 
         Parameters
         ----------
@@ -143,13 +143,13 @@ class RootBounds:
         targets : Targets
         phases : ndarray of int8, shape (N,)
         known : ndarray, shape (T,), optional
-            Bounds that are known already.
+            Known upper bounds.
         norm, tolerance
             See `RootBounds`.
         bounder : Bounder, optional
-            Whose multipliers are wanted; by default one of its own.
+            A bounder to use; by default a new one.
         join : bool, optional
-            Whether that one may join inputs.
+            Whether the new one may join inputs.
         """
         ball: Ball = "l1" if norm is not None and norm.dual_ball == "cube" else "l2"
         form = system.form(phases)
@@ -161,7 +161,7 @@ class RootBounds:
 
     @property
     def targets(self) -> Targets:
-        """What is bounded."""
+        """The targets that are bounded."""
         return self.bounder.targets
 
     @property
@@ -171,7 +171,7 @@ class RootBounds:
 
     @property
     def minima(self) -> dict[int, Minimum]:
-        """The least bounds in floating point of the targets that were lowered one by one."""
+        """Best states of the targets that were lowered one by one, in floating point."""
         return {
             target: Minimum(target, descent.kernel, descent.best)
             for target, descent in self.descents.items()
@@ -180,12 +180,12 @@ class RootBounds:
 
     @property
     def multipliers(self) -> dict[int, FloatArray]:
-        """Theirs: (gamma, zeta, lambda)."""
+        """Multipliers (gamma, zeta, lambda) of these states."""
         return {target: found.state.multipliers for target, found in self.minima.items()}
 
     @property
     def steps(self) -> int:
-        """Newton steps so far."""
+        """Number of Newton steps so far."""
         return sum(found.state.iterations for found in self.minima.values())
 
     def run(
@@ -196,21 +196,21 @@ class RootBounds:
         closed_only: bool = False,
         find: Callable[[], Pairs] | None = None,
     ) -> RootBounds:
-        """Lower the bounds until the largest one is minimal, or below `cutoff`, or time is up.
+        """Lower the bounds until the largest one is minimal, or at most `cutoff`, or time is up.
 
         Parameters
         ----------
         cutoff : float, optional
             Bounds at or below it need not be lowered.
         clock : Clock, optional
-            What does not fit into its time is left out.
+            Work that does not fit into the time left is skipped.
         report : callable, optional
-            Called with `value` whenever it has dropped.
+            Called with `value` whenever it has improved.
         closed_only : bool, optional
-            Whether the bounds in closed form are all that is wanted.
+            Whether to compute the bounds in closed form only.
         find : callable, optional
-            Finds pairs of units that exclude each other.  It is called once, when bounds without
-            their products have begun to fall slowly: before, cheaper steps get further.
+            Finds pairs of units that exclude each other.  It is called at most once, when the bound
+            has begun to fall slowly: before that, cheaper steps without the products gain more.
         """
         return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only, find).run(self)
 
@@ -221,32 +221,32 @@ class RootBounds:
         report: Report | None = None,
         closed_only: bool = False,
     ) -> RootBounds:
-        """Bound all targets in closed form, and lower them together; parameters are those of `run`.
+        """Bound all targets in closed form, and lower them together; parameters as for `run`.
 
-        What is done already is not done again.
+        Nothing is computed twice.
         """
         return _Lowering(cutoff, clock or Clock(), report or _unheard, closed_only).begun(self)
 
     def with_known(self, known: FloatArray) -> RootBounds:
-        """With bounds (T,) that were found otherwise."""
+        """Intersect with upper bounds (T,) that were found elsewhere."""
         return replace(self, upper=np.fmin(self.upper, known))
 
     def heard(self, found: FloatArray, report: Report) -> RootBounds:
-        """With bounds (T,) that are reported if they are lower."""
+        """Intersect with bounds (T,), and report an improvement."""
         root = self.with_known(found)
         if root.value < self.value:
             report(root.value)
         return root
 
     def proved(self, target: int, y: FloatArray, report: Report = _unheard) -> RootBounds:
-        """With what the multipliers of a target prove of all."""
-        self.bounder.prover.sized(self.form)  # once
+        """Prove bounds of all targets by the multipliers of one of them."""
+        self.bounder.prover.sized(self.form)  # caches magnitudes, outside of the measured time
         began = time.perf_counter()
         root = self.heard(self.bounder.prover.all_bounds(self.form, target, y), report)
         return replace(root, seconds=replace(self.seconds, proof=time.perf_counter() - began))
 
     def decided(self) -> FloatArray:
-        """No unstable unit: the targets' values, with their rounding."""
+        """Return the targets' values if no unit is unstable, rounded upwards."""
         jacobian, targets = self.form.jacobian, self.targets
         norm = self.norm
         if targets.whole_ball and norm is not None and norm.dual_ball == "cube":
@@ -257,7 +257,7 @@ class RootBounds:
         return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
 
     def in_closed_form(self, clock: Clock) -> RootBounds:
-        """With multipliers in closed form; as it is if time is over."""
+        """Compute multipliers in closed form; unchanged if there is no time."""
         form, targets = self.form, self.targets
         euclidean = targets.norm != "linf"
         single = not (euclidean or targets.whole_ball)
@@ -271,7 +271,7 @@ class RootBounds:
         return replace(self, closed=found, own=own)
 
     def closed_multipliers(self) -> FloatArray:
-        """Multipliers in closed form that prove bounds of all targets."""
+        """Return the multipliers in closed form that prove bounds of all targets."""
         found, targets = self.closed, self.targets
         assert found is not None
         scale = found.zeta[:1] if targets.by_column else found.zeta
@@ -283,7 +283,7 @@ class RootBounds:
         return np.concatenate([outer, scale, found.lam, np.zeros(count)])
 
     def paired(self, pairs: Pairs) -> RootBounds:
-        """With the products of those pairs of units that promise most where descents are."""
+        """Add the products of the most promising pairs, given the current multipliers."""
         chosen = self.bounder.best_pairs(self.form, self.multipliers, pairs)
         if not chosen.count:
             return self
@@ -297,7 +297,7 @@ class RootBounds:
 
 @dataclass(frozen=True)
 class _Lowering:
-    """In which order bounds of targets are lowered, and for how long; see `RootBounds.run`."""
+    """The order in which bounds are lowered, and its limits; see `RootBounds.run`."""
 
     cutoff: float
     clock: Clock
@@ -306,19 +306,19 @@ class _Lowering:
     find: Callable[[], Pairs] | None = None
 
     def run(self, root: RootBounds) -> RootBounds:
-        """In closed form, together, and one after the other."""
+        """Compute closed forms, lower all bounds together, then one after the other."""
         root, cost, plan = self.begun(root), root.cost, self
         if not root.form.units.size or root.value <= self.cutoff or not cost.fits:
             return root
         if not self.closed_only and not self.clock.fits(cost.approach + cost.proof):
             root, plan = replace(root, stopped=True), replace(self, closed_only=True)
-        if root.targets.by_column and plan.closed_only:  # these share all that a closed form has
+        if root.targets.by_column and plan.closed_only:  # targets share the closed form
             return root
         with threads_for(cost.step):
             return plan._one_by_one(root)
 
     def begun(self, root: RootBounds) -> RootBounds:
-        """In closed form, and together."""
+        """Compute closed forms, and lower all bounds together."""
         cost, clock = root.cost, self.clock
         if not root.form.units.size:
             return root.heard(root.decided(), self.report)
@@ -339,7 +339,7 @@ class _Lowering:
         return root
 
     def _together(self, root: RootBounds) -> RootBounds:
-        """With the bounds of all targets in question lowered with the same multipliers, once."""
+        """Lower all bounds above the cutoff by the same multipliers; done once."""
         start, cost, clock = root.closed, root.cost, self.clock
         if start is None or root.asked_together or not clock.fits(cost.approach + cost.proof):
             return root
@@ -361,7 +361,7 @@ class _Lowering:
         return root.proved(int(questioned[0]), np.concatenate([zeta, lam]), self.report)
 
     def _one_by_one(self, root: RootBounds) -> RootBounds:
-        """With the largest bound lowered, one target after the other."""
+        """Lower the largest bound, one target after the other."""
         find, done = self.find, set(root.finished)
         while True:
             worst = int(np.argmax(root.upper))
@@ -388,7 +388,7 @@ class _Lowering:
                 if self._takes_pairs(root, worst):
                     root, done = root.paired(asked()), set()
                     continue
-            # a target that meets its aim and is still the worst would come up for ever
+            # a target that meets its aim and is still the worst would be chosen forever
             stuck = descent.value <= self._aim(root, worst) and root.upper[worst] >= root.value
             if self.closed_only or descent.done or stuck:
                 done.add(worst)
@@ -396,7 +396,7 @@ class _Lowering:
                 root = replace(root, finished=root.finished | {worst})
 
     def _descent(self, root: RootBounds, target: int) -> Descent | None:
-        """A descent from a closed form; None if there is no time for that one and its proof."""
+        """Start a descent from a closed form; None if there is no time for it and its proof."""
         cost, clock, own = root.cost, self.clock, root.own.get(int(root.targets.rows[target]))
         kernel = root.bounder.kernel(root.form, target)
         known = root.shared or (None if own is None else (own.zeta, own.lam))
@@ -407,16 +407,16 @@ class _Lowering:
         return None if descent.best is None and clock.expired else descent
 
     def _aim(self, root: RootBounds, target: int) -> float:
-        """Where a target is no longer the worst, or out of question."""
+        """Return the bound at which a target is no longer the worst, or below the cutoff."""
         others = float(np.delete(root.upper, target).max(initial=0.0))
         return max(self.cutoff, others) * (1.0 - EXACT_TOLERANCE)
 
     def _enough(self, root: RootBounds, pairing: bool, descent: Descent) -> bool:
-        """Whether a descent is to pause: for products of pairs, or since time is over."""
+        """Whether to interrupt a descent: to add products of pairs, or because time is up."""
         return (pairing and descent.centred) or self._late(root, descent)
 
     def _late(self, root: RootBounds, descent: Descent) -> bool:
-        """Whether there is no time for a descent's next step and a proof; the clock is told."""
+        """Whether there is no time for a descent's next step and a proof; curtails the clock."""
         near, cost, seconds = descent.approaching, root.cost, root.seconds
         step = descent.seconds or (seconds.approach if near else seconds.step)
         step = step or (cost.approach if near else cost.step) * pace()
@@ -440,12 +440,12 @@ def tighten_root(
     cutoff: float = 0.0,
     find: Callable[[], Pairs] | None = None,
 ) -> RootBounds:
-    """Go from the quick stages to the semidefinite ones, with the joint stage in between.
+    """Run the first semidefinite steps, the joint stage of the cascade, then the other steps.
 
     Parameters
     ----------
     root : RootBounds
-        Begins with the bounds of `cascade`.
+        Has the bounds of the cascade's quick stages.
     cascade : Cascade
         Its joint stage is run.
     clock : Clock
@@ -454,7 +454,7 @@ def tighten_root(
     cutoff : float, optional
         Bounds at or below it need not be lowered.
     find : callable, optional
-        Finds pairs of units that exclude each other, where their products can be used.
+        Finds pairs of units that exclude each other, if their products can be used.
     """
     root = root.begun(cutoff, clock, report)
     cascade.tighten(root.upper)

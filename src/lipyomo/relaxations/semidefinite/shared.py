@@ -1,9 +1,9 @@
-"""Several functionals over one form with the same multipliers for all: all bounds fall at once.
+"""Kernel of several functionals over one form that share multipliers, lowered together.
 
 For one C the bound of a functional c is ``2 (tau q_c)^{1/2}`` with ``q_c = c^T C^{-1} c / 4``.  The
-largest q is replaced by ``(sum_c q_c^p)^{1/p}``, which is smooth and at most a little more.  Its
-derivatives are those of one functional with a weighted sum of the moments ``x x^T``, so that a step
-of the descent takes as long as for one functional, and so does the proof of all bounds.
+largest q is replaced by ``(sum_c q_c^p)^{1/p}``, which is smooth and only slightly larger.  Its
+derivatives are those of one functional with a weighted sum of the moments ``x x^T``, so a step
+takes as long as for one functional, and so does the proof of all bounds.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from lipyomo.relaxations.semidefinite.wide import WideKernel
 
 
 class SharedKernel:
-    """The largest bound of some functionals; for a descent's first steps, without Newton's.
+    """The largest bound of some functionals, for quasi-Newton steps only.
 
     Parameters
     ----------
     kernel : DenseKernel or WideKernel
-        Of any of the functionals.
+        Kernel of any one of the functionals.
     objectives : ndarray, shape (k, d + F)
     """
 
@@ -45,7 +45,7 @@ class SharedKernel:
         return self._kernel.factor(y)
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
-        """Primals (d + F, k), each times the root of its weight, tau, and the smooth maximum."""
+        """Return primals (d + F, k) times roots of their weights, tau, and the smooth maximum."""
         found = [kernel.terms(factor, y) for kernel in self._each]
         quarters = np.array([quarter for _, _, quarter in found])
         primals, tau = np.stack([primal for primal, _, _ in found], axis=1), found[0][1]
@@ -57,39 +57,39 @@ class SharedKernel:
         return primals * np.sqrt(weights), tau, largest * total
 
     def logdet(self, factor: Factor) -> float:
-        """Log-determinant of C."""
+        """Return the log-determinant of C."""
         return self._kernel.logdet(factor)
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Multipliers in closed form, zeta enlarged until C is definite."""
+        """Return multipliers in closed form, zeta enlarged until C is definite."""
         found = closed_form(self.rows, self._objectives, self.inputs, self.euclidean, stop)
         return None if found is None else found.definite(self.factor)
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
-        """None: functionals go on one by one."""
+        """Return None: Newton steps are taken for single functionals only."""
         return None
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
-        """Derivatives of the barrier function by the logarithms of the multipliers."""
+        """Return derivatives of the barrier function by the logarithms of the multipliers."""
         return self._kernel.slopes(factor, y, x, mu)
 
     def expand(self, step: FloatArray) -> FloatArray:
-        """A step in the free multipliers as one in all of them."""
+        """Expand a step with one zeta for a Euclidean ball to all multipliers."""
         return self._kernel.expand(step)
 
     def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """About the largest step at which C is still semidefinite."""
+        """Estimate the largest step length at which C is still semidefinite."""
         return self._kernel.reach(factor, y, step)
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:
-        """The state at these multipliers, both halves of its bound made equal."""
+        """Return the state at these multipliers, rescaled so that tau and quarter are equal."""
         return self._kernel.state(factor, y, tau, quarter, x)
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Nothing is known of decisions that all functionals share."""
+        """Return zeros: there is no look-ahead for several functionals."""
         none = np.zeros(len(self.rows))
         return none, none

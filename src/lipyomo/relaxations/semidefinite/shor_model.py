@@ -6,8 +6,8 @@ hidden layer,
 
     max  t^T A^T diag(y) c,    y (y - 1) = 0,   (y - 1/2)(A x + b) >= 0,   t^2 <= 1,   x in the box.
 
-For more layers the products ``s = y u`` (u the tangent) and the units' outputs are variables of
-their own, so that everything stays quadratic:  s (1 - y) = y (u - s) = s (u - s) = 0.  Units that
+For more layers the products ``s = y u`` (u the tangent) and the units' outputs are additional
+variables, so that everything stays quadratic:  s (1 - y) = y (u - s) = s (u - s) = 0.  Units that
 the domain decides are eliminated.
 
 The second order of the hierarchy ("HR-2") adds order-2 moment matrices on the pairs {y_k, z_k}
@@ -18,8 +18,8 @@ two-dimensional cells are known: a box needs its four products of bounds (Anstre
     y z >= 0,   (1 - y)(-z) >= 0,   y (u - z) >= 0,   (1 - y)(z - l) >= 0,
     z (u y + l (1 - y) - z) >= 0.
 
-These products are added instead of moment matrices: no bound of order 2, or of any order, on the
-same cells is tighter, and the matrix does not grow.
+These products are added instead of moment matrices: moment matrices of any order on the same cells
+cannot give tighter bounds, and the matrix does not grow.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from lipyomo.relaxations.semidefinite.quadratic_builder import ProgramBuilder
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the variables stand: 0 is the constant, then t, y, s, x and h.
+    """Positions of the variables: 0 is the constant, followed by t, y, s, x and h.
 
-    Behind the `total` variables come the forms z / size of the unstable units, `width` columns in
-    all.
+    After these `total` variables come the forms z / size of the unstable units, `width` columns
+    in total.
     """
 
     total: int
@@ -78,7 +78,7 @@ def _places(d: int, directions: int, unstable_units: list[int], forward: bool) -
 
 
 def program_size(problem: LipschitzProblem, bounds: LayerBounds, cells: bool) -> tuple[int, int]:
-    """Variables, extended forms included, and about how many products a `ShorModel` would have."""
+    """Return the number of variables and dense forms of a `ShorModel`, and estimated products."""
     d, local = problem.network.input_dim, problem.domain.is_bounded
     directions = problem.tangent_network.input_dim
     counts = [int(np.count_nonzero(phase == OPEN)) for phase in bounds.phases]
@@ -97,9 +97,9 @@ class ShorModel:
     Parameters
     ----------
     problem : LipschitzProblem
-        Reduced; its output norm is not looked at.
+        A reduced problem; its output norm is not used.
     bounds : LayerBounds
-        Of its pre-activations.
+        Bounds of its pre-activations.
     functional : ndarray, shape (m,)
     cells : bool
         Whether to add the products of HR-2.
@@ -128,7 +128,7 @@ class ShorModel:
         self._layers(functional)
 
     def program(self) -> QuadraticProgram:
-        """The program, in variables scaled to [-1, 1]."""
+        """Return the program, in variables scaled to [-1, 1]."""
         ball = self._places.t if self._problem.norm == "l2" else np.zeros(0, dtype=np.int64)
         pairs = zip(self._problem.network.layers, self._problem.tangent_network.layers, strict=True)
         steps = sum(max(layer.inputs, along.inputs) + 8 for layer, along in pairs)
@@ -137,13 +137,13 @@ class ShorModel:
         return self._made.program(objective, ball, self._objective_mass, error)
 
     def _inputs(self) -> None:
-        """Directions and inputs: boxes, and their products for HR-2."""
+        """Add the boxes of directions and inputs, and their products for HR-2."""
         places = self._places
         self._made.anchor(places.t)
         self._made.anchor(places.x)
         if self._cells and self._local and self._problem.norm == "linf":
             t, x = self._made.unit(places.t), self._made.unit(places.x)
-            if self._problem.directions is not None:  # each with the input that it moves most
+            if self._problem.directions is not None:  # pair each with the input it changes most
                 x = x[dense(abs(self._problem.directions)).argmax(axis=0)]
             for sign in (1.0, -1.0):
                 self._made.add(self._made.one + sign * t, self._made.one + x)
@@ -183,13 +183,13 @@ class ShorModel:
             self._objective[0] += (weights @ np.asarray(tangent.matrix))[: places.total]
 
     def _units(self, position: int, value: FloatSignal | None, z_magnitude: FloatArray) -> None:
-        """Derivatives of the unstable units and how they hang on the pre-activations."""
+        """Add the derivatives y of unstable units and their products with pre-activations."""
         units, places = self._open[position], self._places.y[position]
         if units.size == 0:
             return
         y = self._made.unit(places)
         off = self._made.one - y
-        # -(y (1 - y)) = y^2 - y: the sign is free, written so that the anchor adds to the diagonal
+        # y (1 - y) = 0: the sign is free, chosen such that the anchor adds to the diagonal of C
         self._made.add(y, off, equal=True, anchors=places)
         if value is None:
             return
@@ -210,7 +210,7 @@ class ShorModel:
         self._made.add(form, high * y + low * off - form)
 
     def _finish(self, unit_map: UnitMap, u: FloatArray, weights: FloatArray) -> None:
-        """The objective: ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
+        """Set the objective ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
         u = u[:, : self._places.total]
         self._objective[0] += (weights * unit_map.slope) @ u
         change = unit_map.change * weights[unit_map.units]
@@ -225,7 +225,7 @@ class ShorModel:
         u_magnitude: FloatArray,
         z_magnitude: FloatArray,
     ) -> tuple[FloatSignal, FloatSignal | None]:
-        """Outputs of a layer that is not the last: ``s = y u`` and ``h = y z`` as variables."""
+        """Pass a layer before the last one, with ``s = y u`` and ``h = y z`` as variables."""
         units, y = unit_map.units, self._made.unit(self._places.y[position])
 
         def switched(
@@ -261,7 +261,7 @@ class ShorModel:
     def _switch(
         self, y: FloatArray, places: IntArray, form: FloatArray, magnitude: FloatArray
     ) -> None:
-        """Variables for ``y * form``, for forms that are bounded by one and their magnitudes."""
+        """Add variables for ``y * form``, for forms bounded by one, with their magnitudes."""
         self._made.anchor(places)
         switched = self._made.unit(places)
         rest, rest_magnitude = form - switched, 1.0 + magnitude

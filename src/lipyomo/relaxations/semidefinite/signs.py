@@ -1,10 +1,10 @@
-"""Inputs whose partial derivative keeps its sign move together.
+"""Joining of inputs whose partial derivatives have a fixed sign.
 
 For linf the steepest direction of a functional is the sign of its gradient.  Where a partial
-derivative has one sign ``s_j`` under all patterns, ``v_j = s_j v_0`` loses nothing, so that all
-such inputs become one column, ``sum_j s_j U_j``, of the tangents.  On small balls few inputs
-remain, the matrices shrink with them, and the bound can only become tighter.  At nodes of a search,
-whose patterns are fewer, more signs are fixed.
+derivative has the same sign ``s_j`` under all patterns, ``v_j = s_j v_0`` loses nothing, so all
+such inputs are joined to one column, ``sum_j s_j U_j``, of the tangents.  On small balls few inputs
+remain, the matrices become smaller, and the bound can only become tighter.  At nodes of a search,
+where fewer patterns are possible, more signs are fixed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lipyomo.relaxations.semidefinite.verify import SizedForm
 
 
 class FixedSigns:
-    """The signs that the partial derivatives of targets keep under some phases.
+    """Fixed signs of the partial derivatives of targets under some phases.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class FixedSigns:
         self._known: dict[int, FloatArray | None] = {}
 
     def of(self, target: int) -> FloatArray | None:
-        """Signs (d,) with zeros where both occur; None where inputs stay apart."""
+        """Return signs (d,), zero where both may occur; None if no inputs are joined."""
         row = int(self._targets.rows[target])
         if self._stay_apart:
             return None
@@ -52,7 +52,7 @@ class FixedSigns:
         return self._known[row]
 
     def within(self, form: NodeForm, target: int, known: FloatArray | None) -> FloatArray | None:
-        """The same under the phases of a form, beside signs that are `known`.
+        """Return signs under the phases of a form, in addition to those `known`.
 
         Adjoints are bounded by intervals, from the last unstable units to the inputs.
         """
@@ -69,7 +69,7 @@ class FixedSigns:
             down = form.rows[here] - up
             low += least @ up + most @ down
             high += most @ up + least @ down
-        room = 3.0 * self._errors[row]  # the sums just made have as many terms, each twice
+        room = 3.0 * self._errors[row]  # the sums above have as many terms, each twice
         signs = _signs(low[:d], high[:d], room)
         if known is not None:
             signs = np.where(known != 0, known, signs)
@@ -77,17 +77,17 @@ class FixedSigns:
 
     @property
     def _stay_apart(self) -> bool:
-        """Whether directions of targets are not those of single functionals' signs."""
+        """Whether inputs cannot be joined: not linf, or a ball of functionals."""
         return self._targets.norm != "linf" or self._targets.whole_ball
 
 
 def _signs(low: FloatArray, high: FloatArray, room: float) -> FloatArray:
-    """Signs of what lies between two ends but for some room; zero where both occur."""
+    """Return the signs of numbers between two ends, up to errors `room`; zero if both occur."""
     return np.where(low > room, 1.0, np.where(high < -room, -1.0, 0.0))
 
 
 def in_free_inputs(matrix: FloatArray, signs: FloatArray) -> FloatArray:
-    """Rows in ``(v, s)`` as rows in ``(v_0, free inputs, s)``."""
+    """Convert rows over ``(v, s)`` to rows over ``(v_0, free inputs, s)``."""
     d, fixed = signs.size, signs != 0
     together = matrix[:, :d][:, fixed] @ signs[fixed]
     return np.hstack([together[:, None], matrix[:, :d][:, ~fixed], matrix[:, d:]])
@@ -96,9 +96,9 @@ def in_free_inputs(matrix: FloatArray, signs: FloatArray) -> FloatArray:
 def joined_multipliers(
     zeta: FloatArray, signs: FloatArray, known: FloatArray | None = None
 ) -> FloatArray:
-    """Multipliers of the inputs as those of ``(v_0, free inputs)``: C stays as it is there.
+    """Convert multipliers of the inputs to those of ``(v_0, free inputs)``, which leaves C as is.
 
-    The inputs may be joined already, by some of the signs.
+    The inputs may be joined already, by the signs `known`.
     """
     if known is None:
         return np.concatenate([[zeta[signs != 0].sum()], zeta[signs == 0]])
@@ -107,7 +107,7 @@ def joined_multipliers(
 
 
 def joined_form(form: SizedForm, signs: FloatArray) -> SizedForm:
-    """A form with the inputs of fixed sign as one, the sums' rounding included."""
+    """Return a form with the inputs of fixed sign joined, including the rounding of the sums."""
     size = np.abs(signs)
     return SizedForm(
         in_free_inputs(form.rows, signs),

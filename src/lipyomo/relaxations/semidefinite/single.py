@@ -1,8 +1,8 @@
-"""Newton's equations of wide kernels in single precision: half of the time of a large step.
+"""Newton systems of wide kernels in single precision: half of the time of a large step.
 
-A Newton step is a direction of a search, whose length is found in double precision, and bounds are
-proved from multipliers wherever these come from: seven digits are enough, as long as the Hessian
-stays positive definite.  Its terms are added up in an order in which nothing cancels.
+A Newton step is only a search direction, whose length is found in double precision, and bounds are
+proved for any multipliers.  Seven digits are therefore enough, as long as the Hessian stays
+positive definite.  Its terms are added up in an order without cancellation.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lipyomo.relaxations.semidefinite.kernel import NewtonSystem
 SingleArray = npt.NDArray[np.float32]
 
 _LARGEST = 1e12
-"""Largest multipliers, and one over the least: squares of their products stay normal numbers."""
+"""Limit of multipliers and their inverses: squares of their products stay normal numbers."""
 
 
 def fits_single(multipliers: FloatArray) -> bool:
-    """Whether positive multipliers are far from what single precision cannot hold."""
+    """Whether positive multipliers are safe from overflow and underflow in single precision."""
     least, largest = multipliers.min(initial=1.0), multipliers.max(initial=1.0)
     return bool(least > 1.0 / _LARGEST and largest < _LARGEST)
 
@@ -48,16 +48,16 @@ class SingleTerms:
     B_inputs: SingleArray
 
     def hessian(self, v: FloatArray, a: FloatArray, b: FloatArray, mu: float) -> SingleArray:
-        """Second derivatives of the barrier function, on and above the diagonal.
+        """Return second derivatives of the barrier function, on and above the diagonal.
 
         With the moments ``M = mu C^{-1} + x x^T`` the one by two terms ``sym(a b^T)`` and
-        ``sym(e f^T)`` is half of ``(a C^{-1} e)(b M f) + (a C^{-1} f)(b M e)`` and of what
-        ``x x^T`` gives with both pairs exchanged.
+        ``sym(e f^T)`` is half of ``(a C^{-1} e)(b M f) + (a C^{-1} f)(b M e)``, plus half of the
+        terms of ``x x^T`` with both pairs exchanged.
 
         Parameters
         ----------
         v : ndarray, shape (d,)
-            The primal's inputs.
+            Inputs' part of the primal.
         a, b : ndarray, shape (T,)
             Products of the terms' vectors with the primal.
         mu : float
@@ -79,9 +79,9 @@ class SingleTerms:
 def solved_in_single(
     plain: FloatArray, barrier: FloatArray, hessian: SingleArray
 ) -> NewtonSystem | None:
-    """Newton's equations of a Hessian whose upper triangle is read and overwritten.
+    """Factorise a Hessian, of which the upper triangle is read and overwritten.
 
-    None where single precision is too little for it.
+    None if it is not positive definite in single precision.
     """
     diagonal = hessian.diagonal().astype(np.float64)
     if not (np.isfinite(hessian).all() and diagonal.min(initial=1.0) > 0):
