@@ -1,13 +1,12 @@
-"""The maximum of an affine function over a box and half-spaces together, by Lagrange multipliers.
+"""Maxima of affine functions over intersections of boxes and half-spaces, by Lagrange multipliers.
 
-For multipliers m >= 0 of rows ``g . x <= h`` that hold on the part of the box that counts,
+For multipliers m >= 0 of rows ``g . x <= h`` that hold on the relevant part of the box,
 
     max a . x <= max over the box of (a - sum m g) . x + m . h.
 
 Any multipliers are sound.  Those of a polytope's rows and of phases (with z as an affine function
-of x) are near the best ones, all together (`multipliers.py`).  Tangents of a ball at the maximiser
-come one after another, each with the multiplier that is best with the others as they are, which is
-a fractional knapsack.
+of x) are optimised jointly (`multipliers.py`).  Tangents of a ball at the maximiser are added one
+after another, each with the best multiplier given the others, which is a fractional knapsack.
 """
 
 from __future__ import annotations
@@ -37,40 +36,40 @@ class HalfSpaces(NamedTuple):
     h: FloatArray
 
     def take(self, which: IntArray) -> HalfSpaces:
-        """Those of some boxes."""
+        """Select the rows of some boxes."""
         return HalfSpaces(self.g[which], self.h[which])
 
 
 class Summed(NamedTuple):
-    """Functions ``a . x + constant`` of N boxes, and what their sums are off by."""
+    """Functions ``a . x + constant`` of N boxes, with bounds of their rounding errors."""
 
     a: FloatArray
     constant: FloatArray
     rounding: FloatArray
 
     def take(self, which: IntArray) -> Summed:
-        """Those of some boxes."""
+        """Select the functions of some boxes."""
         return Summed(*(array[which] for array in self))
 
 
 @dataclass(frozen=True, eq=False)
 class ConfinedMaxima:
-    """Maxima of affine functions over boxes and half-spaces.
+    """Upper bounds of affine functions over intersections of boxes and half-spaces.
 
     Attributes
     ----------
     top : ndarray, shape (N,)
-        Not below them; minus infinity where nothing is left.
+        The bounds; minus infinity for empty intersections.
     x : ndarray, shape (N, d)
-        Coefficients of an affine function that is not below the given one where it counts, and
-        whose maximum over the box is `top`.
+        Coefficients of an affine function that bounds the given one from above on the
+        intersection, and whose maximum over the box is `top`.
     fuzz : ndarray, shape (N,)
-        What of it pays for rounding that no other multipliers would save.
+        The part of `top` that covers rounding errors and that no better multipliers would save.
     points : ndarray, shape (N, d)
-        Points of the box near the maximisers where half-spaces matter; NaN elsewhere.
+        Points of the box near the maximisers if half-spaces matter; NaN otherwise.
     low, high : ndarray, shape (N, d)
-        Ends of what of the box lies in the half-spaces, and may be above the cutoff: where that is
-        not all of it, `top` is not below the cutoff.
+        A box around the part that lies in the half-spaces and may exceed the cutoff; if it is not
+        the whole box, `top` is not below the cutoff.
     """
 
     top: FloatArray
@@ -81,7 +80,7 @@ class ConfinedMaxima:
     high: FloatArray
 
     def lowered(self, which: IntArray, other: ConfinedMaxima) -> ConfinedMaxima:
-        """These, but those of some boxes from `other` where its maxima are less."""
+        """Replace the results of some boxes by those of `other` where its bounds are lower."""
         gains = np.flatnonzero(other.top < self.top[which])
         found = {item.name: getattr(self, item.name).copy() for item in fields(self)}
         for name, array in found.items():
@@ -94,9 +93,9 @@ def confined_bounds(
     above: Above,
     cutoffs: FloatArray,
 ) -> ConfinedMaxima:
-    """Bounds of the objective on boxes, and over their directions.
+    """Bound the objective on boxes, over their inputs and directions.
 
-    Only bounds above the `cutoffs` (N,) are worth any multipliers.
+    Half-spaces are only used for boxes with bounds above the `cutoffs` (N,).
     """
     context, boxes, (x, v, _) = known.context, known.boxes, known.inputs
     unit = context.unit
@@ -114,23 +113,23 @@ def confined_bounds(
     which = np.flatnonzero((top > cutoffs) & half_spaces)
     if which.size:
         own_boxes = boxes.take(which)
-        with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow gives no bound
             own = x.take(which)
             rows = _rows(known, own_boxes, own, which)
             better = _within(context, own_boxes, own, rows, summed.take(which), cutoffs[which])
         found = found.lowered(which, better)
     less = (found.low > known.boxes.low) | (found.high < known.boxes.high)
     some = less.any(axis=1) & ~known.empty
-    top = np.where(some, np.maximum(found.top, cutoffs), found.top)  # as high it may be elsewhere
+    top = np.where(some, np.maximum(found.top, cutoffs), found.top)  # it may be so high elsewhere
     return replace(found, top=top, fuzz=found.fuzz + above.fuzz)
 
 
 def _over_box(summed: Summed, x: Signal, unit: float) -> tuple[FloatArray, FloatArray]:
-    """Maxima over boxes, and what of them pays for rounding: that of these sums as well."""
+    """Maxima over boxes, and the part of them that covers rounding, also that of these sums."""
     a, constant, rounding = summed
     fuzz = rounding + unit * ((np.abs(a) * x.size).sum(axis=1) + np.abs(constant))
     top = constant + (a * x.middle + np.abs(a) * x.radius).sum(axis=1) + fuzz * (1.0 + unit)
-    return np.where(np.isnan(top), np.inf, top), fuzz  # overflow says nothing
+    return np.where(np.isnan(top), np.inf, top), fuzz  # an overflow gives no bound
 
 
 def _within(
@@ -141,7 +140,7 @@ def _within(
     summed: Summed,
     cutoffs: FloatArray,
 ) -> ConfinedMaxima:
-    """Maxima over boxes, rows and the domain's ball together."""
+    """Maxima over the intersections of boxes, half-spaces and the domain's ball."""
     unit, some, points = context.unit, summed, np.full_like(x.middle, np.nan)
     if rows.h.shape[1]:
         some, points = _with_rows(rows, summed, x, cutoffs)
@@ -160,13 +159,13 @@ def _within(
         low[none], high[none] = boxes.low[none], boxes.high[none]
         top, fuzz = _over_box(some, Signal.between(low, high, unit), unit)
         top[none] = cutoffs[none]
-    # multipliers that run away, as where no point is left, say nothing of the box
+    # diverging multipliers, as for an empty intersection, say nothing about the box's rounding
     fuzz = np.minimum(fuzz, 2.0 * _over_box(summed, x, unit)[1])
     return ConfinedMaxima(top, some.a, fuzz, points, low, high)
 
 
 def _programs(objectives: FloatArray, rows: HalfSpaces, x: Signal) -> tuple[Programs, FloatArray]:
-    """Linear programs over [-1, 1]^d, and the spans of rows by which their multipliers grow."""
+    """Scale to linear programs over [-1, 1]^d; also return the scales of the rows."""
     (g, h), turned = rows, rows.g * x.radius[:, None]
     spans = np.abs(turned).sum(axis=2)
     spans = np.where(spans > 0, spans, 1.0)
@@ -177,9 +176,9 @@ def _programs(objectives: FloatArray, rows: HalfSpaces, x: Signal) -> tuple[Prog
 def _with_rows(
     rows: HalfSpaces, summed: Summed, x: Signal, cutoffs: FloatArray
 ) -> tuple[Summed, FloatArray]:
-    """The functions less multiples of rows, and points near the maximisers.
+    """Subtract multiples of rows from the functions; also return points near the maximisers.
 
-    What is subtracted, ``m (g . x - h)``, is not positive where a row holds.
+    The subtracted ``m (g . x - h)`` is not positive where a row holds.
     """
     (a, constant, rounding), (g, h) = summed, rows
     turned, middle = a * x.radius, (a * x.middle).sum(axis=1)
@@ -197,7 +196,7 @@ def _with_rows(
 
 
 def _beating(summed: Summed, x: Signal, cutoffs: FloatArray, unit: float) -> HalfSpaces:
-    """Where functions are above cutoffs: one row ``-a . x <= constant - cutoff`` a box."""
+    """Where functions exceed the cutoffs: one row ``-a . x <= constant - cutoff`` for each box."""
     fuzz = _over_box(summed, x, unit)[1]
     room = summed.constant - cutoffs
     room = room + 2.0 * fuzz + 4.0 * UNIT * (np.abs(summed.constant) + np.abs(cutoffs))
@@ -208,11 +207,11 @@ def _beating(summed: Summed, x: Signal, cutoffs: FloatArray, unit: float) -> Hal
 
 
 def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
-    """Ends of the parts of boxes that lie in all of their rows.
+    """Bounding boxes of the parts of boxes in which all rows hold.
 
-    Bounds of the scaled programs are off by what their numbers are: h less its value at the middle
-    by as much as these two, all others relatively.  Half of the digits will do: children move ends
-    again.
+    Rounding errors of the scaled programs are relative to their numbers, except for h minus its
+    value at the middle, whose error is relative to these two.  Half of the digits are enough, as
+    children are shrunk again.
     """
     (g, h), (count, d) = rows, x.middle.shape
     objectives = np.tile(np.concatenate([np.eye(d), -np.eye(d)]), (count, 1))
@@ -229,7 +228,7 @@ def _ends(rows: HalfSpaces, x: Signal) -> tuple[FloatArray, FloatArray]:
 
 
 def _with_tangents(context: Context, ball: RoundPart, summed: Summed, x: Signal) -> Summed:
-    """The same with tangents: ``g . (x - p) <= radius |g|`` in the dual norm, for any g."""
+    """Subtract multiples of a ball's tangents ``g . (x - p) <= radius |g|``, with the dual norm."""
     unit, (a, constant, rounding) = context.unit, summed
     for _ in range(context.params.tangents):
         worst = np.where(a > 0, x.middle + x.radius, x.middle - x.radius)
@@ -257,7 +256,7 @@ def _with_tangents(context: Context, ball: RoundPart, summed: Summed, x: Signal)
 
 
 def _rows(known: Relaxation, boxes: Boxes, x: Signal, which: IntArray) -> HalfSpaces:
-    """The rows of the domain, and of phases, that parts of some boxes violate."""
+    """The rows of the domain and of phases that cut some of the boxes."""
     context = known.context
     found: list[HalfSpaces] = []
     rows = context.domain.rows
@@ -283,7 +282,7 @@ def _rows(known: Relaxation, boxes: Boxes, x: Signal, which: IntArray) -> HalfSp
 
 
 def _of_units(affine: Affine, stage: Stage, some: IntArray, which: IntArray) -> Affine:
-    """Pre-activations of some of a layer's units with phases, on some boxes."""
+    """Affine pre-activations of some of a layer's units with phases, on some boxes."""
     units = stage.broken[some]
     rows = affine.x[:, units] if affine.x.shape[0] == 1 else affine.x[np.ix_(which, units)]
     place = np.ix_(which, units)
@@ -291,7 +290,7 @@ def _of_units(affine: Affine, stage: Stage, some: IntArray, which: IntArray) -> 
 
 
 def _crossing(g: FloatArray, h: FloatArray, x: Signal) -> HalfSpaces:
-    """Those of the rows (N or 1, P, d) that boxes are not all inside of; ``0 <= 1`` for no row."""
+    """Select the rows (N or 1, P, d) that cut each box; ``0 <= 1`` fills missing rows."""
     cross = times(g, x.middle) + times(np.abs(g), x.radius) > h
     most = int(cross.sum(axis=1).max(initial=0))
     places = np.argsort(~cross, axis=1, kind="stable")[:, :most]

@@ -1,4 +1,4 @@
-"""What never changes while boxes are split: the network as dense arrays, the functionals, X."""
+"""The data that stay fixed while boxes are split: dense layers, functionals, the domain X."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lipyomo.search.spaces.boxes.tails import Tail, tail_of
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is searched, and how: all that a context is made from.
+    """The problem and options of a search, from which its context is made.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Question:
     gap : float
         Relative gap that is good enough.
     enough : float
-        A bound that is good enough, whatever is attained.
+        A bound that is good enough, whatever value is attained.
     params : Params
     """
 
@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What is seen of layers.
+    """Structure found in the layers.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class Structure:
 
     @property
     def has_roots(self) -> bool:
-        """Whether any stage has inverse roots of sums of squares: networks behind norms have."""
+        """Whether any stage has inverse roots of sums of squares, as normalisations have."""
         return any(stage.roots is not None for stage in self.stages)
 
     @cached_property
     def carries(self) -> bool:
-        """Whether z and u are carried along as forms (`forms.py`), which many products make long.
+        """Whether z and u are propagated as affine forms (`forms.py`), long with many products.
 
-        Bounds are the same where rows are sums of more products than there are inputs.
+        If rows sum more products than there are inputs, they would not improve bounds.
         """
         if not self.multiplies or self.local_roots is not None:
             return False
@@ -80,12 +80,12 @@ class Structure:
 
     @cached_property
     def tail(self) -> Tail | None:
-        """The last layers, where they are rows of quotients."""
+        """The last layers, if these are rows of quotients."""
         return tail_of(self.stages) if self.has_roots else None
 
     @cached_property
     def local_roots(self) -> LocalRoots | None:
-        """Norms of what the first layer sees."""
+        """Inverse roots of sums of squares of the first layer, if the network begins with them."""
         return local_roots_of(self.stages) if self.has_roots else None
 
     @cached_property
@@ -102,9 +102,9 @@ class Structure:
 
     @cached_property
     def edges(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
-        """For each layer the breaks of its units with phases, and how far slopes jump there.
+        """Breaks of each layer's units with phases, and the jumps of slopes at them.
 
-        Shapes (m, b), for m breaks of a unit at most; NaN and zero where there are fewer.
+        Shapes (m, b), for at most m breaks per unit; filled with NaN and zero.
         """
         found = []
         for stage in self.stages:
@@ -122,7 +122,7 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """A question, and what follows from it.
+    """A question, and the data derived from it.
 
     Attributes
     ----------
@@ -130,11 +130,11 @@ class Context:
     targets : Targets
     stages : tuple of Stage
     head : ndarray, shape (m, n_L)
-        The last layer's weights of the last stage's outputs.
+        The last layer's weights on the last stage's outputs.
     unit : float
-        Relative error that pays for all sums of products of a bound (`relax.py` says how).
+        Relative error that covers all sums of products of a bound (see `relax.py`).
     features : Features, optional
-        What boxes have ends for instead of the inputs.
+        Features on which boxes are defined instead of on the inputs.
     """
 
     question: Question
@@ -152,17 +152,17 @@ class Context:
         targets: Targets | None = None,
         native: bool = True,
     ) -> Context:
-        """The context of a question.
+        """Make the context of a question.
 
         Parameters
         ----------
         question : Question
         featured : bool, optional
-            Whether boxes may have ends for what the first layer sees, where that is less.
+            Whether boxes may be defined on features that the first layer sees, if these are fewer.
         targets : Targets, optional
             By default those of the problem's norms.
         native : bool, optional
-            Whether products are products, and not the squares that the network has for them.
+            Whether to restore products from the squares by which the network represents them.
 
         Raises
         ------
@@ -185,34 +185,34 @@ class Context:
 
     @property
     def params(self) -> Params:
-        """The numbers of the search."""
+        """The parameters of the search."""
         return self.question.params
 
     @property
     def domain(self) -> Domain:
-        """X, or what of it boxes have ends for."""
+        """The domain X, or that of the features."""
         return self.question.problem.domain if self.features is None else self.features.domain
 
     @property
     def inputs(self) -> int:
-        """D: what boxes have ends for."""
+        """Dimension of the boxes: number of inputs or of features."""
         if self.features is not None:
             return len(self.features.basis)
         return self.question.problem.network.input_dim
 
     @property
     def directions(self) -> int:
-        """K: entries of a direction v; as many as inputs if all are asked for."""
+        """Length of a direction v; the number of inputs, unless the problem gives directions."""
         return self.question.problem.tangent_network.input_dim
 
     @cached_property
     def structure(self) -> Structure:
-        """What is seen of the layers."""
+        """Structure found in the layers."""
         return Structure(self.stages)
 
     @cached_property
     def batches(self) -> Batches:
-        """How many boxes and points are looked at together."""
+        """Numbers of boxes and points that are processed together."""
         many, size = self.structure.multiplies, box_bytes(self.question.problem)
         if self.structure.carries:
             size = max(size, bytes_of_forms(self.stages, self.inputs + self.directions))
@@ -220,7 +220,7 @@ class Context:
 
     @cached_property
     def curved(self) -> bool:
-        """Whether the first layer's units are parabolas as well (`curves.py`)."""
+        """Whether the first layer's units are also relaxed to parabolas (`curves.py`)."""
         if self.params.curved is None or self.structure.multiplies:
             return False
         fewest, most = self.params.curved
@@ -228,17 +228,17 @@ class Context:
 
     @property
     def sign_weight(self) -> float:
-        """How often the gap of an entry of v counts against that of an input."""
+        """Weight of the gaps of entries of v, relative to those of inputs."""
         many = self.structure.multiplies
         return self.params.sign_weight_of_products if many else self.params.sign_weight
 
     @cached_property
     def up_to_tail(self) -> Context:
-        """The layers up to a tail's squares, or the first one, if they are sums of its units."""
+        """Context of the layers up to a tail's squares, or of the first if they sum its units."""
         tail = self.structure.tail
         assert tail is not None
         count = tail.start + 1 if tail.first is None else 1
-        params = replace(self.params, curved=None)  # rows are products
+        params = replace(self.params, curved=None)  # products do not use parabolas
         question = replace(self.question, params=params)
         return replace(self, stages=self.stages[:count], question=question)
 
@@ -249,7 +249,7 @@ class Context:
 
     @property
     def row_errors(self) -> FloatArray:
-        """What the entries of `rows` may be off by."""
+        """Bounds of the rounding errors of `rows`."""
         return self._rows[1]
 
     @cached_property
@@ -261,7 +261,7 @@ class Context:
         return rows, np.where(plain[:, None], 0.0, errors)
 
     def cutoff(self, value: float) -> float:
-        """Bounds at or below it fathom, where `value` is attained."""
+        """Return the bound at or below which boxes are fathomed, if `value` is attained."""
         question = self.question
         met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack)) * (1.0 - gamma(0))
         return max(met, question.enough, question.problem.underflow, UNDERFLOW)
@@ -269,20 +269,20 @@ class Context:
 
 @dataclass(frozen=True)
 class Batches:
-    """Counts of boxes and points.
+    """Numbers of boxes and points that are processed together.
 
     Attributes
     ----------
     box_bytes : int
-        Bytes of the largest array that bounding one box takes.
+        Bytes of the largest array needed to bound one box.
     samples : int
-        Points of the first look: their Jacobians take about as much as a bundle's rows.
+        Number of points sampled at first; their Jacobians take about as much as a bundle's rows.
     bundle : int
         Most boxes of a node.
     chunk : int
         Boxes that are bounded at a time.
     few : int
-        Boxes for which a call is worth it, or half a chunk of large ones.
+        Least number of boxes for which a call pays; at most half a chunk.
     """
 
     box_bytes: int
@@ -293,7 +293,7 @@ class Batches:
 
     @classmethod
     def of(cls, params: Params, box_bytes: int, point_bytes: int, multiplies: bool) -> Batches:
-        """Those of boxes and points of so many bytes, with products or without."""
+        """Choose them from the bytes of a box and of a point, and whether there are products."""
         chunk_bytes = params.chunk_bytes_of_products if multiplies else params.chunk_bytes
         chunk = max(1, chunk_bytes // box_bytes)
         return cls(
@@ -306,14 +306,14 @@ class Batches:
 
 
 def box_bytes(problem: LipschitzProblem) -> int:
-    """Bytes of the largest array that bounding one box of a problem takes: rows of a layer."""
+    """Bytes of the largest array needed to bound a box of a problem: the rows of a layer."""
     network = problem.network
     widths = [layer.units for layer in network.hidden] or [1]
     return 8 * max(widths) * max([*widths[:-1], network.input_dim])
 
 
 def bytes_of_forms(stages: Sequence[Stage], columns: int) -> int:
-    """The same of forms, where z and u are carried along: in so many e, and those of layers."""
+    """Bytes of a layer's affine forms, with `columns` coefficients and the error terms."""
     most = 0
     for stage, after in pairwise(stages):
         used = np.flatnonzero(after.weight.any(axis=0))
@@ -324,7 +324,7 @@ def bytes_of_forms(stages: Sequence[Stage], columns: int) -> int:
 
 
 def _most_products(before: Stage, stage: Stage) -> int:
-    """How many products and squares of the layer before a row sums, at most."""
+    """Largest number of products and squares of the previous layer that a row sums."""
     outputs = before.squares
     if before.products is not None:
         after = before.products.units + np.arange(before.products.left.size)

@@ -1,11 +1,10 @@
-"""What is known of x and v on boxes, affine functions of both, and the ranges of these.
+"""Ranges of x and v on boxes, affine functions of both, and the ranges of these functions.
 
-A box may come with a half-space outside of which nothing counts.  For any m >= 0
+A box may be restricted to a half-space.  For any m >= 0
 
     max a . x <= max over the box of (a - m g) . x + m h        where g . x <= h,
 
-and the best m is that of a fractional knapsack; some that are near do nearly as well, and cost no
-sorting.
+and the best m solves a fractional knapsack; approximations are nearly as good and need no sorting.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from lipyomo.search.spaces.boxes.stage import Copies
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """Ranges ``middle +- radius`` of h (or t), and the largest absolute value; shape (N, n)."""
+    """Ranges ``middle +- radius``, and bounds of the absolute values; shape (N, n)."""
 
     middle: FloatArray
     radius: FloatArray
@@ -33,22 +32,22 @@ class Signal:
 
     @classmethod
     def around(cls, middle: FloatArray, low: FloatArray, high: FloatArray, unit: float) -> Signal:
-        """Ranges [low, high] about a number inside; `unit` pays for the rounding of the radius."""
+        """Make ranges [low, high] about a given middle; `unit` covers rounding of the radius."""
         radius = np.maximum(high - middle, middle - low) * (1.0 + unit)
         return cls(middle, radius, np.abs(middle) + radius)
 
     @classmethod
     def between(cls, low: FloatArray, high: FloatArray, unit: float) -> Signal:
-        """Ranges about their middles."""
+        """Make ranges about their midpoints."""
         return cls.around(middles(low, high), low, high, unit)
 
     def take(self, which: IntArray) -> Signal:
-        """Those of some boxes."""
+        """Select the ranges of some boxes."""
         return Signal(self.middle[which], self.radius[which], self.size[which])
 
 
 class HalfSpace(NamedTuple):
-    """Half-spaces ``g . x <= h`` of N boxes, shapes (N, d) and (N,); infinite ones are none."""
+    """Half-spaces ``g . x <= h`` of N boxes, shapes (N, d) and (N,); h = inf for none."""
 
     g: FloatArray
     h: FloatArray
@@ -60,9 +59,9 @@ class Inputs(NamedTuple):
     Attributes
     ----------
     x, v : Signal
-        On N boxes; x may be one box that all directions share.
+        Ranges on N boxes; x may be one box that all directions share.
     row : HalfSpace, optional
-        Outside of which nothing counts.
+        Half-spaces to which the boxes are restricted.
     """
 
     x: Signal
@@ -71,7 +70,7 @@ class Inputs(NamedTuple):
 
 
 def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> Inputs:
-    """X and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
+    """Make the ranges of x and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
     return Inputs(
         Signal.between(boxes.low, boxes.high, context.unit),
         Signal.around(0.5 * (v_low + v_high), v_low, v_high, context.unit),
@@ -80,14 +79,14 @@ def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatAr
 
 
 USUAL = 0.7
-"""Share of the multiplier that is mostly best: less for rows that are nearly those of g."""
+"""Usually best factor of approximate multipliers; it is smaller for rows almost parallel to g."""
 
 
 def spans(rows: FloatArray, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
-    """How far ``rows . x`` goes below and above its value at the boxes' middles; (N, n) each.
+    """How far ``rows . x`` extends below and above its value at the boxes' middles; (N, n) each.
 
-    Rows are of the shape (N, n, d), or (1, n, d).  What the sums over x are off by is to be paid
-    for by the caller, that of the multipliers is added here.
+    Rows have shape (N, n, d) or (1, n, d).  The caller covers the rounding of the sums over x; that
+    of the multipliers is covered here.
     """
     x, row = inputs.x, inputs.row
     if row is None:
@@ -100,7 +99,7 @@ def spans(rows: FloatArray, inputs: Inputs, unit: float) -> tuple[FloatArray, Fl
     room = np.where(room < reach, room, reach)
     ends = []
     for turned in (-scaled, scaled):
-        with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow gives no bound
             m = _multipliers(turned, whole, g, reach, room)
             size = whole + m * (reach + np.abs(room))[:, None]
             away = np.abs(turned - m[:, :, None] * g[:, None]).sum(axis=2)
@@ -111,10 +110,11 @@ def spans(rows: FloatArray, inputs: Inputs, unit: float) -> tuple[FloatArray, Fl
 def _multipliers(
     rows: FloatArray, whole: FloatArray, g: FloatArray, reach: FloatArray, room: FloatArray
 ) -> FloatArray:
-    """Multipliers (N, n) for rows over [-1, 1]^d: the best for one box, else such as are near.
+    """Multipliers (N, n) for rows over [-1, 1]^d: the best ones for one box, else approximations.
 
-    Where the half-space has a share of its range, those entries turn whose ratio to g is among the
-    largest of that share; their number falls like an exponential of the ratio.
+    If the half-space leaves a share of the range of g . x, the best multiplier is about the ratio
+    a / g that this share of the entries exceeds; the number of entries above a ratio is taken to
+    fall exponentially with it.
     """
     if len(rows) == 1:
         count, d = rows.shape[1:]
@@ -127,7 +127,7 @@ def _multipliers(
 
 
 def highest(rows: FloatArray, inputs: Inputs, unit: float) -> FloatArray:
-    """Bounds (N,) of ``rows . x`` for rows (N, d) on N boxes, or on one, the rounding included."""
+    """Upper bounds (N,) of ``rows . x`` for rows (N, d) on N boxes or one, rounding included."""
     x = inputs.x
     size = (np.abs(rows) * x.size).sum(axis=1)
     alone = len(x.middle) == 1
@@ -136,23 +136,23 @@ def highest(rows: FloatArray, inputs: Inputs, unit: float) -> FloatArray:
 
 
 def times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Rows (N, n, k), or (1, n, k), times vectors (N, k)."""
+    """Multiply rows (N, n, k), or (1, n, k), by vectors (N, k)."""
     if rows.shape[0] == 1:
         return np.asarray(vectors @ rows[0].T)
     return np.asarray(np.matmul(rows, vectors[:, :, None])[:, :, 0])
 
 
 def scaled_sums(parts: Sequence[tuple[FloatArray, FloatArray]], weight: FloatArray) -> FloatArray:
-    """Sums of ``rows diag(scale) weight``, for rows (N, n, k), or (1, n, k), and scales (N, k)."""
-    if weight.shape[1] < parts[0][0].shape[1]:  # weights are less to scale than rows
+    """Sum ``rows diag(scale) weight`` over parts: rows (N, n, k) or (1, n, k), scales (N, k)."""
+    if weight.shape[1] < parts[0][0].shape[1]:  # weights are cheaper to scale
         return np.asarray(sum(rows @ (scale[:, :, None] * weight) for rows, scale in parts))
     return np.asarray(sum(rows * scale[:, None] for rows, scale in parts) @ weight)
 
 
 def best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> FloatArray:
-    """The m >= 0 at which ``max over the box of (a - m g) . x + m h`` is least.
+    """Minimise ``max over the box of (a - m g) . x + m h`` over m >= 0.
 
-    Its derivative ``h - g . x*(m)`` grows where an entry of ``a - m g`` changes its sign.
+    Its derivative ``h - g . x*(m)`` rises wherever an entry of ``a - m g`` changes its sign.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         at = np.where(a * g > 0, a / g, np.inf)
@@ -170,7 +170,7 @@ def best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> F
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """Functions ``x . X + v . V + c +- r`` of (x, v) in boxes; V is None where v does not matter.
+    """Affine enclosures ``x . X + v . V + c +- r`` on boxes; V is None if v does not matter.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class Affine:
     radius: FloatArray
 
     def copied(self, other: Affine, copies: Copies) -> Affine:
-        """These functions, and those of the layer before, as rows that are multiples of them."""
+        """Make rows that are multiples of these functions or of those of the previous layer."""
         count = max(len(self.constant), len(other.constant))
         scale = copies.scale
         ours, theirs = ((part.x, part.constant, part.radius) for part in (self, other))
@@ -202,7 +202,7 @@ class Affine:
         return Affine(x * scale[:, None], v, constant * scale, radius * np.abs(scale))
 
     def on(self, which: IntArray) -> Affine:
-        """The functions on some of the boxes."""
+        """Select boxes."""
         parts = (self.x, self.v, self.constant, self.radius)
         x, v, constant, radius = (
             part if part is None or len(part) == 1 else part[which] for part in parts
@@ -213,34 +213,34 @@ class Affine:
         return Affine(x, v, constant, radius)
 
     def take(self, which: IntArray | slice) -> Affine:
-        """Some of the functions."""
+        """Select functions."""
         v = None if self.v is None else self.v[:, which]
         return Affine(self.x[:, which], v, self.constant[:, which], self.radius[:, which])
 
 
 def at(affine: Affine, x: FloatArray, v: FloatArray) -> FloatArray:
-    """Affine functions at points (N, d) and directions (N, d), shape (N, n)."""
+    """Evaluate affine functions at points (N, d) and directions (N, d), shape (N, n)."""
     found = affine.constant + times(affine.x, x)
     return found if affine.v is None else found + times(affine.v, v)
 
 
 def centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
-    """``middle +- radius`` around [low, high]."""
+    """Enclose [low, high] in ``middle +- radius``."""
     middle = 0.5 * (low + high)
     radius = np.maximum(high - middle, middle - low)
     return middle, np.maximum(radius, 0.0) * (1.0 + unit)
 
 
 def unmoved(count: int, d: int) -> Affine:
-    """Of directions that are zero, the derivatives of so many pre-activations."""
+    """Return the derivatives of `count` pre-activations along zero directions: zero."""
     none: FloatArray = np.zeros((1, count))
     return Affine(np.zeros((1, count, d)), None, none, none)
 
 
 def turned(affine: Affine, inputs: Inputs, moving: bool) -> tuple[FloatArray, FloatArray]:
-    """Coefficients (N, n, D) of e, and values where it is zero.
+    """Rewrite functions in e: return coefficients (N, n, D), and values at e = 0.
 
-    It is x, or (x, v), from its middle in radii.
+    e is x, or (x, v) if `moving`, relative to its middle and scaled by its radii to [-1, 1]^D.
     """
     x, v, _ = inputs
     turn, offset = affine.x * x.radius[:, None], affine.constant + times(affine.x, x.middle)

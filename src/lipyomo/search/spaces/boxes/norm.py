@@ -1,4 +1,4 @@
-"""The norm of the Jacobian, on boxes: the constants of smooth and mixed networks."""
+"""The norm of the Jacobian as an objective: Lipschitz constants of smooth and mixed networks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Norm(Objective):
         return self.context.cutoff(value)
 
     def far(self, cutoff: float) -> float:
-        """See `Objective`; of networks with products."""
+        """See `Objective`; finite for networks with products only."""
         return (
             (1.0 + self.context.params.far) * cutoff
             if self.context.structure.multiplies
@@ -83,9 +83,9 @@ class Norm(Objective):
         return whole, 0.0
 
     def _bounded(self, whole: Boxes, clock: Clock) -> Boxes:
-        """The root's boxes with bounds; twice, since the first look decides signs.
+        """Bound the root's boxes, twice, since the first time decides signs.
 
-        What there is no time for keeps its infinite bound.
+        Boxes for which there is no time keep their infinite bounds.
         """
         context, found = self.context, []
         decides = 8 * context.inputs**2 <= context.params.bundle_bytes
@@ -101,28 +101,28 @@ class Norm(Objective):
     def _lowered(
         self, whole: Boxes, cutoff: float, clock: Clock, on_progress: OnRootProgress
     ) -> Boxes:
-        """The root's boxes with semidefinite bounds, and by chords, where these are less.
+        """Improve bounds of the root's boxes by semidefinite bounds and by chords.
 
-        Boxes have half of the time, but for many inputs, where they gain nothing.
-        Semidefinite bounds begin: on wide domains their first steps, of a hundredth of a second,
-        are below what chords end with after many.
+        Half of the time is left to the search, except with many inputs, where it gains nothing.
+        Semidefinite bounds come first: on wide domains their first steps, of a hundredth of a
+        second, are below what chords reach after many.
         """
         context, targets = self.context, self.context.targets
         on_cube = targets.norm == "linf" and not context.targets.euclidean
         wide = on_cube and self._plain.inputs >= context.params.wide
         if (
             on_cube and context.structure.multiplies
-        ):  # semidefinite bounds gain nothing then, and take longer
+        ):  # semidefinite bounds would gain nothing, and take longer
             within = clock.part()
             if wide:
                 whole = self._bounded(with_chords(context, whole, within, cutoff), within)
             return whole
-        # thirty modules, which networks with products on cubes do not need
+        # imports thirty modules that networks with products on cubes do not need
         from lipyomo.search.spaces.boxes.ranges import semidefinite_root, slopes_on
 
         late, clock = clock, clock.part()
         first = whole.take(slice(0, 1))
-        if context.structure.multiplies:  # semidefinite bounds know units only
+        if context.structure.multiplies:  # semidefinite bounds have no products
             first = Boxes.whole(self._squares).take(slice(0, 1))
         units = self._squares if context.structure.multiplies else context
         layers = relaxed(units, first, (first.v_low, first.v_high)).layers
@@ -146,7 +146,7 @@ class Norm(Objective):
             report(root.value)
         whole = lowest(whole, root.run(cutoff, clock, report).upper)
         if context.inputs >= context.params.vast and on_cube:
-            # SciPy's optimisers come with it, which take 0.2 to 0.4 s to import
+            # it imports SciPy's optimisers, which takes 0.2 to 0.4 s
             from lipyomo.search.spaces.boxes.coupled import coupled_bounds
 
             found = coupled_bounds(context, layers, together(whole), cutoff, late, report)
@@ -177,7 +177,7 @@ class Norm(Objective):
         return self._ascended(best, boxes.middle, clock)
 
     def _ascended(self, best: Incumbent, points: FloatArray, clock: Clock) -> Incumbent:
-        """Ascend from the best of some points, and take what is found."""
+        """Ascend from the best of some points, and return the new incumbent."""
         context = self.context
         values = self.values(points)
         starts = points[np.argsort(-values)[: context.params.starts]]
@@ -199,7 +199,7 @@ class Norm(Objective):
         return point if self.context.features is None else self._near(point[None])[0]
 
     def _near(self, features: FloatArray) -> FloatArray:
-        """Points (N, d) of the domain for features (N, r)."""
+        """Return points (N, d) of the domain near features (N, r)."""
         assert self.context.features is not None
         return self._plain.domain.drawn_in(self.context.features.near(features))
 
@@ -208,7 +208,7 @@ class Norm(Objective):
         problem = self.context.question.problem
         near = [point]
         if not problem.domain.is_box:
-            near = problem.domain.pulled_in(point)  # faces are not made of float64 points
+            near = problem.domain.pulled_in(point)  # points on faces need not be float64 numbers
         for y in near:
             found = make_witness(problem, y)
             if found is not None:

@@ -1,4 +1,4 @@
-"""What is maximised on boxes: how it is bounded there, and what points are worth."""
+"""The interface of objectives that are maximised by a search over boxes."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from lipyomo.search.spaces.bundle import joined
 
 
 class Objective(ABC):
-    """An objective of the search of boxes; it travels as its question alone.
+    """An objective of the search over boxes; pickling it keeps its question only.
 
     Parameters
     ----------
     question : object
-        Picklable; the objective can be made from it.
+        Picklable; the objective can be made from it alone.
     context : Context
-        What boxes are bounded in.
+        The context in which boxes are bounded.
 
     Attributes
     ----------
     known : object
-        What tasks have to know beside the incumbent.
+        What tasks need to know besides the incumbent.
     """
 
     least = -math.inf
-    """No value is less."""
+    """A lower bound of all values."""
 
     def __init__(self, question: Any, context: Context) -> None:
         self.question, self.context = question, context
         self.known: Any = None
 
     def told(self, known: Any) -> None:
-        """Take over what a task knows."""
+        """Set `known` to that of a task."""
         self.known = known
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -49,42 +49,42 @@ class Objective(ABC):
 
     @abstractmethod
     def cutoff(self, value: float) -> float:
-        """What bounds have to exceed in order to matter, where `value` is attained."""
+        """Return the bound at or below which boxes are fathomed, if `value` is attained."""
 
     def far(self, cutoff: float) -> float:
-        """Children of boxes with bounds above that are split before they are bounded."""
+        """Return the bound above which children of a box are split again before being bounded."""
         return math.inf
 
     @abstractmethod
     def bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
-        """Boxes with bounds and scores."""
+        """Compute bounds and scores of boxes."""
 
     @abstractmethod
     def values(self, points: FloatArray) -> FloatArray:
-        """Values at points (n, d) of the domain, in floating point."""
+        """Evaluate the objective at points (n, d) of the domain, in floating point."""
 
     @abstractmethod
     def challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
-        """The incumbent after a look at what is proved to be attained at a point."""
+        """Return the new incumbent: the old one, or what is proved to be attained at a point."""
 
     @abstractmethod
     def first(self, rng: np.random.Generator, clock: Clock) -> Incumbent:
-        """The first look for points."""
+        """Run the first heuristics, and return an incumbent."""
 
     @abstractmethod
     def improved(self, best: Incumbent, boxes: Boxes, clock: Clock) -> Incumbent:
-        """The incumbent after another look, near the middles of boxes."""
+        """Run heuristics from the middles of boxes, and return the new incumbent."""
 
     def whole(self) -> Boxes:
-        """The boxes that the search begins with."""
+        """Return the boxes that the search starts with."""
         return Boxes.whole(self.context)
 
     def root(
         self, best: Incumbent, clock: Clock, on_progress: OnRootProgress
     ) -> tuple[Boxes, float]:
-        """These with bounds, and a bound of what is not among them.
+        """Bound the boxes of `whole`; also return a bound of the rest of the problem.
 
-        What there is no time for keeps its infinite bound.
+        Boxes for which there is no time keep their infinite bounds.
         """
         whole, found = self.whole(), []
         for at in range(0, len(whole), self.context.batches.chunk):
@@ -94,13 +94,14 @@ class Objective(ABC):
         return joined(found), self.least
 
     def floor(self, box: Boxes, cutoff: float) -> float:
-        """A bound below which none of the parts of a box will ever come, if one is known."""
+        """Return a value below which the bound of no part of a box will fall, if one is known."""
         return -math.inf
 
     def looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
-        """After a look at boxes, and what was left of them: the best point, to be challenged still.
+        """Evaluate a point of each box that is `left`; return the best one, still to be verified.
 
-        And which boxes (N,) are hopeless: all that their bounds are above values is rounding.
+        Also return which boxes (N,) are hopeless: their bounds exceed values by rounding errors
+        only.
         """
         points = np.where(np.isnan(found.points), left.middle, found.points)
         points = self.context.domain.drawn_in(points)
@@ -111,12 +112,12 @@ class Objective(ABC):
         return best, left.bounds - values < 2.0 * found.fuzz
 
     def given(self, point: FloatArray) -> FloatArray:
-        """A point (d,) of the given domain for one that boxes have ends for."""
+        """Return the point (d,) of the original domain for a point of a box."""
         return point
 
     def examined(self, boxes: Boxes, best: Incumbent, clock: Clock) -> tuple[BoolArray, Incumbent]:
-        """Which boxes (N,) hold nothing that counts, and the best point, if a proved one is better.
+        """Examine hopeless boxes exactly, where float64 points do not show what is attained.
 
-        Where float64 points do not show what is attained in a box.
+        Return which boxes (N,) can be dropped, and the incumbent, or a better proved point.
         """
         return np.zeros(len(boxes), dtype=bool), best

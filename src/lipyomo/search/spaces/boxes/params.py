@@ -1,4 +1,4 @@
-"""The numbers of this room, in one place."""
+"""All tuning parameters of the search over boxes, in one place."""
 
 from __future__ import annotations
 
@@ -12,68 +12,68 @@ from lipyomo.search.engine.params import BUNDLE, HALVED
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades, and within which range it does not matter.
+    """Parameters of the search: what each trades off, and the range in which it does not matter.
 
     Attributes
     ----------
     slack : float
         Relative distance from the incumbent at which a bound counts as met: boxes against the last
-        digits; below the tolerance of `exact`.
+        digits.  It is below the tolerance of `exact`.
     bundle : int
         Most boxes of a node.
     bundle_bytes : int
-        Boxes of wide networks are fewer a node: the rows of their largest layer fill so much.
+        Limits the boxes of a node for wide networks: memory for the rows of their largest layer.
     chunk_bytes : int
-        Boxes are bounded so many at a time that these rows fill as much: with what a cache holds,
-        calls take longer than what leaves it.
+        The same limit for the boxes that are bounded at a time; if the rows had to fit into the
+        cache, the overhead of calls would cost more than cache misses.
     chunk_bytes_of_products : int
-        The same in networks with products, which have many small arrays a box: calls cost more than
-        what leaves the cache.
+        The same for networks with products, which have many small arrays for each box, so that the
+        overhead of calls is larger.
     samples : int
-        Points that the first look for a good one evaluates, in networks of common size.
+        Points that the first heuristics sample, in networks of common size.
     starts : int
-        The best of them from which ascents begin.
+        Number of the best samples from which ascents start.
     again : int
-        Middles of the best boxes from which they begin later on.
+        Number of the best boxes from whose middles later ascents start.
     steps : int
         Most steps of an ascent.
     tries : int
-        Ends of ascents that are evaluated exactly: the best may lie on a kink.
+        Final points of ascents that are evaluated exactly: the best may lie on a kink.
     rounded : float
-        Boxes of networks with products are looked at for what rounding alone leaves of their bounds
-        where their widths are at most this share of the domain's: a look takes as long as a bundle.
+        In networks with products, `floor` is only computed for boxes whose widths are at most this
+        share of the domain's, as it takes as long as a bundle.
     pause : float
-        Ascents from the best boxes come again after so many times the work that was done before.
+        Ascents from the best boxes are repeated once the work has grown by this factor.
     wide : int
-        Inputs from which on the gradient's entries are bounded one by one at the root: with so
-        many, halving them does not lead far.
+        Number of inputs from which on the gradient's entries are bounded one by one at the root:
+        with so many inputs, bisecting them does not get far.
     vast : int
-        Inputs from which on a root's bounds are lowered by programs for slopes and inputs together,
-        and boxes come after them: a program of a hundred units takes a second.
+        Number of inputs from which on programs in slopes and inputs together lower the root's
+        bounds, before any boxes: a program of a hundred units takes a second.
     sign_weight : float
-        How often the gap that goes back to an open sign, or to a jump of a slope, counts against
-        that of an input: the former are decided by one split, the latter is halved.
+        Weight in the scores of an open sign, or of a jump of a slope, relative to an input: one
+        split decides the former, but only halves the latter.
     sign_weight_of_products : float
-        The same in networks with products (6 to 20 alike): adjoints of their factors grow with the
-        range of v, so that more of all gaps goes back to open signs than is told of them.
+        The same for networks with products (6 to 20 perform alike): adjoints of their factors grow
+        with the range of v, so scores underestimate how much of the gaps is due to open signs.
     tangents : int
-        Tangents of a ball whose multipliers are chosen, one after another: time a box against
-        boxes.
+        Number of a ball's tangents whose multipliers are chosen, one after another: time per box
+        against boxes.
     second : float
-        Boxes of networks with products are bounded to second order as well where the first bound is
-        above the cutoff by at most so much, relative to it: on wider ones that is seldom less.
+        In networks with products, second-order bounds are tried if the first bound exceeds the
+        cutoff by at most this relative distance; on wider boxes they are rarely lower.
     far : float
-        Boxes of networks with products have four children at a time where their bound is above the
-        cutoff by more than that, relative to it: of two, less than half would be closed.
+        In networks with products, a box gets four children at once if its bound exceeds the cutoff
+        by more than this relative distance: of two children, fewer than half would be closed.
     few : int
-        Boxes are split until so many are bounded at a time: calls of many small arrays take as
-        long as with one.
+        Boxes are split until so many can be bounded together, since calls on many small arrays take
+        as long for one box.
     curved : (int, int), optional
-        Fewest and most inputs with which the first layer's units are parabolas.  With fewer, halves
-        take less time than they save; with more, a box has too many corners to be compared at.
+        Fewest and most inputs with which the first layer's units are relaxed to parabolas.  With
+        fewer, bisecting is cheaper; with more, a box has too many corners to evaluate.
     facets : int
-        A first layer of lower rank than it has inputs is split by what it sees, where a box then
-        has at most so many pairs of facets: rows that each box is compared with.
+        Most pairs of facets that a domain of features may have, for a first layer whose rank is
+        below the number of inputs: each box is compared with all of them.
     """
 
     slack: float = CLOSED

@@ -1,6 +1,6 @@
-"""The search of boxes, whatever is maximised there: what the engine asks, answered by the steps.
+"""The pipeline of a search over boxes, for any objective; it implements the engine's interface.
 
-A node is a bundle of boxes; all bounds are proved, so that settling it is a comparison.
+A node is a bundle of boxes.  All bounds are proved, so proving a node is a comparison.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lipyomo.search.spaces.boxes.split import cut, split, split_again, split_up,
 from lipyomo.search.spaces.bundle import bundles, decoded, encoded, joined, with_proved
 
 STUCK = "stuck"
-"""The counter of boxes that float64 numbers are too coarse to split, or to bound any better."""
+"""Name of the counter of boxes too small for float64 numbers to split or to bound any better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +44,10 @@ class Task:
     bundles : tuple of Boxes
     best : Incumbent
     floor : float
-        No box with a bound up to it can be told from one that float64 numbers cannot close.
+        A value below which the final upper bound cannot get because of rounding; boxes with bounds
+        up to it are closed.
     known : object
-        What else the objective has to know.
+        Further data that the objective needs.
     """
 
     bundles: tuple[Boxes, ...]
@@ -56,7 +57,7 @@ class Task:
 
 
 class Pipeline(Searching[Boxes, Task]):
-    """Splits and cuts bundles of boxes.
+    """Branch and bound over boxes: splits bundles of boxes, bounds the children, and cuts them.
 
     Parameters
     ----------
@@ -98,9 +99,9 @@ class Pipeline(Searching[Boxes, Task]):
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        The worst box is looked at more closely: where it cannot be closed, the upper end will not
-        be below that, and nothing else has to be.  A look takes as long as some boxes do: there is
-        one after one, two, four, ... plans.
+        After one, two, four, ... plans, since it takes as long as some boxes do, `floor` checks
+        whether rounding allows the worst box to be closed.  If it does not, the final bound will
+        not be below the floor, and other boxes need not be either.
         """
         objective = self._objective
         self._plans += 1
@@ -139,7 +140,7 @@ class Pipeline(Searching[Boxes, Task]):
             closed = max(closed, unsplit.bound, float(bounds[done].max(initial=-math.inf)))
             keep = np.flatnonzero(~done)
             if keep.size:
-                closed = max(closed, cutoff)  # what is cut off
+                closed = max(closed, cutoff)  # covers what the cuts remove
                 some = found.take(keep)
                 left = cut(some)
                 if multiplies and len(children) >= context.batches.few:
@@ -170,13 +171,13 @@ class Pipeline(Searching[Boxes, Task]):
         return replace(outcome, best=self._best)
 
     def prove(self, nodes: Sequence[Boxes], cutoff: float) -> Outcome[Boxes]:
-        """See `lipyomo.search.engine.protocol.Pipeline`: all bounds are proved."""
+        """See `lipyomo.search.engine.protocol.Pipeline`; all bounds are proved already."""
         return with_proved(nodes, cutoff)
 
     def improve(self, effort: float, seeds: Sequence[Boxes], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.engine.protocol.Pipeline`.
 
-        Ascents begin at the middles of the best boxes, more rarely the longer the search lasts.
+        Ascents start from the middles of the best boxes, more rarely the longer the search takes.
         """
         self._effort += effort
         if self._effort >= self._turn and seeds:

@@ -1,11 +1,11 @@
 """Products in the relaxation of a layer: their ranges, and planes around them and their tangents.
 
-With z_i and z_j in m_i +- and m_j +-, u_i and u_j alike, h = z_i z_j and t = u_i z_j + z_i u_j are
+With m the middles of the ranges of z, h = z_i z_j and t = u_i z_j + z_i u_j are
 
     h = m_j z_i + m_i z_j - m_i m_j + e_0,
     t = m_j u_i + n_i z_j - n_i m_j + e_1  +  m_i u_j + n_j z_i - m_i n_j + e_2
 
-with n the middles of u, and errors of `errors.py`.
+with n the middles of the ranges of u, and errors e from `errors.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def with_planes(
     whole: tuple[Ends, Ends] | None,
     unit: float,
 ) -> Relaxed:
-    """The layer with what is left of its products, and slopes of their branches.
+    """Add the errors of products around their planes, and the slopes of their branches, to a layer.
 
-    `whole` are ranges of products and of their tangents, where these are known as such.
+    `whole` has ranges of products and of their tangents, if these are known directly.
     """
     products = stage.products
     assert products is not None
@@ -60,7 +60,7 @@ def with_planes(
 
 
 def with_product_lines(stage: Stage, layer: Relaxed, unit: float) -> Relaxed:
-    """The layer, which has lines of its units, with those of its products behind them."""
+    """Add the planes of products to a layer that has the lines of its units."""
     products, planes = stage.products, layer.planes
     assert products is not None
     assert planes is not None
@@ -91,7 +91,7 @@ def with_product_lines(stage: Stage, layer: Relaxed, unit: float) -> Relaxed:
 
 
 def _behind(units: Lines, products: Lines) -> Lines:
-    """Lines of units, and those of products behind them."""
+    """Concatenate lines of units and of products."""
     slope, middle, radius = map(_after, units, products)
     return slope, middle, radius
 
@@ -103,7 +103,7 @@ def _after(units: FloatArray, products: FloatArray) -> FloatArray:
 def with_products(
     stage: Stage, layer: Relaxed, unit: float, units: tuple[Signal, Signal]
 ) -> tuple[Signal, Signal]:
-    """Ranges of h and t of all outputs, from those of the units."""
+    """Compute ranges of h and t of all outputs, from those of the units."""
     products = stage.products
     assert products is not None
     i, j = products.left, products.right

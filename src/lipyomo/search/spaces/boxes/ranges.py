@@ -1,11 +1,11 @@
 """The semidefinite bound with slope ranges: for wide networks, coarse boxes, and all of R^d.
 
-Where sigma'(z) of every unit lies in [a, b], the Jacobian is one of those between the patterns of a
-network whose units have the two slopes a and b, and its norm is convex in each slope: the bound of
-that network over all of its patterns holds (`lipyomo.relaxations.linear.layers`).  In the
-semidefinite one, t = sigma'(z) u satisfies ``(t - a u)(b u - t) >= 0`` in place of an equation; its
-multipliers are the diagonal of a positive definite matrix, so that the sign is right.
-Pre-activations are not looked at: biases are zero and the domain is R^d.
+If sigma'(z) of every unit lies in [a, b], the Jacobian is a convex combination of those of the
+patterns of a network with the two slopes a and b.  Its norm is convex in each slope, so a bound of
+that network over all of its patterns is valid (`lipyomo.relaxations.linear.layers`).  In the
+semidefinite bound, t = sigma'(z) u satisfies ``(t - a u)(b u - t) >= 0`` instead of an equation;
+its multipliers are the diagonal of a positive definite matrix, so they have the right sign.
+Pre-activations are ignored: biases are zero and the domain is R^d.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Slopes = list[tuple[FloatArray, FloatArray]]
 
 
 def global_slopes(context: Context) -> Slopes:
-    """What slopes can be anywhere."""
+    """Ranges of slopes over all of R."""
     layers = context.question.problem.network.hidden
     return [(np.minimum(v.left, v.right), np.maximum(v.left, v.right)) for v in layers]
 
 
 def slopes_on(layers: Sequence[Relaxed]) -> Slopes:
-    """What slopes can be on the first of some boxes."""
+    """Ranges of slopes on the first of some boxes."""
     return [
         (layer.rate[0] - layer.rate_radius[0], layer.rate[0] + layer.rate_radius[0])
         for layer in layers
@@ -54,16 +54,16 @@ def semidefinite_bounds(
     clock: Clock,
     report: Callable[[float], object] | None = None,
 ) -> FloatArray:
-    """Bounds of all targets, shape (T,), where slopes are in these ranges.
+    """Bounds of all targets, shape (T,), given the ranges of slopes.
 
     Parameters
     ----------
     context : Context
     slopes : list of (ndarray, ndarray)
     clock : Clock
-        Every step is an answer; what does not fit is left out.
+        Every step gives a valid bound; steps for which there is no time are left out.
     report : callable, optional
-        Hears of the largest bound whenever it has dropped.
+        Called with the largest bound whenever it has dropped.
     """
     return semidefinite_root(context, slopes).run(clock=clock, report=report).upper
 
@@ -71,16 +71,16 @@ def semidefinite_bounds(
 def semidefinite_root(
     context: Context, slopes: Slopes, known: FloatArray | None = None
 ) -> RootBounds | ChainBounds:
-    """Bounds of all targets where slopes are in these ranges, not begun yet.
+    """Prepare the bounds of all targets given the ranges of slopes, without computing them yet.
 
-    Layer by layer where that is much cheaper than by one matrix.
+    They are computed layer by layer if that is much cheaper than with one matrix.
 
     Parameters
     ----------
     context : Context
     slopes : list of (ndarray, ndarray)
     known : ndarray, shape (T,), optional
-        Bounds to begin with.
+        Initial bounds.
     """
     problem, d = context.question.problem, context.inputs
     network = problem.network
@@ -113,7 +113,7 @@ def _crude(context: Context, slopes: Slopes) -> FloatArray:
 
 
 def _crude_of_layers(context: Context, slopes: Slopes) -> FloatArray:
-    """As `_crude` from the layers as they are, in which products are squares."""
+    """Do the same as `_crude` on the network's own layers, in which products are squares."""
     problem = context.question.problem
     network, along = problem.network, problem.directions
     sizes = np.abs(context.targets.functionals) @ np.abs(network.head.dense_weight)

@@ -1,4 +1,4 @@
-"""Affine bounds of values and tangents: what is known of every unit on every box.
+"""Linear relaxation of all hidden layers on boxes: affine bounds of values and tangents.
 
 With z the pre-activations of a layer, h = sigma(z), u the derivatives of z along the direction v
 and t = sigma'(z) u, on a box
@@ -6,19 +6,19 @@ and t = sigma'(z) u, on a box
     h = slope z + middle +- radius,
     t = rate u + tilt z + drift +- spread.
 
-The first is a pair of parallel lines around sigma; the second follows from
+The first is a pair of parallel lines around sigma.  The second follows from
 ``t = (sigma' - rate)(u - u0) + rate u + u0 sigma' - u0 rate`` with u in u0 +- ur, sigma' in
-rate +- rr, and lines around sigma'.  Rows of later layers are taken back through these to affine
-functions of x and v, whose ranges are ranges of those layers' z and u (back-substitution); or, in
-networks with products, these functions are carried along (`forms.py`).
+rate +- rr, and lines around sigma'.  By back-substitution, rows of later layers become affine
+functions of x and v, whose ranges contain those layers' z and u; in networks with products, these
+functions are propagated forwards instead (`forms.py`).
 
-Rounding.  A row X of a later layer becomes ``fl(fl(X slope) W)``; on points of the box that differs
-from what it stands for by at most ``unit |X| |slope| reach``, where reach >= |W| |h| + |b| is the
-size of all that z is made of, and unit pays for the lengths of all sums of the whole chain
-(`Context.unit`).  Terms of tangents are alike with pace >= |W| |t|.  Constants are sums of
-``X middle`` and ``|X| radius``, off by unit times the sums of their absolute values.  All these
-errors are |X| times a number of the unit: that number is added to `radius` and `spread`, once, and
-every row is sound.  The last step is a sum over x and v, whose error is added there.
+Rounding.  A row X of a later layer becomes ``fl(fl(X slope) W)``.  On points of the box its error
+is at most ``unit |X| |slope| reach``, where reach >= |W| |h| + |b| bounds the sizes of the terms of
+z, and unit covers the lengths of all sums of the whole chain (`Context.unit`).  The same holds for
+tangents with pace >= |W| |t|.  Constants are sums of ``X middle`` and ``|X| radius``, with errors
+of unit times the sums of absolute values.  All these errors are |X| times a number for each unit:
+adding it once to `radius` and `spread` makes every row sound.  The last step is a sum over x and v,
+whose error is added there.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ def relaxed(
     forwards: bool = False,
     lines: bool = True,
 ) -> Relaxation:
-    """All hidden layers on boxes, for directions between two ends (N, d).
+    """Relax all hidden layers on boxes, for ranges of directions (N, d).
 
     Parameters
     ----------
     context : Context
     boxes : Boxes
     directions : (ndarray, ndarray)
-        Where both are zero nothing is known, and nothing done, about tangents.
+        Lower and upper ends of v; if both are zero, tangents are left out.
     forwards : bool, optional
-        Whether affine bounds are carried from layer to layer (`forwards.py`), which costs as much
-        as a few points, instead of taking the rows of every layer back to the inputs.
+        Whether affine bounds are propagated from layer to layer (`forwards.py`), which costs as
+        much as a few points, instead of substituting every layer's rows back to the inputs.
     lines : bool, optional
-        Whether lines of the last layer matter.
+        Whether the lines of the last layer are needed.
     """
     unit, inputs = context.unit, inputs_of(context, boxes, *directions)
     found: list[Relaxed] = []
@@ -118,17 +118,17 @@ def relaxed(
 
 
 class Before(NamedTuple):
-    """What is known of the layers before one.
+    """Data of the layers before the one that is relaxed.
 
     Attributes
     ----------
     layers : sequence of Relaxed
     curves : Curves, optional
-        The first one's units as parabolas.
+        Parabolas of the first layer's units.
     local : RootsOnBoxes, optional
-        Norms of what it sees.
+        Inverse roots of sums of the first layer's squares.
     forms : ErrorForms, optional
-        z and u of this layer, where these are carried along.
+        z and u of this layer as affine forms, if these are propagated.
     """
 
     layers: Sequence[Relaxed]
@@ -145,9 +145,9 @@ def _layer(
     signals: tuple[Signal, Signal],
     course: tuple[bool, bool],
 ) -> Relaxed:
-    """Ranges of z and u: from what is known of the layer before, and as functions of the inputs.
+    """Bound z and u of a layer: by intervals from the previous one, and as affine functions.
 
-    `signals` are the h and t of that layer's outputs.
+    `signals` are the ranges of h and t of the previous layer's outputs.
     """
     stage, unit, (still, forwards) = context.stages[len(known.layers)], context.unit, course
     h, t = signals
@@ -162,14 +162,14 @@ def _layer(
     if stage.products is not None:
         least, largest = stage.with_others(least, some_low), stage.with_others(largest, high)
     rate, rate_radius = centred(least, largest, unit)
-    lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
+    lines = np.zeros_like(rate), rate, rate_radius  # replaced by better ones later
     return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
 
 
 def _preactivations(
     context: Context, known: Before, inputs: Inputs, h: Signal, reach: FloatArray, forwards: bool
 ) -> tuple[Affine, Ends]:
-    """The z of a layer as functions of the inputs, and their ends."""
+    """Return the z of a layer as affine functions of the inputs, and their ranges."""
     before, unit = known.layers, context.unit
     stage = context.stages[len(before)]
     z = h.middle @ stage.weight.T + stage.bias
@@ -196,7 +196,7 @@ def _preactivations(
 def _tangents(
     context: Context, known: Before, inputs: Inputs, t: Signal, pace: FloatArray, still: bool
 ) -> tuple[Affine, Ends]:
-    """The u of a layer likewise, and their middles and radii."""
+    """Return the u of a layer as affine functions, and their middles and radii."""
     unit, stage = context.unit, context.stages[len(known.layers)]
     u, u_radius = t.middle @ stage.along.T, t.radius @ stage.along_sizes.T + unit * pace
     curved: Ends | None = None
@@ -209,7 +209,7 @@ def _tangents(
         pre = affine(known.forms.u, inputs, unit)
     else:
         pre, curved = _substituted(context, stage, known, inputs, True)
-    alone = len(inputs.x.middle) == 1  # half-spaces of many take longer than they gain
+    alone = len(inputs.x.middle) == 1  # for many boxes, half-spaces cost more than they gain
     within = inputs if alone else inputs._replace(row=None)
     other, other_radius = _range(pre, within, unit)
     low = np.maximum(u - u_radius, other - other_radius)
@@ -226,7 +226,7 @@ def _otherwise(
     ends: Ends,
     tangents: Ends,
 ) -> tuple[Ends, Ends]:
-    """Ends of z, and middles and radii of u, with what local roots and phases say."""
+    """Tighten the ranges of z and u by local roots and by phases."""
     before, (low, high), (u, u_radius) = known.layers, ends, tangents
     stage = context.stages[len(before)]
     if known.local is not None:
@@ -247,9 +247,9 @@ def _with_lines(
     last: bool,
     whole: tuple[Ends, Ends] | None,
 ) -> Relaxed:
-    """The same with lines around sigma and sigma', widened for rounding; and with planes.
+    """Add lines around sigma and sigma', widened for rounding, and planes of products.
 
-    `whole` are ranges of products and of their tangents, where these are known as such.
+    `whole` has ranges of products and of their tangents, if these are known directly.
     """
     unit, low = context.unit, np.minimum(layer.low, layer.high)
     one, zero = np.ones_like(layer.low), np.zeros_like(layer.low)
@@ -277,7 +277,7 @@ def _with_lines(
 
 
 def _range(affine: Affine, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
-    """Middle and radius of affine functions on boxes, the rounding of both included."""
+    """Return middles and radii of affine functions on boxes, including rounding errors."""
     x, v, row = inputs
     middle = affine.constant + times(affine.x, x.middle)
     down, up = spans(affine.x, inputs, unit)
@@ -298,7 +298,7 @@ def _substituted(
     inputs: Inputs,
     tangent: bool,
 ) -> tuple[Affine, Ends | None]:
-    """z, or u, of a layer as functions of (x, v); and ranges by curves."""
+    """Substitute z, or u, of a layer back to functions of (x, v); also bound them by parabolas."""
     unit, (x, v, _) = context.unit, inputs
     rows, bias, off = stage.weight[None], stage.bias, stage.off
     if stage.copies is not None:

@@ -1,4 +1,4 @@
-"""What is known of the layers of a network on boxes (`relax.py` finds it)."""
+"""The linear relaxation of a network's layers on boxes, as `relax.py` computes it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Lines = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class Change(NamedTuple):
-    """Tangents t within ``rate u + tilt z + drift +- spread``.
+    """Enclosure ``rate u + tilt z + drift +- spread`` of the tangents t.
 
-    Slopes of branches, and numbers of outputs; the bias's part is in the drift.
+    `rate` and `tilt` are per branch, `drift` and `spread` per output; the drift contains the bias.
     """
 
     rate: FloatArray
@@ -31,29 +31,30 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """What is known of a layer's units on N boxes; arrays have the shape (N, n).
+    """The relaxation of a layer on N boxes; arrays have the shape (N, n).
 
     Attributes
     ----------
     low, high : ndarray
-        Ends of z.
+        Range of z.
     tangent, tangent_radius : ndarray
-        u is in one +- the other.
+        u is in tangent +- tangent_radius.
     rate, rate_radius : ndarray
-        What each branch multiplies u by is in one +- the other: sigma'(z) of units.
+        The factor of u in each branch, for units sigma'(z), is in rate +- rate_radius.
     reach, pace : ndarray
-        Sizes of all that z and u are made of.
+        Bounds of the sums of the absolute values of the terms of z and of u.
     pre, pre_tangent : Affine
         z and u as functions of (x, v).
     bend : tuple of ndarray
-        (slope, middle, radius) of these in the z of the rows that they depend on.
+        Lines (slope, middle, radius) around these factors, as functions of the z on which they
+        depend.
     planes : Planes, optional
-        What is left of products beside their planes.
+        Errors of products around their planes.
     value : tuple of ndarray, or None
-        The same of h, where a later layer needs it: slopes of branches, and numbers of outputs;
-        the bias's part is in the middle.
+        Lines around h, if a later layer needs them: slopes are per branch, the others per output;
+        the middle contains the bias.
     change : Change, or None
-        The same of t.
+        The same for t.
     """
 
     low: FloatArray
@@ -72,7 +73,7 @@ class Relaxed:
     change: Change | None = None
 
     def units(self, count: int) -> Relaxed:
-        """The first rows, which are units, of a layer without lines."""
+        """Return the first `count` rows, those of units, without lines of outputs."""
         some, (bend, middle, radius) = slice(count), self.bend
         return Relaxed(
             self.low[:, some],
@@ -89,7 +90,7 @@ class Relaxed:
         )
 
     def on(self, which: IntArray) -> Relaxed:
-        """The layer on some of the boxes, without what follows from its lines."""
+        """Return the layer on some of the boxes, without planes and lines of outputs."""
         return Relaxed(
             self.low[which],
             self.high[which],
@@ -106,20 +107,20 @@ class Relaxed:
 
     @property
     def empty(self) -> BoolArray:
-        """Boxes on which z has no room, shape (N,)."""
+        """Whether the range of some z is empty on each box, shape (N,)."""
         return np.asarray((self.low > self.high).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """What is known of all hidden layers on N boxes.
+    """The relaxation of all hidden layers on N boxes.
 
     Attributes
     ----------
     context : Context
     boxes : Boxes
     directions : (ndarray, ndarray), shape (N, d) each
-        Ends of v.  There may be several for one box.
+        Ranges of v; there may be several for one box.
     inputs : Inputs
     layers : list of Relaxed
     """
@@ -131,7 +132,7 @@ class Relaxation:
     layers: list[Relaxed]
 
     def on(self, which: IntArray) -> Relaxation:
-        """What is known of some of the boxes, of layers without what follows from their lines."""
+        """Return the relaxation on some of the boxes, without planes and lines of outputs."""
         x, v, row = self.inputs
         some = None if row is None else HalfSpace(row.g[which], row.h[which])
         low, high = self.directions
@@ -145,5 +146,5 @@ class Relaxation:
 
     @property
     def empty(self) -> BoolArray:
-        """Boxes on which a unit has no room, shape (N,)."""
+        """Whether some unit's range is empty on each box, shape (N,)."""
         return np.asarray(np.any([layer.empty for layer in self.layers], axis=0))

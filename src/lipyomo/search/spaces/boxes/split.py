@@ -1,10 +1,10 @@
-"""Cuts, and splits: what of a box is left by the affine bound at hand, and its two children.
+"""Cutting boxes by their affine bounds, and splitting them.
 
-With ``x . X + v . V + constant`` not below the objective, and M its maximum over the box, points
-whose x_i is farther than ``(M - cutoff) / |X_i|`` from the maximiser's are below the cutoff.  That
-leaves a smaller box; and an entry v_i has one sign only where ``2 |V_i| > M - cutoff``.  All that
-is left lies in the half-space ``-x . X <= (M - cutoff) - max x . X``, which the box keeps: ranges
-of its children's units are smaller there.  A box is split where its bound's gap comes from.
+With ``x . X + v . V + constant`` an upper bound of the objective, and M its maximum over the box,
+points whose x_i is farther than ``(M - cutoff) / |X_i|`` from the maximiser's are below the cutoff.
+That leaves a smaller box, and fixes the sign of an entry v_i if ``2 |V_i| > M - cutoff``.  All that
+is left lies in the half-space ``-x . X <= (M - cutoff) - max x . X``, which the box keeps, since
+ranges of its children's units are smaller there.  A box is split where most of its gap comes from.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from lipyomo.search.spaces.bundle import joined
 _ROOM = 1.0 + gamma(8)
 
 LITTLE = 0.5
-"""Boxes of networks with products of which a cut leaves less are bounded again before they are
-split."""
+"""In networks with products, boxes of which a cut leaves less than this share are bounded again
+before they are split."""
 
 
 def cut(found: Bounded) -> Boxes:
-    """The boxes without what is at or below the cutoff; their bounds have to be above it.
+    """Cut off what is at or below the cutoff from boxes whose bounds are above it.
 
     Rounding: slack and width are rounded up, the new ends outwards.
     """
@@ -50,11 +50,11 @@ def cut(found: Bounded) -> Boxes:
 
 
 def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
-    """The children of the boxes, and those that cannot be split.
+    """Return the children of the boxes, and the boxes that cannot be split.
 
-    Those with little left stay as they are (`with_little_left`).  An input is halved, an open entry
-    of the direction becomes -1 or 1, a unit's pre-activation is below or above a break of its
-    slope.  Where no input with a middle is left, float64 numbers are too few.
+    Boxes that `with_little_left` has marked are returned as they are.  An input is bisected, an
+    open entry of the direction becomes -1 or 1, a unit's pre-activation is below or above a break
+    of its slope.  A box cannot be split if no input has a float64 number strictly inside its range.
     """
     again = _unscored(boxes)
     some = boxes.take(~again) if again.any() else boxes
@@ -65,14 +65,14 @@ def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
 
 
 def _unscored(boxes: Boxes) -> BoolArray:
-    """Which boxes are to be bounded before they are split."""
+    """Return which boxes must be bounded before they are split."""
     return np.asarray(np.isnan(boxes.scores).all(axis=1))
 
 
 def with_little_left(before: Boxes, left: Boxes) -> Boxes:
-    """What is left of boxes, to be bounded again before it is split where that is little of them.
+    """Mark boxes of which a cut has left little, to be bounded again before they are split.
 
-    Such boxes have no scores.  Each is smaller than the one before, so that this comes to an end.
+    Their scores become NaN.  This ends, since each box is smaller than the previous one.
     """
     width = before.high - before.low
     shares = np.divide(left.high - left.low, width, out=np.ones_like(width), where=width > 0.0)
@@ -81,9 +81,9 @@ def with_little_left(before: Boxes, left: Boxes) -> Boxes:
 
 
 def split_again(context: Context, boxes: Boxes, far: float) -> tuple[Boxes, int]:
-    """Boxes that have their parents' bounds, those above `far` split; and how many were.
+    """Split boxes, not bounded yet, whose parents' bounds are above `far`; also count the splits.
 
-    Their children would hardly ever be closed.
+    They would hardly ever be closed themselves.
     """
     above = (boxes.bounds > far) & ~_unscored(boxes)
     if not above.any():
@@ -94,9 +94,9 @@ def split_again(context: Context, boxes: Boxes, far: float) -> tuple[Boxes, int]
 
 
 def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
-    """Boxes split until they are not too few; and how many were.
+    """Split boxes until there are enough for a batch; also count the splits.
 
-    The calls that bound some take as long as those that bound a few times as many.
+    Bounding a few boxes takes as long as bounding several times as many.
     """
     halvings, count = 0, 1
     while count and len(boxes) < context.batches.few:
@@ -106,7 +106,7 @@ def split_up(context: Context, boxes: Boxes) -> tuple[Boxes, int]:
 
 
 def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:
-    """The children of the boxes that can be split, all lower ones first; and which boxes can."""
+    """Return the children, all lower ones first, of the boxes that can be split, and which can."""
     d, k = context.inputs, context.directions
     middle = boxes.middle
     scores = boxes.scores.copy()
@@ -121,7 +121,7 @@ def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:
         boxes, place, middle, breaks = boxes.take(can), place[can], middle[can], breaks[can]
     starts = d, d + k
     scores = boxes.scores.copy()
-    scores[np.arange(len(boxes)), place] *= 0.5  # where children are split before they are bounded
+    scores[np.arange(len(boxes)), place] *= 0.5  # if children are split unbounded
     boxes = replace(boxes, scores=scores)
     return joined([_child(boxes, place, middle, breaks, side, starts) for side in (0, 1)]), can
 
@@ -134,7 +134,7 @@ def _child(
     side: int,
     starts: tuple[int, int],
 ) -> Boxes:
-    """The lower (0) or upper (1) child of each box."""
+    """Return the lower (0) or upper (1) child of each box."""
     number = np.arange(len(boxes))
     names = (("high", "v_high", "ceiling"), ("low", "v_low", "floor"))[side]
     ends = [getattr(boxes, name).copy() for name in names]
@@ -145,7 +145,7 @@ def _child(
         rows, columns = number[mine], place[mine]
         end[rows, columns] = (2.0 * side - 1.0) if source is None else source[rows, columns]
     child = replace(boxes, **dict(zip(names, ends, strict=True)))
-    if (kind == 1).any():  # a sign that is fixed has both ends
+    if (kind == 1).any():  # a fixed sign sets both ends
         rows = number[kind == 1]
         columns = place[rows]
         other = ("v_low", "v_high")[side]
@@ -156,7 +156,7 @@ def _child(
 
 
 def _breaks(context: Context, boxes: Boxes) -> FloatArray:
-    """A break inside each phase, the one in the middle of several; NaN where there is none."""
+    """Return a break inside each phase, the middle one of several; NaN if there is none."""
     found = np.full(boxes.floor.shape, np.nan)
     for k, places in enumerate(context.structure.breaks):
         ranked = sorted(places, key=lambda place: abs(place - places[len(places) // 2]))

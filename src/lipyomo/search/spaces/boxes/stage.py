@@ -1,14 +1,14 @@
-"""Hidden layers as the search of boxes has them: dense arrays, and products of two pre-activations.
+"""Hidden layers in the form used by the search over boxes: dense arrays, and explicit products.
 
-In a network a product is a difference of two squares (`lipyomo.networks.activations.Half`).  Here
-``p**2 - q**2`` with opposite columns in the next weight is ``(p + q) (p - q)`` again: a layer has
-rows, whose pre-activations are z, and outputs, which are sigma(z) of the first rows, one by one,
-and then products of two rows.  Rows that are multiples of each other by a power of two are one row
-of all the products that they are in.
+A network represents a product as a difference of squares (`lipyomo.networks.activations.Half`).
+Here ``p**2 - q**2`` with opposite columns in the next weight is restored to
+``(p + q) (p - q)``: a layer has rows, with pre-activations z, and outputs, which are
+sigma(z) of the first rows, one by one, and then products of two rows.  Rows that are multiples of
+each other by a power of two are stored as one row, shared by all products in which they occur.
 
-Once z is held, an output depends linearly on its rows: it has one *branch* for each of them.  That
-of a unit multiplies u with sigma'(z), the two of a product multiply the u of one row with the z of
-the other.  Sums over a layer's branches are what the chain rule is, with products or without.
+By the chain rule, an output's tangent is a sum over its rows, with one term, a *branch*, for each:
+a unit has the branch sigma'(z) u, and a product has two, the u of either row times the z of the
+other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Kind = tuple[Activation, "slice | IntArray"]
 
 
 def kinds_of(layer: Layer) -> tuple[Kind, ...]:
-    """The activations of a layer's units."""
+    """Group a layer's units by activation."""
     found: list[Kind] = [(curve.activation, curve.units) for curve in layer.curves]
     rest = np.flatnonzero(~layer.curved)
     lefts, rights = layer.left[rest], layer.right[rest]
@@ -44,7 +44,7 @@ def kinds_of(layer: Layer) -> tuple[Kind, ...]:
 def each_kind(
     kinds: Sequence[Kind], name: str, *arrays: FloatArray
 ) -> tuple[FloatArray, ...] | FloatArray:
-    """A method of every unit's activation, applied to columns of arrays (..., n)."""
+    """Apply a method of every unit's activation to the columns of arrays (..., n)."""
     if len(kinds) == 1:
         found: tuple[FloatArray, ...] | FloatArray = getattr(kinds[0][0], name)(*arrays)
         return found
@@ -62,14 +62,14 @@ def each_kind(
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Rows that are known: multiples of others, by powers of two.
+    """Rows of a layer that are multiples, by powers of two, of others or of the previous layer's.
 
     Attributes
     ----------
     fresh : ndarray of int, shape (f,)
-        Rows that are not.
+        Rows that are not multiples.
     source : ndarray of int, shape (n,)
-        Where each row is among these, with the rows of the layer before behind them.
+        Index of each row's source: into `fresh`, followed by the rows of the previous layer.
     scale : ndarray, shape (n,)
     """
 
@@ -80,31 +80,32 @@ class Copies:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A hidden layer as the search has it.
+    """A hidden layer.
 
     Attributes
     ----------
     weight, sizes : ndarray, shape (n, h)
-        The weight and its absolute values: n rows, h outputs of the layer before.
+        The weight and its absolute values: n rows, h outputs of the previous layer.
     along, along_sizes : ndarray, shape (n, t)
-        The same for tangents: the first layer's are ``W T``, with the problem's directions T, which
-        hardly rounds in a reduced problem (`LipschitzProblem.rounding`).
+        The same for tangents.  In the first layer these are ``W T`` with the problem's directions
+        T, whose rounding is tiny in a reduced problem (`LipschitzProblem.rounding`).
     bias : ndarray, shape (n,)
     off : ndarray, shape (n,)
-        Further sizes of pre-activations, whose rounding stands for what else they are off by.
+        Added to the sizes of the terms of pre-activations, so that their rounding errors also cover
+        other errors.
     kinds : tuple of Kind
-        Every unit is in one of them; two-slope units are activations as well.
+        Activations with their units; every unit, also of two slopes, is in exactly one.
     broken : ndarray of int, shape (b,)
-        Units whose slope has a break (a kink, or a jump): they have phases.
+        Units whose slope has a break (a kink, or a jump); these have phases.
     phases : slice
-        Their places among those of all layers.
+        Their positions among the phases of all layers.
     products : Products, optional
     copies : Copies, optional
-        Where rows are known from others, in networks with products.
+        Rows that follow from others, in networks with products.
     roots : Roots, optional
-        Units that are inverse roots of sums of squares of the layer before.
+        Units that are inverse roots of sums of squares of the previous layer.
     quotients : Quotients, optional
-        Products with such units of the layer before.
+        Products with such units of the previous layer.
     """
 
     weight: FloatArray
@@ -122,11 +123,11 @@ class Stage:
     quotients: Quotients | None = None
 
     def with_inputs(self, weight: FloatArray, bias: FloatArray, off: FloatArray) -> Stage:
-        """The same units of other inputs; tangents are as before."""
+        """Return the layer with other weights and biases; those of tangents stay."""
         return replace(self, weight=weight, sizes=abs(weight), bias=bias, off=off)
 
     def powers_of(self, exponent: float) -> IntArray:
-        """Units that are powers with an exponent, in their order."""
+        """Return the units that are powers with this exponent, in order."""
         numbers = np.arange(self.units_of(self.bias).size)
         found = [numbers[:0]]
         for activation, units in self.kinds:
@@ -144,7 +145,7 @@ class Stage:
 
     @cached_property
     def branch_weight(self) -> FloatArray:
-        """The rows' weights, a row for each branch."""
+        """The weights of each branch's row."""
         return self.weight if self.products is None else self.weight[self.products.own]
 
     @cached_property
@@ -158,27 +159,27 @@ class Stage:
         return self.along_sizes if self.products is None else self.along_sizes[self.products.own]
 
     def units_of(self, rows: FloatArray) -> FloatArray:
-        """Of numbers of rows (..., n), or of outputs, those of units."""
+        """From values of rows (..., n), or of outputs, select those of units."""
         return rows if self.products is None else rows[..., : self.products.units]
 
     def own(self, rows: FloatArray) -> FloatArray:
-        """Numbers of rows (..., n) for each branch."""
+        """From values of rows (..., n), select that of each branch's row."""
         return rows if self.products is None else rows[..., self.products.own]
 
     def other(self, rows: FloatArray) -> FloatArray:
-        """Numbers of the rows (..., n) that branches' slopes depend on."""
+        """From values of rows (..., n), select that of the row that fixes each branch's slope."""
         return rows if self.products is None else rows[..., self.products.other]
 
     def spread(self, outputs: FloatArray) -> FloatArray:
-        """Numbers of outputs (..., h) for each branch."""
+        """From values of outputs (..., h), select that of each branch's output."""
         return outputs if self.products is None else outputs[..., self.products.output]
 
     def on_rows(self, branches: FloatArray) -> FloatArray:
-        """Sums over each row's branches."""
+        """Sum values of branches over each row's branches."""
         return branches if self.products is None else branches @ self.products.scatter
 
     def each(self, name: str, *rows: FloatArray) -> tuple[FloatArray, ...] | FloatArray:
-        """A method of every unit's activation, applied to numbers of rows (..., n)."""
+        """Apply a method of every unit's activation to values of rows (..., n)."""
         some = [self.units_of(array) for array in rows]
         if not self.kinds:
             none = np.zeros(np.broadcast_shapes(*(part.shape for part in some)))
@@ -189,28 +190,28 @@ class Stage:
     # -- at points ---------------------------------------------------------------------------------
 
     def outputs(self, z: FloatArray) -> FloatArray:
-        """Outputs (..., h) at pre-activations (..., n)."""
+        """Evaluate the outputs (..., h) at pre-activations (..., n)."""
         found = np.asarray(self.each("value", z))
         if self.products is None:
             return found
         return np.concatenate([found, z[..., self.products.left] * z[..., self.products.right]], -1)
 
     def slopes(self, z: FloatArray) -> FloatArray:
-        """What branches multiply u by, at pre-activations (..., n)."""
+        """Evaluate the factors of u in the branches at pre-activations (..., n)."""
         return self.with_others(np.asarray(self.each("slope", z)), z)
 
     def bends(self, z: FloatArray, u: FloatArray) -> FloatArray:
-        """How these slopes change along u (..., n)."""
+        """Derivatives of these factors along u (..., n)."""
         return self.with_others(np.asarray(self.each("curvature", z)) * self.units_of(u), u)
 
     def with_others(self, units: FloatArray, rows: FloatArray) -> FloatArray:
-        """Numbers of units, and of products those of the other row of each branch."""
+        """Append to values of units, for each branch of a product, that of its other row."""
         if self.products is None:
             return units
         return np.concatenate([units, rows[..., self.products.other[self.products.units :]]], -1)
 
     def sums(self, branches: FloatArray) -> FloatArray:
-        """Outputs (..., h) from numbers of branches."""
+        """Sum values of branches over each output's branches, shape (..., h)."""
         if self.products is None:
             return branches
         n, count = self.products.units, self.products.left.size

@@ -1,4 +1,4 @@
-"""How layers of a network become stages: squares whose columns are opposite are products again."""
+"""Conversion of a network's layers to stages: squares with opposite columns become products."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from lipyomo.search.spaces.boxes.stage import Copies, Stage, kinds_of
 
 
 class _Chosen(NamedTuple):
-    """Columns of the next weight, and powers of two that they are multiplied by."""
+    """Columns of the next weight to keep, and powers of two to multiply them by."""
 
     columns: IntArray
     scales: FloatArray
 
     def of(self, weight: FloatArray) -> FloatArray:
-        """The weight of the outputs that these are."""
+        """Return the weight on the stage's outputs."""
         return np.ascontiguousarray(weight[:, self.columns] * self.scales)
 
     def exact_for(self, weight: FloatArray) -> bool:
-        """Whether nothing overflows or underflows."""
+        """Return whether nothing overflows or underflows."""
         found = self.of(weight)
         return bool((found / self.scales == weight[:, self.columns]).all())
 
 
 class _Rows(NamedTuple):
-    """Rows of a layer: weights, those of tangents, and biases."""
+    """Rows of a layer: weights for values and for tangents, and biases."""
 
     weight: FloatArray
     along: FloatArray
     bias: FloatArray
 
     def take(self, rows: IntArray) -> _Rows:
-        """Some of them."""
+        """Select rows."""
         return _Rows(self.weight[rows], self.along[rows], self.bias[rows])
 
 
 class _Made(NamedTuple):
-    """What a layer with products is made of."""
+    """The parts of a layer with products."""
 
     products: Products
     outputs: _Chosen
@@ -58,16 +58,16 @@ class _Made(NamedTuple):
 def stages_of(
     network: Network, tangents: Network, native: bool
 ) -> tuple[tuple[Stage, ...], FloatArray]:
-    """The hidden layers, and the last weights as weights of the last stage's outputs.
+    """Convert the hidden layers; also return the last layer's weights on the last stage's outputs.
 
     Parameters
     ----------
     network : Network
     tangents : Network
-        The same with another first weight.
+        The same network with the first weight of tangents.
     native : bool
-        Whether differences of squares are read as products.  What sums of rows round is relative
-        to each entry, as another operation would be.
+        Whether differences of squares become products.  Rounding errors of the sums of rows are
+        relative to each entry, like those of one more operation.
     """
     pairs_of = [
         square_pairs(layer, after.dense_weight) if native else ()
@@ -111,7 +111,7 @@ def stages_of(
 
 
 def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) -> _Made:
-    """Units first, then factors as far as no row stands for them already."""
+    """Collect the rows of units, then those of factors that are not multiples of earlier rows."""
     sums, differences = np.array(pairs, dtype=np.intp).T
     singles = np.setdiff1d(np.arange(layer.units), np.concatenate([sums, differences]))
     parts = list(rows.take(singles))
@@ -150,7 +150,7 @@ def _with_products(rows: _Rows, layer: Layer, pairs: Sequence[tuple[int, int]]) 
 
 
 def _with_normalised(stage: Stage, before: Sequence[Stage]) -> Stage:
-    """A layer with its inverse roots of sums of squares, and its quotients by such."""
+    """Find a layer's inverse roots of sums of squares, and its quotients by such roots."""
     roots: Roots | None = None
     quotients: Quotients | None = None
     if before and before[-1].squares.size:
@@ -170,7 +170,7 @@ def _with_normalised(stage: Stage, before: Sequence[Stage]) -> Stage:
 
 
 def _copies(rows: _Rows, before: Stage) -> Copies | None:
-    """Which rows pass a row of the layer before on, or are multiples of others of their own."""
+    """Find rows that pass on a row of the previous layer, or are multiples of earlier ones."""
     passed = passed_outputs(before)
     count = len(rows.bias)
     source, scale = np.zeros(count, dtype=np.intp), np.ones(count)

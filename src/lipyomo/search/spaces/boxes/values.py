@@ -1,4 +1,4 @@
-"""The norm of the Jacobian at many points, and how it grows."""
+"""The norm of the Jacobian at many points, and its gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lipyomo.problems.operator_norm import alternating
 from lipyomo.search.spaces.boxes.context import Context
 
 Phases = tuple[FloatArray, FloatArray]
-"""Ends (N, p) of the pre-activations of all units with breaks."""
+"""Ranges of the pre-activations of all units with breaks: floors and ceilings, (N, p) each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Slopes:
         y times the last weights.
     directions : ndarray, shape (N, d)
     units : list of (ndarray, ndarray)
-        Pre-activations of each layer, and slopes of its branches.
+        Pre-activations and branch slopes of each layer.
     """
 
     values: FloatArray
@@ -37,7 +37,7 @@ class Slopes:
 
 
 def slopes_at(context: Context, points: FloatArray) -> Slopes:
-    """The norm of the Jacobian at points (N, d), with the functional and the direction."""
+    """Evaluate the norm of the Jacobian at points (N, d), with functional and direction."""
     targets = context.targets
     euclidean = targets.whole_ball
     rows = context.head if euclidean else context.rows
@@ -59,7 +59,7 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
 def derivatives_along(
     context: Context, points: FloatArray, functionals: FloatArray, directions: FloatArray
 ) -> Slopes:
-    """``y . J(x) v`` at points (N, d), each with its own functional (N, n_L) and direction."""
+    """Evaluate ``y . J(x) v`` at points (N, d), each with its functional (N, n_L) and direction."""
     units, t = _units(context, points), directions
     for stage, (_, slope) in zip(context.stages, units, strict=True):
         t = stage.sums(slope * stage.own(t @ stage.along.T))
@@ -69,9 +69,9 @@ def derivatives_along(
 def jacobians(
     context: Context, points: FloatArray, rows: FloatArray, phases: Phases | None = None
 ) -> FloatArray:
-    """``rows . J(x)`` at points (N, d) for rows (k, n_L), or (N, k, n_L), of the last units.
+    """Evaluate ``rows . J(x)`` at points (N, d) for rows (k, n_L) or (N, k, n_L) of the last layer.
 
-    With phases, pre-activations are moved into them: a point of a box may lie in others.
+    With phases, pre-activations are moved into them, as a point of a box may lie in other phases.
     """
     return _backwards(context, _units(context, points, phases), rows, len(points))
 
@@ -79,7 +79,7 @@ def jacobians(
 def _units(
     context: Context, points: FloatArray, phases: Phases | None = None
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Pre-activations and slopes of each layer."""
+    """Return pre-activations and branch slopes of each layer."""
     h, found = points, []
     for stage in context.stages:
         z = h @ stage.weight.T + stage.bias
@@ -99,7 +99,7 @@ def _backwards(
     rows: FloatArray,
     count: int,
 ) -> FloatArray:
-    """Rows (k, n_L), or (N, k, n_L), times the Jacobian of the last units at so many points."""
+    """Multiply rows (k, n_L) or (N, k, n_L) by the Jacobian of the last layer at `count` points."""
     found = np.broadcast_to(rows, (count, *rows.shape[-2:]))
     for stage, (_, slope) in zip(reversed(context.stages), reversed(units), strict=True):
         found = (stage.spread(found) * slope[:, None, :]) @ stage.branch_along
@@ -107,7 +107,7 @@ def _backwards(
 
 
 def growth(context: Context, at: Slopes) -> FloatArray:
-    """Gradients (N, d) of ``y . J(x) v`` in x, for y and v as they are."""
+    """Gradients (N, d) of ``y . J(x) v`` in x, for fixed y and v."""
     t, steps = at.directions, []
     for stage, (z, slope) in zip(context.stages, at.units, strict=True):
         u = t @ stage.along.T
@@ -121,9 +121,9 @@ def growth(context: Context, at: Slopes) -> FloatArray:
 
 
 def steepest_pairs(jacobian: FloatArray, input_norm: InputNorm) -> tuple[FloatArray, FloatArray]:
-    """Functional and direction (N, m), (N, d) of Jacobians (N, m, d) for a Euclidean output.
+    """Steepest functionals (N, m) and directions (N, d) of Jacobians, for a Euclidean output norm.
 
-    The best for the l1 and l2 norm of the inputs; good ones for the linf norm.
+    They are optimal for the l1 and l2 norms of the inputs, and good ones for the linf norm.
     """
     if input_norm == "l2":
         left, _, right = np.linalg.svd(jacobian, full_matrices=False)

@@ -159,12 +159,12 @@ class Node:
 
     @property
     def warm_bytes(self) -> int:
-        """Those of its starts, which can be found again."""
+        """Memory of its warm starts, which can be recomputed."""
         warm = sum(found.nbytes for found in self.minima.values())
         return warm + (0 if self.warm_start is None else self.warm_start.nbytes)
 
     def cooled(self) -> Node:
-        """The node without its starts."""
+        """Return the node without its warm starts."""
         return replace(self, warm_start=None, minima={})
 
     @property
