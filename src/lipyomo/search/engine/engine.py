@@ -8,7 +8,7 @@ them (`workers.py`), the incumbent and the upper bound (`Standing`), and checkpo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
@@ -72,6 +72,16 @@ class Standing:
             counters[name] = counters.get(name, 0) + count
         closed = max(self.closed, outcome.closed)
         return replace(self.with_best(outcome.best), closed=closed, counters=counters)
+
+    def upper(self, waiting: float) -> float:
+        """Return the current upper bound, given that of the open nodes; it need not be proved."""
+        known = math.isfinite(self.root)
+        return max(waiting, self.closed, self.best.value) if known else math.inf
+
+    def proved_upper(self, waiting: Iterable[float]) -> float:
+        """Return the proved upper bound of the whole problem, given those of the open nodes."""
+        known = math.isfinite(self.root)
+        return min(max([self.closed, *waiting]), self.whole) if known else self.whole
 
     def encode(self) -> Arrays:
         """Encode it for a checkpoint, without the incumbent, which the pipeline encodes."""
@@ -187,7 +197,8 @@ class Engine(Generic[N, T]):
                 return self._found(self._proved_upper(), starved)
         except (KeyboardInterrupt, MemoryError):
             self._clock.stop()
-            return self._found(self._known_upper(), starved)
+            standing, bounds = self._standing, [node.proved_bound for node in self._queue.nodes]
+            return self._found(standing.proved_upper(bounds), starved)
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -205,24 +216,21 @@ class Engine(Generic[N, T]):
     def _begin(self) -> None:
         """Start at the root, or from the state of a checkpoint."""
         state = None if self._checkpoint is None else self._checkpoint.state
+        nodes, effort = list[N](), 0.0
         if state is not None:
             known = Standing.decode(state)
-            self._standing = replace(known, root=math.inf)
-            self._enter_all(self._pipeline.decode(state), known.root)
+            self._standing, bound = replace(known, root=math.inf), known.root
+            self._enter(Batch(), self._pipeline.decode(state))
         else:
             root = self._pipeline.root(self._clock, self._hear)
-            self._node_seconds = root.seconds
+            self._node_seconds, effort = root.seconds, root.effort
             nodes = [*root.outcome.children, *root.outcome.returned]
             bound = max([node.bound for node in nodes], default=root.outcome.closed)
-            self._enter_all(root.outcome, bound)
-            if nodes and root.effort:
-                self._improve(root.effort, [])
+            self._enter(Batch(), root.outcome)
+        self._standing = replace(self._standing, root=bound)  # once the nodes cover the whole problem
+        if nodes and effort:
+            self._improve(effort, [])
         self._note()
-
-    def _enter_all(self, outcome: Outcome[N], root: float) -> None:
-        """Enter nodes that cover the whole problem, and only then record the root's bound."""
-        self._enter(Batch(), outcome)
-        self._standing = replace(self._standing, root=root)
 
     def _fathom_waiting(self) -> bool:
         """Fathom the next nodes while they are not above the cutoff; return whether one is left."""
@@ -376,14 +384,8 @@ class Engine(Generic[N, T]):
         best = standing.best
         point = best.point if best.value > self._reported else None
         self._reported = best.value
-        self._on_progress(point, self._upper(), standing.nodes, f"{len(self._queue)} open nodes")
-
-    def _upper(self) -> float:
-        """Return the current upper bound, which need not be proved yet."""
-        standing = self._standing
-        if not math.isfinite(standing.root):
-            return math.inf
-        return max(self._queue.bound, standing.closed, standing.best.value)
+        upper = standing.upper(self._queue.bound)
+        self._on_progress(point, upper, standing.nodes, f"{len(self._queue)} open nodes")
 
     def _proved_upper(self) -> float:
         """Return the largest bound of the fathomed parts and of the open nodes, once proved.
@@ -391,28 +393,18 @@ class Engine(Generic[N, T]):
         Open nodes are proved in the order of their bounds.  If that takes long, it stops at bounds
         that are lower than the result by far more than the rounding error of a bound.
         """
-        if not math.isfinite(self._standing.root):
-            return self._known_upper()
-        top, params = self._standing.closed, self._params
+        top, params, pipeline = self._standing.closed, self._params, self._pipeline
         end = self._clock.seconds + MOMENT
         left = sorted(self._queue.nodes, key=lambda node: -node.bound)
-        while left:
+        while left and math.isfinite(self._standing.root):
             low = left[0].bound < top - params.proof_margin * abs(top)
             if low and self._clock.seconds > end:
                 break
-            most = self._pipeline.together(left[0])
-            outcome = self._pipeline.prove(left[:most], self._cutoff)
+            most = pipeline.together(left[0])
+            outcome = pipeline.prove(left[:most], self._cutoff)
             top = max([top, outcome.closed, *(node.bound for node in outcome.returned)])
             left = left[most:]
-        return min(top, self._standing.whole)
-
-    def _known_upper(self) -> float:
-        """Return the upper bound that is proved already, without any further proof."""
-        standing = self._standing
-        if not math.isfinite(standing.root):
-            return standing.whole
-        bounds = [node.proved_bound for node in self._queue.nodes]
-        return min(max([standing.closed, *bounds]), standing.whole)
+        return self._standing.proved_upper([top])
 
     def _save(self) -> None:
         """Write a checkpoint, if there is a file and the root is known."""
