@@ -121,10 +121,8 @@ def _tell_unbounded(problems: Sequence[LipschitzProblem], method: str, settings:
         return
     if known.guarantee is not Guarantee.EXACT:
         return
-    smooth = problems[0].network.smooth
-    what = "only bounds are found" if smooth else "the constant can take very long"
     endless = ", and there is no --time-limit" if math.isinf(settings.time_limit) else ""
-    warn(f"the domain is unbounded ({domain.describe()}): {what}{endless * (not smooth)}")
+    warn(f"the domain is unbounded ({domain.describe()}): the interval may long stay open{endless}")
 
 
 def _check_together(arguments: argparse.Namespace) -> None:

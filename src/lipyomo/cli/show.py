@@ -151,7 +151,7 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
         lines.append(("", f"direction = {vector(witness.direction, network.input_names)}"))
         if len(witness.functional) > 1:
             lines.append(("", f"functional = {vector(witness.functional)}"))
-        if not network.smooth:
+        if witness.margin > 0.0:
             margin = up(witness.margin, 3) if math.isfinite(witness.margin) else "infinite"
             lines.append(("", f"distance to the nearest kink or face about {margin}"))
     lines.extend(("check", text) for text in _checks(problem, result))

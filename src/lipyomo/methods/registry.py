@@ -95,7 +95,7 @@ class Method:
 
     def refusal(self, problem: LipschitzProblem) -> str | None:
         """Why the method cannot treat `problem`, or None if it can."""
-        if problem.network.smooth and not self.smooth:
+        if unit_kind(problem) == "smooth" and not self.smooth:
             return why_not_smooth(problem.network, "it", use_smooth_methods())
         if problem.directions is not None and unit_kind(problem) not in self.directions:
             return refuses_directions("it", problem)

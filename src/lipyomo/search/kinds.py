@@ -45,12 +45,15 @@ class NetworkKind(NamedTuple):
         Makes the pipeline that finds a largest value, from the question and a seed.
     least_distance : callable
         Makes the pipeline that finds a nearest point, from the question and the nearest known one.
+    halves_beside : callable
+        Whether boxes of a network may be halved beside a search of its phases.
     """
 
     quick_incumbent: Callable[[LipschitzProblem, int, Clock], Witness | None]
     short_incumbent: Callable[[LipschitzProblem, np.random.Generator, Clock], Witness | None]
     largest_value: Callable[[ValueQuestion, int], Pipeline[Any, Any]]
     least_distance: Callable[[NearestQuestion, Incumbent], Pipeline[Any, Any]]
+    halves_beside: Callable[[Network], bool]
 
 
 def kind_of(network: Network) -> NetworkKind:
@@ -81,6 +84,7 @@ TWO_SLOPES = NetworkKind(
     _short_walks,
     _value_by_phases,
     lambda question, start: PhasePipeline(LeastDistance(question, start)),
+    FewPipeline.suits,
 )
 
 SMOOTH = NetworkKind(
@@ -90,4 +94,5 @@ SMOOTH = NetworkKind(
     lambda problem, rng, clock: smooth_incumbent(problem, rng, clock=clock),
     value_in_boxes,
     lambda question, start: BoxPipeline(Distance(question, start)),
+    lambda network: False,
 )

@@ -20,7 +20,7 @@ from lipyomo.problems.domains.query import Clause
 from lipyomo.problems.result import Point
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import SearchStates
-from lipyomo.search.objectives.few import FewPipeline
+from lipyomo.search.kinds import kind_of
 
 Confirm = Callable[[Clause, dict[str, FloatArray]], bool]
 """Whether an assignment that satisfies a conjunction satisfies a second judge, too."""
@@ -127,7 +127,7 @@ class ConjunctionSearch:
         network = self.conjunction.excess
         assert not isinstance(settings.checkpoint, Path)
         states = SearchStates(settings.checkpoint)
-        few = FewPipeline.suits(network)
+        few = kind_of(network).halves_beside(network)
         # excess zero satisfies all rows only if one of them is not strict
         above = 0.0 if self.conjunction.strict else TINY
         left = [False, True] if few else [False]  # whether boxes are halved

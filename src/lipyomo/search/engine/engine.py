@@ -227,7 +227,8 @@ class Engine(Generic[N, T]):
             nodes = [*root.outcome.children, *root.outcome.returned]
             bound = max([node.bound for node in nodes], default=root.outcome.closed)
             self._enter(Batch(), root.outcome)
-        self._standing = replace(self._standing, root=bound)  # once the nodes cover the whole problem
+        # known only now that the nodes cover the whole problem
+        self._standing = replace(self._standing, root=bound)
         if nodes and effort:
             self._improve(effort, [])
         self._note()

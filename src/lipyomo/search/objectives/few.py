@@ -64,8 +64,8 @@ class FewPipeline(WithBoxes[phases.Pipeline]):
 
     @staticmethod
     def suits(network: Network) -> bool:
-        """Whether halving boxes may lead anywhere."""
-        return not network.smooth and network.input_dim <= HALVED and bool(network.hidden)
+        """Whether halving boxes of a piecewise-linear network may lead anywhere."""
+        return network.input_dim <= HALVED and bool(network.hidden)
 
     def recipe(self) -> Recipe[Any, Any]:
         """See `lipyomo.search.engine.protocol.Pipeline`."""

@@ -192,7 +192,7 @@ class Context:
         params = params or PARAMS
         domain, network, targets = problem.domain, problem.network, targets_of(problem)
         count = problem.tangent_network.input_dim
-        if network.smooth or not network.hidden or not domain.is_bounded:
+        if not network.hidden or not domain.is_bounded:
             return None
         if max(network.input_dim, count) > params.inputs:
             return None
