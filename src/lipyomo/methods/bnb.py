@@ -35,7 +35,7 @@ from lipyomo.search.engine.protocol import NODES, N, T
 
 
 def why_not(problem: LipschitzProblem, memory: float, way: str) -> str | None:
-    """Why a reduced problem cannot be searched in a way that takes so many bytes, or None."""
+    """Return why a reduced problem cannot be searched with so many bytes of memory, or None."""
     try:
         targets_of(problem)
     except MethodError as error:
@@ -64,7 +64,7 @@ def run(run: Run) -> Result:
     settings, reduced = run.settings, run.problem.reduced
 
     def known() -> Known:
-        witness = run.witness  # looked at once: this is asked from another thread
+        witness = run.witness  # read once, as this is also called from another thread
         point = None if witness is None else reduced.reduce_point(witness.point)
         return Known(point, run.upper)
 
@@ -90,9 +90,9 @@ def run(run: Run) -> Result:
 
 
 def owner_of(problem: LipschitzProblem) -> dict[str, str]:
-    """Digests of what a search is about: the network, the domain, the two norms and directions.
+    """Digests of the parts of a problem: the network, the domain, the two norms, the directions.
 
-    Inputs that cannot move are part of the network, since they are put into its first layer.
+    Frozen inputs are part of the network, since they are absorbed into its first layer.
     """
     small = problem.reduced.problem
     vertices = () if small.dual_vertices is None else small.dual_vertices
@@ -119,13 +119,13 @@ def search(
     ----------
     run : Run
     cutoff : float, optional
-        Nodes with bounds up to it are closed, whatever is attained.  If the search ends with all
-        nodes closed, `run.upper` is at most this, or what is attained exceeds it.
+        Nodes with bounds up to it are closed, whatever value is attained.  If the search ends with
+        all nodes closed, `run.upper` is at most the cutoff, or the incumbent exceeds it.
     checkpoint : Kept, optional
         Where to keep the state.
     slack : float, optional
-        Relative distance from the incumbent at which a bound counts as met, if it is to be another
-        one than the search's own.
+        Relative distance from the incumbent at which a bound counts as met; by default that of the
+        search.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def search(
 def search_phases(
     run: Run, cutoff: float, checkpoint: Kept | None, slack: float | None = None
 ) -> Result:
-    """`search` of a piecewise-linear network: activation patterns, and boxes beside them."""
+    """Run `search` on a piecewise-linear network: over activation patterns, and possibly boxes."""
     from lipyomo.methods.semidefinite import run_semidefinite
     from lipyomo.primal.heuristics.local_search import quick_incumbent, search_incumbent
     from lipyomo.search.spaces.phases.params import Params
@@ -165,7 +165,7 @@ def search_phases(
     params = None if slack is None else Params(slack=slack)
     pipeline = pipeline_for(reduced.problem, run.settings, checkpoint, cascade, cutoff, params)
     found = explore(run, _with_boxes(pipeline, cascade), checkpoint)
-    if run.witness is None:  # nothing exceeds zero, which any interior point attains
+    if run.witness is None:  # the constant is zero, which any interior point attains
         for x in reduced.problem.domain.sample(rng, LOOKS):
             if run.raise_lower(witness_near(problem, x)):
                 break
@@ -181,7 +181,7 @@ def search_phases(
 
 
 def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
-    """A pipeline that also halves boxes, where inputs are few and it may pay."""
+    """Return a pipeline that also bisects input boxes, if inputs are few and this may pay."""
     from lipyomo.search.spaces.joint.context import Context as JointContext
     from lipyomo.search.spaces.joint.pipeline import Pipeline as JointPipeline
 
@@ -192,7 +192,7 @@ def _with_boxes(pipeline: Any, cascade: Cascade) -> Any:
 def search_smooth(
     run: Run, cutoff: float, checkpoint: Kept | None, slack: float | None = None
 ) -> Result:
-    """`search` of a network with smooth units: boxes instead of activation patterns."""
+    """Run `search` on a network with smooth units: over boxes instead of activation patterns."""
     from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
     from lipyomo.search.spaces.boxes.context import Question, box_bytes
     from lipyomo.search.spaces.boxes.norm import Norm
@@ -200,7 +200,7 @@ def search_smooth(
     from lipyomo.search.spaces.boxes.pipeline import STUCK, Pipeline
 
     problem, reduced = run.problem, run.problem.reduced
-    if problem.is_constant:  # boxes would be left with their rounding
+    if problem.is_constant:  # bounds of boxes would be above zero by rounding
         run.raise_lower(witness_near(problem, reduced.problem.domain.center))
         run.drop_upper(0.0)
         return run.result(True)
@@ -225,7 +225,7 @@ def search_smooth(
 
 
 def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Kept | None) -> Found[N]:
-    """Have the engine search; the run hears of all that is found on the way and in the end."""
+    """Run the engine, and pass all results, intermediate and final, to the run."""
 
     def on_progress(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:

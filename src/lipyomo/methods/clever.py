@@ -27,8 +27,8 @@ class WeibullFit:
         Right end point, the estimate of the Lipschitz constant.
     shape, scale : float
     statistic, p_value : float
-        Kolmogorov-Smirnov test of the fit (the parameters come from the same sample, so that the
-        p-value flatters).
+        Kolmogorov-Smirnov test of the fit.  The p-value is too optimistic, as the parameters are
+        fitted to the same sample.
     verdict : str
         ``good``, or why the fit cannot be used: ``degenerate`` (no spread), ``diverged`` (the
         likelihood prefers an end point at infinity), ``collapsed`` (the likelihood is unbounded
@@ -44,7 +44,7 @@ class WeibullFit:
 
     @property
     def usable(self) -> bool:
-        """Whether the end point means anything."""
+        """Whether the end point is a meaningful estimate."""
         return self.verdict == "good"
 
 
@@ -65,13 +65,13 @@ def _shape_of(gaps: FloatArray) -> float:
 
 
 def _scale_of(gaps: FloatArray, shape: float) -> float:
-    """Maximum-likelihood scale that goes with `shape`."""
+    """Maximum-likelihood scale for a given shape."""
     top = float(gaps.max())
     return float(top * np.mean((gaps / top) ** shape) ** (1.0 / shape))
 
 
 def _log_likelihood(gaps: FloatArray) -> float:
-    """Profile likelihood of an end point, given its distances to the sample."""
+    """Profile log-likelihood of an end point, given its distances to the sample."""
     shape = _shape_of(gaps)
     scale = _scale_of(gaps, shape)
     ratio = gaps / scale
@@ -80,7 +80,7 @@ def _log_likelihood(gaps: FloatArray) -> float:
 
 
 def _distance(shares: FloatArray) -> float:
-    """Kolmogorov's distance of a sample from a distribution of which these are the values."""
+    """Kolmogorov's distance of a sample from a distribution, given the latter's values on it."""
     steps = np.arange(shares.size + 1) / shares.size
     shares = np.sort(shares)
     return float(max((steps[1:] - shares).max(), (shares - steps[:-1]).max()))
@@ -89,8 +89,8 @@ def _distance(shares: FloatArray) -> float:
 def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     """Fit the reverse Weibull distribution to batch maxima by maximum likelihood.
 
-    The likelihood is maximised over the end point alone; shape and scale follow.  An end point that
-    lies ten ranges of the sample above its largest member is not believed.
+    The profile likelihood is maximised over the end point, which determines shape and scale.  A fit
+    whose end point is ten sample ranges above the largest member is rejected as diverged.
 
     Parameters
     ----------

@@ -24,9 +24,9 @@ _FIELDS: dict[str, Any] = {"output_norms": ("cross", "cross(i)", "linear"), **MO
 
 
 def pairs(label: int, m: int) -> LinearOutput:
-    """The seminorm ``max_j |z_label - z_j|``: what robustness of one class asks for.
+    """Return the seminorm ``max_j |z_label - z_j|``, which decides robustness of one class.
 
-    It is cross(label) without the vertex e_label, and never larger.
+    It is cross(label) without the vertex e_label, so it is never larger.
 
     Parameters
     ----------
@@ -68,22 +68,22 @@ def run_choice(run: Run) -> Result:
     options={"method": "mip"},
 )
 def run_loop(run: Run) -> Result:
-    """One scalar problem a vertex of the dual ball.
+    """Solve one scalar problem for each vertex of the dual ball.
 
     Options
     -------
     method : str
-        The exact method of the scalar problems: by default ``mip``, or ``bnb`` on balls.
+        Exact method for the scalar problems; by default ``mip``, or ``bnb`` on balls.
     """
     problem, settings = run.problem, run.settings
     fit = "mip" if refuses(problem) is None else "bnb"
     inner = str(settings.options.get("method", fit))
     vertices = few_vertices(problem, "pairwise")
     run.raise_lower(quick_incumbent(problem, settings.seed, run.clock))
-    fall_back(run)  # so that an interval is there soon
+    fall_back(run)  # gives an interval soon
     product_bound(run)
     found: list[Result] = []
-    excess = 0.0  # by how much problems exceeded their shares: steps that are not interrupted
+    excess = 0.0  # most time by which a problem exceeded its share, as some steps run to their end
     for position, y in enumerate(vertices):
         if run.clock.left <= excess:
             run.clock.curtail()

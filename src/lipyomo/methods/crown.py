@@ -16,14 +16,14 @@ from lipyomo.problems.run import Run
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """Substitute linear bounds of the switches back, from the norm of the gradient to the outputs.
+    """Back-substitute linear bounds of the switches, from the norm of the gradient to the outputs.
 
-    The norm is one more layer of units behind the gradient, so that the errors of the relaxation
-    are shared by the entries instead of being counted once an entry.  For linf inputs this is the
-    bound of Shi et al.; for l2 inputs the squares of the entries are below their chords; for l1
-    inputs the largest entry decides.  Vector outputs are treated one vertex of the dual ball at a
-    time, the worst first, while these are few.  Smooth networks also get a bound that is affine in
-    the inputs, slopes and values of their units being relaxed together.
+    The norm is treated as one more layer of units behind the gradient, so that its entries share
+    relaxation errors instead of each counting its own.  For linf inputs this is the bound of Shi et
+    al.; for l2 inputs the squares of the entries are replaced by their chords; for l1 inputs the
+    bound is that of the largest entry.  Vector outputs with few vertices of the dual ball are
+    treated one vertex at a time, the worst first.  Smooth networks also get a bound that is affine
+    in the inputs, with slopes and values of their units relaxed together.
     """
     run_cascade(run, ("entries", "joint"))
     affine_bound(run)

@@ -19,11 +19,11 @@ from lipyomo.problems.run import Run
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """Carry an ellipsoid of tangents from the inputs to the outputs.
+    """Propagate an ellipsoid of tangents from the inputs to the outputs.
 
-    Of deep networks only the signal of one layer at a time is kept first, and majorants are carried
-    from the outputs to the inputs, too: the least bound counts.  Of layers that are too large for
-    dense maps, such as convolutions, the operators are taken.
+    Deep networks are first bounded layer by layer, keeping one layer's signal at a time, and also
+    by majorants that are propagated from the outputs to the inputs; the lowest bound counts.
+    Layers too large for dense maps, such as convolutions, are applied as operators.
     """
     product_bound(run)
     bounds = domain_bounds(run)

@@ -1,8 +1,8 @@
-"""The best upper bound of a few hundredths of a second, from where the last call ended.
+"""An upper bound in a few hundredths of a second, warm started from the last call.
 
 Multipliers of semidefinite bounds hardly change from one state of a network in training to the
-next, and any multipliers with a definite matrix prove a bound: the last ones, of a network of the
-same shape, are as good a start as a descent of many steps.
+next, and any multipliers with a definite matrix prove a bound.  So those of the last network of the
+same shape are as good a start as a descent of many steps.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from lipyomo.relaxations.cascade import QUICK
 from lipyomo.relaxations.semidefinite.start import Start, start_of, started
 
 SECONDS, FIRST = 0.05, 1.0
-"""Time of a call, and of the first one of a shape, which has no multipliers to begin with."""
+"""Time limits of a call, and of the first one for a shape, which has no warm start."""
 
 REMEMBERED = 16
-"""Shapes of problems whose multipliers are kept, the last ones."""
+"""Number of shapes, the last ones used, whose multipliers are kept."""
 
 Shape: TypeAlias = tuple[object, ...]
 _LAST: dict[Shape, Start] = {}
@@ -38,11 +38,11 @@ _LAST: dict[Shape, Start] = {}
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """Bound the constant as `sdp` does, from the multipliers of the last problem of this shape.
+    """Bound the constant like `sdp`, from the multipliers of the last problem of this shape.
 
-    A call ends after a twentieth of a second, the first one of a shape after a second.  What has
-    begun by then is finished: bounds of pre-activations, which take longer on large networks, and
-    the proof of the first bound.
+    A call ends after a twentieth of a second, the first one for a shape after a second.  Steps that
+    have begun by then are finished: bounds of pre-activations, which take longer on large networks,
+    and the proof of the first bound.
     """
     cascade = run_cascade(run, QUICK)
     if not form_fits(run, cascade.bounds.phases):
@@ -56,7 +56,7 @@ def run(run: Run) -> Result:
     last = _LAST.pop(shape, None)
     limit = FIRST if last is None else SECONDS
     left = min(max(limit - run.clock.seconds, 0.0), run.clock.left)
-    clock = Clock(left, lambda: run.clock.interrupted)  # its end is not that of the run
+    clock = Clock(left, lambda: run.clock.interrupted)  # its end does not expire the run
     if last is not None:
         root = started(root, last)
     root = root.run(clock=clock, report=run.drop_upper)
@@ -69,6 +69,6 @@ def run(run: Run) -> Result:
 
 
 def _shape(problem: LipschitzProblem, inputs: int, functionals: int) -> Shape:
-    """What two problems have in common if multipliers of one are a start for the other."""
+    """Return a key that is equal for problems whose multipliers can be exchanged."""
     norms = problem.norm, problem.output_norm.name, problem.functional is None
     return problem.network.sizes, norms, inputs, functionals

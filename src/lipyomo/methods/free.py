@@ -1,7 +1,7 @@
-"""Inputs of infinite weight: moving them is free of cost, so that constants may be infinite.
+"""Inputs of infinite weight: moving them costs nothing, so that constants may be infinite.
 
-The constant of the free directions alone is looked at first.  Where it is zero they do not matter;
-a witness of anything above zero makes the constant infinite; else there is no upper end.
+The constant along the free directions alone is computed first.  If it is zero, they do not matter.
+A witness of any positive value makes the constant infinite.  Otherwise there is no upper bound.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Solve = Callable[[LipschitzProblem, Settings], Result]
 
 
 def with_free(run: Run, solve: Callable[[Run], Result], look: Solve) -> Result:
-    """The answer to a problem with free directions.
+    """Solve a problem with free directions.
 
     Parameters
     ----------
     run : Run
     solve : callable
-        Runs the method as if there were none.
+        Runs the method as if there were no free directions.
     look : callable
-        An exact method, for the free directions alone.
+        An exact method, applied to the free directions alone.
     """
     witness, vanish = _moved(run, look)
     if witness is not None:
-        run.raise_lower(witness)  # its value is that along the free directions
+        run.raise_lower(witness)  # with its value along the free directions
         run.record(infinite=True)
         run.warn(INFINITE)
         return replace(run.result(True), lower=math.inf, status=Status.EXACT)
@@ -49,14 +49,14 @@ def with_free(run: Run, solve: Callable[[Run], Result], look: Solve) -> Result:
 
 
 def _moved(run: Run, look: Solve) -> tuple[Witness | None, bool]:
-    """A witness that free directions move the output, and whether they surely do not."""
+    """Return a witness that free directions change the output, and whether they provably do not."""
     free = run.problem.free
     if free is None or free.is_constant:
         return None, True
     settings = Settings(
         time_limit=max(PART * run.clock.left, 1e-3),
         should_stop=lambda: run.clock.interrupted,
-        gap=1.0 - EQUAL,  # any witness will do
+        gap=1.0 - EQUAL,  # any positive value is enough
         seed=run.settings.seed,
         workers=1,
     )

@@ -24,9 +24,9 @@ def run_first(run: Run) -> Result:
 def run_second(run: Run) -> Result:
     """HR-2: with the second-order information on the cells {y_k, z_k} and {x_j, t_j}.
 
-    The convex hulls of these cells are written out as products of bounds (see
-    `lipyomo.relaxations.semidefinite.shor_model`), so that the bound is at least as tight as the
-    moment matrices of order 2 and the matrix stays that of HR-1.
+    The convex hulls of these cells are expressed by products of bounds (see
+    `lipyomo.relaxations.semidefinite.shor_model`), so that the bound is at least as tight as with
+    moment matrices of order 2, while the matrix stays that of HR-1.
 
     Options
     -------

@@ -1,7 +1,7 @@
 """The cheap stages of the cascade as a method: linear bounds of gradients and tangents.
 
 The gradient of y . f is bounded entry by entry and by its norm as a whole, and so are the outputs'
-derivatives in all directions of the unit ball; the least of these is the upper end.
+derivatives in all directions of the unit ball; the result is the lowest of these bounds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ from lipyomo.relaxations.cascade import STAGES
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """Run the cheap stages; ``bounds`` says how pre-activations are bounded."""
+    """Run the cheap stages; the setting ``bounds`` selects how pre-activations are bounded."""
     run_cascade(run, ("entries",) if run.settings.bounds == "interval" else STAGES)
     return run.result()

@@ -24,7 +24,7 @@ from lipyomo.problems.run import Run
 from lipyomo.relaxations.linear import LayerBounds
 
 MOST_PRODUCTS = 150_000
-"""Rows of a linear program; larger ones take minutes to write down."""
+"""Most rows of a linear program; larger ones take minutes to set up."""
 
 Subset: TypeAlias = tuple[int, ...]
 
@@ -34,7 +34,7 @@ class OutOfTime(Exception):
 
 
 class TooLarge(Exception):
-    """The certificates are too many to be written down."""
+    """The program would have too many products."""
 
 
 def gradient_polynomial(
@@ -43,10 +43,10 @@ def gradient_polynomial(
     functional: FloatArray,
     stop: Callable[[], bool] | None = None,
 ) -> tuple[dict[Subset, float], int]:
-    """``sum_j v_j g_j(y)`` as a multilinear polynomial in variables in [0, 1].
+    """Expand ``sum_j v_j g_j(y)`` to a multilinear polynomial in variables in [0, 1].
 
-    Variables 0 to d - 1 are tau with v = 2 tau - 1, of d directions; the others are the switches of
-    the unstable units, layer by layer.
+    Variables 0 to d - 1 are tau with v = 2 tau - 1, for d directions; the others are the switches
+    of the unstable units, layer by layer.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def gradient_polynomial(
     bounds : LayerBounds
     functional : ndarray, shape (m,)
     stop : callable, optional
-        Polled unit by unit; `OutOfTime` is raised.
+        Polled unit by unit; if true, `OutOfTime` is raised.
 
     Returns
     -------
@@ -101,10 +101,10 @@ def gradient_polynomial(
 
 
 def coefficient_error(problem: LipschitzProblem, functional: FloatArray) -> float:
-    """How far values of the computed polynomial can be from those of the exact one on the cube.
+    """Bound how far the computed polynomial is from the exact one on the cube.
 
-    Sums of the absolute terms of all coefficients, before anything in them cancels, times the
-    rounding of the sums through all layers.
+    The bound is the sum of the absolute values of all terms, before any cancellation, times the
+    relative rounding error of the sums through all layers.
     """
     network = problem.tangent_network
     sizes = switched_sizes(network, np.full(network.input_dim, 3.0), False)[-1]  # |2 tau| + |-1|
@@ -113,7 +113,7 @@ def coefficient_error(problem: LipschitzProblem, functional: FloatArray) -> floa
 
 
 def _products(subsets: list[Subset], index: dict[Subset, int]) -> sp.csr_array:
-    """Rows of ``- E[prod_{I} x prod_{J} (1 - x)] <= 0`` for all I, J that share out each subset."""
+    """Rows ``- E[prod_{I} x prod_{J} (1 - x)] <= 0`` for all partitions I, J of each subset."""
     rows, columns, values = [], [], []
     row = 0
     for subset in subsets:
@@ -130,7 +130,7 @@ def _products(subsets: list[Subset], index: dict[Subset, int]) -> sp.csr_array:
 
 
 def _needed(terms: dict[Subset, float], count: int, k: int) -> Iterator[Subset]:
-    """Sets of k variables that belong together: those that hold a monomial of the polynomial."""
+    """Generate the sets of k variables that contain a monomial of the polynomial."""
     seen = set()
     for key in terms:
         if len(key) < 2:
@@ -144,18 +144,18 @@ def _needed(terms: dict[Subset, float], count: int, k: int) -> Iterator[Subset]:
 
 
 def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit: float) -> float:
-    """Proved upper bound of a multilinear polynomial over the cube by degree-k products.
+    """Prove an upper bound of a multilinear polynomial over the cube by degree-k products.
 
-    The linear program maximises over "moments" E[prod x] that are consistent with every product of
-    k factors x or 1 - x being non-negative.  Its bound is recomputed from the row duals, with all
-    moments between 0 and 1.
+    The linear program maximises over "moments" E[prod x] for which the expectation of every product
+    of k factors x or 1 - x is non-negative.  Its bound is recomputed from the row duals, using that
+    all moments are between 0 and 1.
 
     Raises
     ------
     MethodError
         If k is less than the polynomial's degree.
     TooLarge
-        If the program is.
+        If the program would have more than `MOST_PRODUCTS` rows.
     """
     degree = max((len(key) for key in terms), default=0)
     if k < degree:
@@ -201,10 +201,10 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
 def run(run: Run) -> Result:
     """LipOpt-k: Krivine's certificates of degree k for the gradient as a polynomial.
 
-    The polynomial is multilinear, so that its maximum sits at a corner of the cube and
-    ``x^2 = x`` may be used: only products of different variables are needed, and the bound is at
-    least as tight as with their powers.  Sets of variables that share no monomial are left out
-    (the sparsity of Latorre et al., section 3).
+    The polynomial is multilinear, so its maximum is at a corner of the cube and ``x^2 = x`` may be
+    used: only products of different variables are needed, and the bound is at least as tight as
+    with powers.  Sets of variables that contain no monomial are left out (the sparsity of Latorre
+    et al., section 3).
 
     Options
     -------

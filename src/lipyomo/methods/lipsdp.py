@@ -1,4 +1,4 @@
-"""LipSDP: slope-restricted units and one semidefinite program."""
+"""LipSDP: slope-restricted units in one semidefinite program."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from lipyomo.relaxations.semidefinite.root import RootBounds
 from lipyomo.relaxations.semidefinite.verify import SizedForm
 
 CONIC_ORDER = 160
-"""Largest matrix of conic solvers when time is limited; larger ones take hours."""
+"""Largest order of a matrix given to conic solvers if time is limited; larger ones take hours."""
 QUICK_ORDER = 60
-"""Largest matrix that they get in this process, where nothing interrupts them."""
+"""Largest order of a matrix solved in this process, where a solver cannot be interrupted."""
 
 _TOLERANCE = 0.1 * EXACT_TOLERANCE
 
@@ -62,7 +62,7 @@ class _Plan:
 def _targets(
     network: Network, norm: OutputNorm, input_norm: InputNorm, directions: Matrix | None
 ) -> tuple[Ball, Targets]:
-    """The objective rows of an output norm: vertices one by one, or a ball."""
+    """Return the targets of an output norm: vertices one by one, or a whole dual ball."""
     m = network.output_dim
     ball: Ball = "l2" if norm.dual_ball == "round" else "l1"
     vertices = norm.vertices(m)
@@ -81,9 +81,9 @@ def _targets(
 
 
 def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run) -> float:
-    """One functional or ball by a conic solver; l1 inputs through shared multipliers.
+    """Bound one functional or ball by a conic solver; l1 inputs share their multipliers.
 
-    Where inputs would make the matrix too large they get one fixed metric.
+    If the inputs would make the matrix too large, they get one fixed metric.
     """
     grouped = plan.input_norm != "linf"
     model = form
@@ -108,7 +108,7 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
 
 @dataclass(frozen=True)
 class _Piece:
-    """Some layers of a network in a row, with an affine one at their end.
+    """Consecutive layers of a network, the last of them affine.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class _Piece:
     domain: Domain
 
     def layer_by_layer(self) -> ChainBounds | None:
-        """Its bounds layer by layer, where Newton's method is asked for and these are cheaper."""
+        """Prepare bounds layer by layer, if the solver is Newton's method and they are cheaper."""
         plan = self.plan
         if plan.sharing != "neuron" or plan.solver not in ("auto", "newton"):
             return None
@@ -137,7 +137,7 @@ class _Piece:
 
 
 def bound_piece(piece: _Piece, run: Run) -> float:
-    """Proved LipSDP bound of one piece, by one matrix."""
+    """Prove the LipSDP bound of one piece, with one matrix."""
     network, phases, norm, plan = piece.network, piece.phases, piece.norm, piece.plan
     domain = piece.domain
     ball, targets = _targets(network, norm, plan.input_norm, plan.directions)
@@ -191,14 +191,14 @@ def run(run: Run) -> Result:
     Options
     -------
     form : {'neuron', 'layer'}
-        One multiplier a unit, or one a layer.
+        One multiplier per unit, or one per layer.
     solver : {'auto', 'newton', 'clarabel', 'scs', 'mosek'}
-        Conic solvers get the CVXPY model; ``newton`` is the own method (neuron form only).
+        Conic solvers get a CVXPY model; ``newton`` is this project's own method (neuron form only).
         ``auto`` is Newton for the neuron form and Clarabel for the layer form.
     split : int
-        Bound pieces of that many hidden layers by themselves and multiply; 0 does not split.
+        Bound pieces of so many hidden layers separately and multiply the bounds; 0 does not split.
     slopes : {'local', 'global'}
-        Whether units that the domain decides keep their slope, or all units may have any.
+        Whether units that are stable on the domain keep their slope, or all units may have any.
     """
     sharing = cast(Sharing, choice(run, "form", ("neuron", "layer")))
     solver = choice(run, "solver", _SOLVERS)

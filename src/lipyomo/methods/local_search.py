@@ -22,18 +22,18 @@ from lipyomo.search.spaces.boxes.ascent import smooth_incumbent
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """Sample, move the best points, and step from region to region; smooth networks by ascents.
+    """Sample, improve the best points, and walk from region to region; ascend on smooth networks.
 
     Options
     -------
     evaluations : int
-        Points to evaluate; 0, the default, lets the network's size decide.
+        Points to evaluate; with 0, the default, their number depends on the network's size.
     """
     evaluations = count_option(run, "evaluations", least=0) or None
     rng = np.random.default_rng(run.settings.seed)
     if run.problem.network.smooth:
         run.raise_lower(smooth_incumbent(run.problem, rng, evaluations, run.clock))
         return run.result()
-    phases = domain_bounds(run).phases  # what the domain decides need not be searched
+    phases = domain_bounds(run).phases  # stable units need no search
     run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock, phases))
     return run.result()

@@ -1,4 +1,4 @@
-"""LipLP: the linear relaxation of either encoding, an upper bound beside a sampled lower one."""
+"""LipLP: an upper bound by the linear relaxation of either encoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(run: Run) -> Result:
     Parameters
     ----------
     run : Run
-        Of its settings, `formulation`, `bounds`, `solver` and `workers` concern this method.
+        Its settings `formulation`, `bounds`, `solver` and `workers` apply to this method.
 
     Returns
     -------

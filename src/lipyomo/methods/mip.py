@@ -1,9 +1,9 @@
-"""LipMIP: the exact constant by mixed-integer programming, checked.
+"""LipMIP: the exact constant by mixed-integer programming, with checked results.
 
-The bound cascade, an incumbent, and a partition of the domain come first; each cell of the domain
-gets a model; every optimum that a solver claims is recomputed from the weights at an interior
-point of its region, and cut off if there is none; and branch and bound checks that nothing exceeds
-it.
+It starts with the bound cascade, an incumbent, and a partition of the domain into cells, each with
+its own model.  Every optimum that a solver claims is recomputed from the weights at an interior
+point of its region, and cut off if the region has none.  Finally, branch and bound checks that
+nothing exceeds it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lipyomo.problems.settings import Formulation, Settings
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
-    """Why a model of the problem cannot be written, or None if it can."""
+    """Return why the problem cannot be modelled as a mixed-integer program, or None if it can."""
     domain = problem.domain
     if domain.is_bounded and domain.polyhedron() is None:
         return (
@@ -47,7 +47,7 @@ MODELLED: dict[str, Any] = {
     "directions": ("two-slope",),
     "refuses": refuses,
 }
-"""Fields of methods that write models."""
+"""Fields of the methods that build mixed-integer models."""
 
 
 @method(
@@ -60,13 +60,13 @@ MODELLED: dict[str, Any] = {
     **MODELLED,
 )
 def run(run: Run) -> Result:
-    """Solve the problem to optimality, or narrow the interval until something stops it.
+    """Solve the problem to optimality, or narrow the interval until a limit stops it.
 
     Parameters
     ----------
     run : Run
-        Of its settings, `workers`, `solver`, `formulation` and `bounds` concern this method; option
-        ``partition`` (default true) may keep the domain whole.
+        Its settings `workers`, `solver`, `formulation` and `bounds` apply to this method; with the
+        option ``partition`` false (default true) the domain is not partitioned.
 
     Returns
     -------
@@ -90,9 +90,9 @@ def solve_encoded(run: Run, formulation: Formulation) -> Result:
     Result
     """
     small, settings = run.problem.reduced.problem, run.settings
-    # Also where bounds alone close the interval and no model is needed.
+    # reported even if bounds alone close the interval and no model is needed
     asked = None if settings.solver == "auto" else settings.solver
-    if not small.network.kinked_units:  # one Jacobian: there is nothing to model
+    if not small.network.kinked_units:  # constant Jacobian: nothing to model
         return replace(bnb.run(run), solver=asked)
     if not model_fits(run):
         if not run.expired:
@@ -128,17 +128,17 @@ def solve_encoded(run: Run, formulation: Formulation) -> Result:
 
 
 def accept(run: Run, claim: Claim | None) -> bool:
-    """Take a solver's claim as the upper end, checked if there is time; False if it is refuted.
+    """Check a solver's claim if there is time, and use it as upper bound; return False if refuted.
 
-    The check is branch and bound with the claim as its cutoff, or with what closes the interval if
-    that is larger.  Whatever it proves or attains on the way, the run hears of.  A claim that is
-    neither confirmed nor refuted stands on the solver's word, unless tolerances matter too much.
+    The check is branch and bound with the claim as its cutoff, or with the bound that closes the
+    interval if that is larger.  The run also gets all that the check proves or attains.  A claim
+    that is neither confirmed nor refuted is accepted, unless it is in doubt due to tolerances.
     """
     if claim is None:
         return True
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
-        # What tolerances put in doubt is worth nothing unless it is confirmed.
+        # a claim in doubt due to tolerances is only used if it is confirmed
         left = run.clock.left
         limit = left if claim.doubt else min(SHARE * claim.seconds + MOMENT, left)
         settings = Settings(seed=run.settings.seed, gap=run.settings.gap, workers=1)

@@ -27,9 +27,9 @@ def run(run: Run) -> Result:
     Options
     -------
     norms : {'asked', 'paper'}
-        ``asked`` measures each hidden layer in the input norm asked for and the last one from it
+        ``asked`` measures hidden layers in the problem's input norm, and the last layer from this
         to the output norm.  ``paper`` multiplies spectral norms (the last one from l2 to the output
-        norm) and scales by sqrt(d) for l1 and linf inputs, as the LipMIP paper does (appendix F.2).
+        norm) and scales by sqrt(d) for l1 and linf inputs, like the LipMIP paper (appendix F.2).
     """
     form = choice(run, "norms", ("asked", "paper"))
     small = run.problem.reduced.problem

@@ -1,4 +1,4 @@
-"""The options of a run's method, checked."""
+"""Access to the options of a run's method, with checks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lipyomo.problems.run import Run
 
 
 def option(run: Run, name: str) -> object:
-    """What a run is given for an option of its method, or else the option's default."""
+    """Return the value of an option of a run's method, by default the option's default."""
     return run.settings.options.get(name, get_method(run.method).options[name])
 
 
 def count_option(run: Run, name: str, least: int = 1) -> int:
-    """An option that counts something.
+    """Return an option that is a count.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def count_option(run: Run, name: str, least: int = 1) -> int:
 
 
 def choice(run: Run, name: str, allowed: Sequence[str]) -> str:
-    """An option with a few values.
+    """Return an option that has a few allowed values.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The table of methods: each file of this package registers one, with what it guarantees.
+"""The table of methods: each file of this package registers methods with their guarantees.
 
-To add a method, write a file in this package with a function from a `Run` to its `Result` and put
-`method` before it; the file is found by itself.
+To add a method, put a file into this package with a function from a `Run` to its `Result`,
+decorated with `method`; the file is found automatically.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TAKES_ALL: dict[str, Any] = {
     "smooth": True,
     "directions": ("two-slope", "smooth"),
 }
-"""Fields of methods that take all domains, units and directions."""
+"""Fields of methods that accept all domains, units and directions."""
 
 Recipe: TypeAlias = Callable[[Run], Result]
 
@@ -63,20 +63,20 @@ class Method:
     output_norms : tuple of str
         Among scalar, l1, l2, linf, cross, cross(i), linear; ``scalar`` means one functional.
     unbounded : bool
-        Whether it takes domains without finite bounds.
+        Whether it accepts unbounded domains.
     relu_only : bool
-        Whether it takes no units other than ReLUs.
+        Whether it accepts no units other than ReLUs.
     smooth : bool
-        Whether it takes smooth units, such as tanh.
+        Whether it accepts smooth units, such as tanh.
     directions : tuple of str
-        Among two-slope and smooth: with which units it takes directions.
+        Kinds of units, two-slope and smooth, with which it accepts directions.
     options : dict
         Names of its own options with their default values.
     refuses : callable, optional
-        From a problem to the reason why the method cannot treat it, or None; asked after all that
-        the fields above exclude.
+        Maps a problem to the reason why the method cannot treat it, or None; called if the fields
+        above do not exclude the problem.
     run : callable
-        From a `Run` to its `Result`.
+        Maps a `Run` to its `Result`.
     """
 
     name: str
@@ -115,20 +115,20 @@ class Method:
 
 
 def use_smooth_methods() -> str:
-    """The remedy where what was asked for takes no smooth units."""
+    """Return the remedy of a message that smooth units are not accepted."""
     able = ", ".join(name for name, method in methods().items() if method.smooth)
     return f"use one of the methods for smooth networks: {able}"
 
 
 def refuses_directions(what: str, problem: LipschitzProblem) -> str:
-    """Why something that knows no directions does not take a problem, and what does.
+    """Return the message that directions are not accepted, and which methods accept them.
 
     Parameters
     ----------
     what : str
-        What refuses: the subject of the sentence.
+        The subject of the sentence.
     problem : LipschitzProblem
-        With directions.
+        A problem with directions.
     """
     kind = unit_kind(problem)
     able = ", ".join(name for name, method in methods().items() if kind in method.directions)
@@ -139,12 +139,12 @@ def refuses_directions(what: str, problem: LipschitzProblem) -> str:
 
 
 def unit_kind(problem: LipschitzProblem) -> str:
-    """Kind of a network's units, in the words of `Method.directions`."""
+    """Return the kind of a network's units, as in `Method.directions`."""
     return "smooth" if problem.network.smooth else "two-slope"
 
 
 def norm_kind(problem: LipschitzProblem) -> str:
-    """Kind of a problem's output norm, in the words of `Method.output_norms`."""
+    """Return the kind of a problem's output norm, as in `Method.output_norms`."""
     return "scalar" if problem.is_scalar else problem.output_norm.kind
 
 
@@ -152,7 +152,7 @@ _METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
-    """Enter `method` in the table; the linear algebra has one thread while it runs."""
+    """Add `method` to the table, with BLAS limited to one thread while it runs."""
     found = replace(method, run=with_one_blas_thread(method.run))
     _METHODS[method.name] = found
     return found
@@ -161,7 +161,7 @@ def register(method: Method) -> Method:
 def method(
     name: str, title: str, guarantee: Guarantee, reference: str, **keywords: Any
 ) -> Callable[[Recipe], Recipe]:
-    """Enter the decorated function in the table; the arguments are fields of its `Method`."""
+    """Add the decorated function to the table; the arguments are fields of its `Method`."""
 
     def enter(run: Recipe) -> Recipe:
         return register(Method(name, title, guarantee, reference, run, **keywords)).run
@@ -170,7 +170,7 @@ def method(
 
 
 def methods() -> dict[str, Method]:
-    """All methods by name: exact ones first, then upper bounds, lower bounds and heuristics."""
+    """Return all methods by name: exact ones, upper bounds, lower bounds, then heuristics."""
     import_modules("lipyomo.methods")
     ranked = sorted(_METHODS.values(), key=lambda m: (_ORDER.index(m.guarantee), m.name))
     return {method.name: method for method in ranked}
@@ -184,7 +184,7 @@ def get_method(name: str) -> Method:
     MethodError
         If there is none.
     """
-    # most methods have a file of their own name: the others need not be read for them
+    # most methods are in a file of the same name: no other files need to be imported
     if name not in _METHODS and name in module_names("lipyomo.methods"):
         import_module(f"lipyomo.methods.{name}")
     if name in _METHODS:
@@ -196,7 +196,7 @@ def get_method(name: str) -> Method:
 
 
 def bounding_methods() -> list[str]:
-    """Names of the methods whose upper ends hold."""
+    """Return the names of the methods whose upper bounds are guaranteed."""
     upper = (Guarantee.EXACT, Guarantee.UPPER)
     return [name for name, method in methods().items() if method.guarantee in upper]
 
@@ -208,7 +208,7 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
     Raises
     ------
     MethodError
-        If it cannot, or an option is not one of its own.
+        If it cannot treat it, or does not have an option.
     """
     method = get_method(name)
     reason = method.refusal(problem)
@@ -225,15 +225,16 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
 
 
 def was_interrupted(result: Result) -> bool:
-    """Whether a method was told to stop; where memory runs out, it ends with the same status."""
+    """Return whether a method was stopped by the user, not by lack of memory (same status)."""
     told = result.stopped or result.status is Status.INTERRUPTED
     return told and STARVED not in result.warnings
 
 
 def finished(method: Method, run: Run) -> Result:
-    """What a method finds; after Ctrl-C (a second one where the first was a request) what it had.
+    """Run a method; after Ctrl-C, return what is known by then.
 
-    So it is where memory runs out, if anything is known by then.
+    If the first Ctrl-C is handled by the method itself, this concerns a second one.  The same
+    happens if memory runs out, unless nothing is known yet.
 
     Parameters
     ----------

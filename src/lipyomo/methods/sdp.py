@@ -18,10 +18,10 @@ from lipyomo.relaxations.cascade import QUICK
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """Bound the constant over all switches that the domain's pre-activation bounds leave open.
+    """Bound the constant over the switches of all units that are unstable on the domain.
 
-    The cheap stages of the cascade and bounds in closed form come first; the semidefinite one goes
-    on as long as there is time, and every step of it is an answer.
+    The cheap stages of the cascade and bounds in closed form come first.  The semidefinite bound is
+    improved as long as there is time, and every step gives a valid bound.
     """
     cascade = run_cascade(run, QUICK)
     affine_bound(run)

@@ -1,4 +1,4 @@
-"""Semidefinite bounds of the reduced problem, as several methods take them."""
+"""Semidefinite bounds of the reduced problem, shared by several methods."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from lipyomo.relaxations.semidefinite.root import (
 
 
 def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
-    """Go from the quick stages to the semidefinite ones; the run hears of every end.
+    """Run the semidefinite stages after the quick ones, and report every bound to the run.
 
     Parameters
     ----------
     run : Run
     cascade : Cascade
     clock : Clock
-        Of the semidefinite ones.
+        Time of the semidefinite stages.
 
     Returns
     -------
     int
-        Newton steps.
+        Number of Newton steps.
     """
     joint_first(cascade, clock)
     steps = 0
@@ -66,13 +66,13 @@ def run_semidefinite(run: Run, cascade: Cascade, clock: Clock) -> int:
 
 
 def operator_bound(run: Run, bounds: LayerBounds) -> None:
-    """Give a run the bound by the layers' operators, of networks too large for one matrix.
+    """Report the bound by the layers' operators to a run, if it is too large for one matrix.
 
     Parameters
     ----------
     run : Run
     bounds : LayerBounds
-        Of its pre-activations.
+        Its pre-activation bounds.
     """
     small = switched(run, bounds)
     tangents = exact_tangents(small.network, small.directions)
@@ -94,10 +94,10 @@ def operator_bound(run: Run, bounds: LayerBounds) -> None:
 def deep_bounds(
     run: Run, bounds: LayerBounds, cascade: Cascade | None = None
 ) -> ChainBounds | None:
-    """Semidefinite bounds of the reduced problem layer by layer, not begun yet.
+    """Prepare semidefinite bounds of the reduced problem layer by layer, without computing them.
 
-    None where these serve no purpose, or are not much cheaper than `root_bounds`; parameters are
-    those of it.
+    The parameters are those of `root_bounds`.  Returns None if these bounds do not apply, or are
+    not much cheaper than `root_bounds`.
     """
     small = switched(run, bounds)
     try:
@@ -110,15 +110,15 @@ def deep_bounds(
 
 
 def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -> RootBounds:
-    """Semidefinite bounds of the reduced problem, not begun yet.
+    """Prepare semidefinite bounds of the reduced problem, without computing them.
 
     Parameters
     ----------
     run : Run
     bounds : LayerBounds
-        Of its pre-activations.
+        Its pre-activation bounds.
     cascade : Cascade, optional
-        Bounds to begin with.
+        Gives initial bounds.
 
     Raises
     ------

@@ -27,7 +27,7 @@ from lipyomo.problems.result import Guarantee, Result
 from lipyomo.problems.run import Run
 
 EXACT_UNITS = 14
-"""Unstable units of a layer whose slopes are all tried: each doubles the time."""
+"""Most unstable units of a layer whose slopes are enumerated: each doubles the time."""
 
 Stop: TypeAlias = Callable[[], bool]
 
@@ -36,19 +36,19 @@ Factors: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"
 
 
 def _svd_work(fewer: float, more: float) -> float:
-    """Operations for the singular vectors of a matrix (Golub and Van Loan, section 8.6)."""
+    """Estimate the operations of a matrix's SVD (Golub and Van Loan, section 8.6)."""
     return (14.0 * more + 8.0 * fewer) * fewer**2
 
 
 @dataclass(frozen=True)
 class _Factor:
-    """``left @ diag(slopes) @ right``, for all slopes that the units of a layer may have.
+    """Matrices ``left @ diag(slopes) @ right``, for all slopes that a layer's units may have.
 
     Attributes
     ----------
     left : ndarray, shape (p, n)
     low, high : ndarray, shape (n,)
-        Both slopes of unstable units; `low` is that of the others.
+        Both slopes of unstable units; for the others `low` is the slope.
     right : ndarray, shape (n, q)
     is_open : ndarray of bool, shape (n,)
     """
@@ -61,7 +61,7 @@ class _Factor:
 
     @property
     def at_once(self) -> int:
-        """How many products are formed at once."""
+        """Number of products that are formed at once."""
         return max(int(SAMPLING.look_work / (self.left.size * self.right.shape[1])), 1)
 
     def norms(self, slopes: FloatArray) -> FloatArray:
@@ -70,7 +70,7 @@ class _Factor:
         return np.asarray(np.linalg.norm(products, 2, axis=(1, 2)))
 
     def greedy(self, stop: Stop) -> float:
-        """Start with all right slopes and switch single units while that helps (Greedy SeqLip)."""
+        """Start with all right slopes, and switch single units while it helps (Greedy SeqLip)."""
         slopes = np.where(self.is_open, self.high, self.low)
         units, both = np.flatnonzero(self.is_open), self.low + self.high
         best = float(self.norms(slopes[None])[0])
@@ -90,7 +90,7 @@ class _Factor:
         return best
 
     def exact(self, stop: Stop) -> float:
-        """All combinations of slopes: the norm is convex in them, so that these decide."""
+        """Try all combinations of slopes: the norm is convex in them, so one is a maximiser."""
         units = np.flatnonzero(self.is_open)
         if units.size > EXACT_UNITS:
             raise MethodError(
@@ -116,16 +116,17 @@ def seqlip(
     search: str,
     clock: Clock | None = None,
 ) -> float:
-    """SeqLip's value of ``|J|_2``, or of the largest ``|c . J|_2`` of some functionals (k, m).
+    """Compute SeqLip's value of ``|J|_2``, or of the largest ``|c . J|_2`` for functionals (k, m).
 
     With ``W_i = U_i S_i V_i^T`` the constant is at most the product over the layers of
 
         max over slopes D of  | S'_{i+1} V_{i+1}^T D U_i S'_i |_2,
 
     where S' is S at both ends of the network and its square root elsewhere (Virmaux and Scaman
-    2018, Theorem 3).  Only the last factor depends on the functional.  Infinite if `clock` leaves
-    no time for the singular vectors, or for all slopes of an exact search, whose value has room for
-    rounding: factors can be far less than the norms of the matrices that they are made of.
+    2018, Theorem 3).  Only the last factor depends on the functional.  The value is infinite if
+    there is no time for the singular vectors, or for all slopes of an exact search.  That of an
+    exact search includes rounding errors relative to the norms of the matrices, since factors can
+    be far smaller than these.
     """
     clock = clock or Clock()
     head, lost = network.head.dense_weight, 0.0
@@ -149,7 +150,7 @@ def seqlip(
         return longest + room
 
     def factor(position: int, behind: Factors, end: bool = False) -> float:
-        """The largest norm over the slopes of a hidden layer, with the factors of the next one."""
+        """Maximise the norm over a hidden layer's slopes, given the factors of the next layer."""
         layer, phase = network.hidden[position], phases[position]
         U, first, _ = factors[position]
         _, second, Vt = behind
@@ -165,10 +166,10 @@ def seqlip(
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
-    """Why the method is not for a problem: a layer is too large for singular vectors."""
+    """Return why a problem is refused, if a layer is too large for singular vectors, or None."""
     for layer in problem.reduced.problem.network.layers:
         rows, columns = layer.weight.shape
-        # a dense copy, its singular vectors, and what is done with them
+        # a dense copy, its singular vectors, and products with them
         large = 8.0 * 4.0 * rows * columns > LARGE
         if large or min(rows, columns) > SINGULAR_ORDER:
             return (
@@ -188,16 +189,16 @@ def refuses(problem: LipschitzProblem) -> str | None:
     **TAKES_ALL,
 )
 def run(run: Run) -> Result:
-    """SeqLip, scaled by sqrt(d) for linf inputs, or d directions.
+    """SeqLip, scaled by sqrt(d) for linf inputs, with d the number of inputs or directions.
 
-    The greedy search may miss the largest slopes, so that its value bounds nothing; with
+    The greedy search may miss the worst slopes, so its value is an estimate, not a bound; with
     ``search=exact`` the value is an upper bound, and the result says so.
 
     Options
     -------
     search : {'greedy', 'exact'}
     slopes : {'global', 'local'}
-        Whether units that the domain decides keep their slope; ``global`` is the original.
+        Whether all units may have any slope (the original), or stable ones keep theirs.
     """
     search = choice(run, "search", ("greedy", "exact"))
     slopes = choice(run, "slopes", ("global", "local"))

@@ -32,7 +32,7 @@ FIELDS: dict[str, Any] = {
     "output_norms": LINEAR,
     "options": {"tolerance": 1e-6},
 }
-"""Fields of the methods of this hierarchy: what they take."""
+"""Fields of the methods of this hierarchy."""
 
 
 def _tolerance(run: Run) -> float:
@@ -47,9 +47,9 @@ Asked: TypeAlias = "tuple[LipschitzProblem, LayerBounds, FloatArray, bool]"
 
 
 def _solve(asked: Asked, tolerance: float, clock: Clock) -> DualPoint:
-    """The semidefinite program of one functional; what is known when the clock expires.
+    """Solve the semidefinite program of one functional; return the best point once time is up.
 
-    A large one is solved in a process of its own, because its steps are long.
+    A large program is solved in a separate process, because its steps are long.
     """
     problem, bounds, _, cells = asked
     if predicted_seconds(*program_size(problem, bounds, cells)) < POLL:
@@ -67,7 +67,7 @@ def _solve(asked: Asked, tolerance: float, clock: Clock) -> DualPoint:
 def _minimum(
     tell: Callable[..., None], asked: Asked, tolerance: float, seconds: float
 ) -> DualPoint:
-    """That program in the other process, which tells of every iterate."""
+    """Solve the program in the other process, and send every iterate."""
     clock = Clock(seconds)
     program = ShorModel(*asked).program()
     return minimise_gamma(
@@ -78,7 +78,7 @@ def _minimum(
 def _too_much(
     problem: LipschitzProblem, bounds: LayerBounds, cells: bool, clock: Clock
 ) -> str | None:
-    """Why no program is solved, if that would take too much memory or time."""
+    """Return why no program can be solved, if it would take too much memory or time, or None."""
     variables, products = program_size(problem, bounds, cells)
     if 16.0 * products**2 > LARGE:  # the matrix of the multipliers and its factor
         return (
@@ -94,7 +94,7 @@ def _too_much(
 
 
 def relax(run: Run, cells: bool) -> Result:
-    """Shor's relaxation, one semidefinite program a vertex of the dual ball.
+    """Solve Shor's relaxation, one semidefinite program for each vertex of the dual ball.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def relax(run: Run, cells: bool) -> Result:
         point = _solve((small, bounds, y, cells), tolerance, clock)
         bound = point.bound
         if cells and not point.converged and not run.expired:
-            # what HR-1 can prove is worth more than an HR-2 program that was cut short
+            # HR-1 proves more than an HR-2 program that was stopped early
             bound = min(bound, _solve((small, bounds, y, False), 1e-4, clock).bound)
         simple[position] = min(simple[position], bound)
         points.append(point)
@@ -142,7 +142,7 @@ def relax(run: Run, cells: bool) -> Result:
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
-    """Why the relaxation is not for a problem: it has more than one hidden layer."""
+    """Return why a problem is refused, if it has more than one hidden layer, or None."""
     layers = sum(bool(layer.bent.any()) for layer in problem.reduced.problem.network.hidden)
     if layers > 1:
         return (

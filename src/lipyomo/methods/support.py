@@ -1,4 +1,4 @@
-"""Bounds and witnesses of the reduced problem, as several methods take them."""
+"""Bounds and witnesses of the reduced problem, shared by several methods."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from lipyomo.relaxations.linear import LayerBounds, preactivation_bounds
 from lipyomo.relaxations.linear.layers import with_slopes
 
 MOST_TERMS = 1e7
-"""Terms of a Pyomo model; larger ones take several gigabytes."""
+"""Most terms of a Pyomo model; larger ones take several gigabytes."""
 
 
 def best_witness(
     problem: LipschitzProblem, points: FloatArray, values: FloatArray
 ) -> Witness | None:
-    """A checked witness at the best of some points, shape (n, d), with their `values` (n,).
+    """Return a verified witness at the best of some points (n, d), given their `values` (n,).
 
-    Points on a kink or a face of the domain prove nothing; the next best is tried then.
+    Points on a kink or on a face of the domain prove nothing; then the next best is tried.
     """
     order = np.argsort(-values, kind="stable")[:LOOKS]
     return unbeaten(points[order], values[order], partial(make_witness, problem))
 
 
 def domain_bounds(run: Run) -> LayerBounds:
-    """Pre-activation bounds of the reduced problem, by the relaxation of the settings (linear)."""
+    """Bound the reduced problem's pre-activations by the relaxation of the settings (linear)."""
     small, relaxation = run.problem.reduced.problem, run.settings.bounds
     if relaxation == "lp":
         check_two_slopes(small.network, "bounds=lp", "bounds=linear", MethodError)
@@ -58,9 +58,9 @@ def domain_bounds(run: Run) -> LayerBounds:
 
 
 def switched(run: Run, bounds: LayerBounds) -> LipschitzProblem:
-    """The reduced problem as bounds over open switches see it.
+    """Return the reduced problem with two-slope units, for bounds over open switches.
 
-    Of a smooth network that is one of two-slope units (`lipyomo.relaxations.linear.layers`).
+    Smooth units are replaced by two-slope ones (`lipyomo.relaxations.linear.layers`).
     """
     small = run.problem.reduced.problem
     network = with_slopes(small.network, bounds)
@@ -68,10 +68,10 @@ def switched(run: Run, bounds: LayerBounds) -> LipschitzProblem:
 
 
 def affine_bound(run: Run) -> None:
-    """Give a run the affine bound of a smooth network's gradient; other networks have none.
+    """Report to a run the affine bound of its gradient, if its network is smooth.
 
-    Bounds by ranges of slopes know nothing of how slopes change together.  This one does: it is
-    less on small domains.
+    Unlike bounds by ranges of slopes, it accounts for how slopes change together, and is tighter on
+    small domains.
     """
     small = run.problem.reduced.problem
     tables = 8.0 * small.network.input_dim**2 <= LARGE
@@ -80,15 +80,15 @@ def affine_bound(run: Run) -> None:
 
         try:
             run.drop_upper(whole_bound(small, run.clock))
-        except MethodError:  # too many vertices: the others treat the dual ball as a whole
+        except MethodError:  # too many vertices; other bounds treat the dual ball as a whole
             return
 
 
 def product_bound(run: Run) -> None:
-    """Give a run the product of the layers' norms, where there is time for these.
+    """Report to a run the product of its layers' norms, if there is time.
 
-    Relaxations lose a factor a layer: on deep random networks they may say less, and ranges of
-    slopes on any smooth one.
+    Relaxations lose a factor per layer, so they may be weaker than it on deep random networks, as
+    may ranges of slopes on any smooth network.
     """
     small = run.problem.reduced.problem
     deep = small.network.smooth or len(small.network.hidden) > 1
@@ -97,10 +97,10 @@ def product_bound(run: Run) -> None:
 
 
 def run_cascade(run: Run, stages: Sequence[Stage] = STAGES) -> Cascade:
-    """The cascade of the reduced problem, run; the run hears of every end.
+    """Run the cascade of the reduced problem, and report every bound to the run.
 
-    Intervals of the gradients come first, so that an interval is there soon, and the product of the
-    layers' norms after them.
+    Interval bounds of the gradients come first, to have a bound soon, followed by the product of
+    the layers' norms.
     """
     bounds = domain_bounds(run)
     small = switched(run, bounds)
@@ -123,13 +123,13 @@ def vertex_bounds(run: Run, bounds: LayerBounds) -> FloatArray:
 
 
 def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
-    """Give a run that had to end early a cheap bound, if that is better than what it has.
+    """Report a cheap bound to a run that must end early.
 
     Parameters
     ----------
     run : Run
     bounds : LayerBounds, optional
-        Of its pre-activations; those of intervals by default.
+        Its pre-activation bounds; by default those of interval arithmetic.
     """
     small = run.problem.reduced.problem
     if bounds is None:
@@ -140,7 +140,7 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
 
 
 def model_fits(run: Run) -> bool:
-    """Whether a Pyomo model fits into memory and time; else the cascade's bounds are the answer."""
+    """Return whether a Pyomo model fits into memory and time; if not, run the cascade instead."""
     weights = [layer.weight for layer in run.problem.reduced.problem.network.layers]
     terms = model_terms(weights)
     if terms <= MOST_TERMS and run.clock.fits(model_seconds(weights)):
@@ -149,7 +149,7 @@ def model_fits(run: Run) -> bool:
         f"a model of about {terms:.2g} terms is too large for the memory, or for the time that is "
         "left: the bound is that of cheaper methods.  Remedy: use method bnb"
     )
-    if run.guarantee is Guarantee.EXACT:  # others have one already
+    if run.guarantee is Guarantee.EXACT:  # other methods have a witness already
         from lipyomo.primal.heuristics.local_search import quick_incumbent
 
         run.raise_lower(quick_incumbent(run.problem, run.settings.seed, run.clock))
@@ -158,12 +158,12 @@ def model_fits(run: Run) -> bool:
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:
-    """Vertices of the dual ball (k, m), one scalar problem each.
+    """Return the vertices of the dual ball (k, m), for one scalar problem each.
 
     Raises
     ------
     MethodError
-        If the dual ball has too many.
+        If there are too many.
     """
     vertices = problem.dual_vertices
     if vertices is None or len(vertices) > ONE_BY_ONE:
@@ -176,27 +176,27 @@ def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:
 
 
 def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:
-    """Number of functionals, and layers of the network that is left if that is much smaller."""
+    """Return the number of functionals, and the presolved layers' sizes if much smaller."""
     vertices = problem.dual_vertices
     count = problem.network.output_dim if vertices is None else len(vertices)
     return count, presolved_sizes(problem.network, count, phases)
 
 
 def form_bytes(problem: LipschitzProblem, phases: Phases) -> float:
-    """Memory of the maps of all units that are left under some phases of a reduced problem."""
+    """Predict the memory of the dense maps of a reduced problem's units, given phases."""
     sizes = _sizes(problem, phases)[1] or problem.network.sizes
     return 8.0 * sum(sizes[1:]) * (problem.network.input_dim + count_open(phases))
 
 
 def search_bytes(problem: LipschitzProblem, phases: Phases) -> float:
-    """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
+    """Predict the memory of a search: dense weights, and three times the maps of all units."""
     sizes = _sizes(problem, phases)[1] or problem.network.sizes
     weights = sum(float(a) * b for a, b in pairwise(sizes))
     return 8.0 * weights + 3.0 * form_bytes(problem, phases)
 
 
 def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
-    """About how long the maps of all units that are left take, on one quiet core."""
+    """Predict the time of computing the maps of all units, on one quiet core."""
     weights = [layer.weight for layer in problem.network.layers]
     columns = problem.network.input_dim + count_open(phases)
     functionals, sizes = _sizes(problem, phases)
@@ -209,7 +209,7 @@ def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
 
 
 def form_fits(run: Run, phases: Phases) -> bool:
-    """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
+    """Return whether dense maps of all units fit into memory and time; if not, warn the run."""
     small = run.problem.reduced.problem
     size, seconds = form_bytes(small, phases), form_seconds(small, phases)
     if size <= LARGE and run.clock.fits(seconds):
@@ -222,10 +222,10 @@ def form_fits(run: Run, phases: Phases) -> bool:
 
 
 def joint_first(cascade: Cascade, clock: Clock) -> None:
-    """Take the joint stage if it costs less than semidefinite bounds in closed form do.
+    """Run the joint stage if it costs less than the semidefinite bounds in closed form.
 
-    Where there is time for one of them only, these come first: with many unstable units they are
-    several times tighter.
+    If there is time for only one of them, the semidefinite bounds are preferred: with many unstable
+    units they are several times tighter.
     """
     from lipyomo.relaxations.semidefinite.choice import root_cost
 
