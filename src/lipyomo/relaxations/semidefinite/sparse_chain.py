@@ -1,21 +1,21 @@
-r"""Proved bounds of networks of large sparse layers, such as convolutions, from their operators.
+r"""Proved bounds of networks with large sparse layers, such as convolutions, by sparse operations.
 
 A unit with slopes in [a, b] has a slope ``c + h e`` with ``c = (a + b)/2``, ``h = (b - a)/2`` and
-some e in [-1, 1].  Taken layer by layer, this splits the derivative along v,
+some e in [-1, 1].  Layer by layer, this splits the derivative along v,
 
     M J v = W v + sum_j B_j H_j E_j W_j v,   W = M C_L A_L ... C_1 A_1,   W_j = A_j C_{j-1} ... A_1,
 
-where ``B_j`` is the derivative of all behind layer j, and ``|E_j W_j v| <= |W_j v|`` unit by unit.
+where ``B_j`` is the derivative behind layer j, and ``|E_j W_j v| <= |W_j v|`` for each unit.
 For diagonals ``D_j`` with ``|B_j s|^2 <= s^T D_j s`` and any kappa with ``sum 1 / kappa_j = 1``,
 Cauchy-Schwarz gives
 
     |M J v|^2 <= v^T R v,    R = kappa_0 W^T W + sum_j kappa_j W_j^T H_j D_j H_j W_j,
 
-and the largest eigenvalue of R is the square of a bound.  The diagonals come from the outputs to
-the inputs: ``D_L >= M^T M`` and ``D_{j-1} >= A_j^T D_j max(a^2, b^2) A_j``.  With multiples of the
-identity they are products of norms; R knows how the layers' directions miss each other.  Nothing is
-inverted, so that all matrices stay sparse, and each diagonal is proved by one factorisation of a
-band.
+and the largest eigenvalue of R is the square of a bound.  The diagonals are computed from the
+outputs to the inputs: ``D_L >= M^T M`` and ``D_{j-1} >= A_j^T D_j max(a^2, b^2) A_j``.  With
+multiples of the identity they would be products of norms; R also accounts for the angles between
+the layers' singular directions.  Nothing is inverted, so all matrices stay sparse, and each
+diagonal is proved by one factorisation of a band matrix.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ from lipyomo.relaxations.semidefinite.sparse_majorants import (
 )
 
 _FLOOR = 1e-14
-"""Least entry of a diagonal, as a share of the largest."""
+"""Smallest entry of a diagonal, relative to the largest."""
 _POWERS = (0.0, 0.5, 1.0)
-"""Powers of a form's diagonal that proportions of D are tried with; zero stands for equal ones."""
+"""Powers of a form's diagonal that are tried as proportions of D; zero gives equal entries."""
 _TRIED = 5
-"""Directions that kappa is adapted to, one after the other."""
+"""Number of directions that kappa is adapted to, one after the other."""
 _COARSE = 1e-3
-"""Relative accuracy of norms that choices are made by."""
+"""Relative accuracy of norms that only guide choices."""
 
 
 @dataclass(frozen=True, eq=False)
 class SparseStep:
-    """A layer: its weights, and what its units pass on.
+    """A layer: its weights, and ranges of its units' slopes.
 
     Attributes
     ----------
     weight : ndarray or sparse array, shape (n, p)
     middle, half : ndarray, shape (n,)
-        c and h: slopes are in [c - h, c + h] for these very numbers.
+        c and h: the slopes are in [c - h, c + h], with c and h taken as exact.
     """
 
     weight: Matrix
@@ -74,18 +74,18 @@ class SparseStep:
 
     @classmethod
     def of(cls, layer: Layer, unit_map: UnitMap) -> SparseStep:
-        """Of a layer with units of two slopes, under phases."""
+        """Build the step of a layer with two-slope units under phases."""
         middle, half = unit_map.slope.copy(), np.zeros(layer.units)
         units = unit_map.units
         left, right = layer.left[units], layer.right[units]
         middle[units] = 0.5 * (left + right)
         half[units] = np.maximum(np.abs(left - middle[units]), np.abs(right - middle[units]))
-        half[units] *= 1.0 + UNIT  # of what the differences are rounded by
+        half[units] *= 1.0 + UNIT  # covers the rounding of the differences
         return cls(layer.weight, middle, half)
 
     @property
     def steepest(self) -> FloatArray:
-        """No less than the largest size of a slope."""
+        """Upper bounds of the absolute slopes."""
         return np.asarray((np.abs(self.middle) + self.half) * (1.0 + 4.0 * UNIT))
 
 
@@ -96,21 +96,21 @@ def sparse_bounds(
     clock: Clock,
     report: Callable[[float], object],
 ) -> FloatArray:
-    """Proved bounds of all targets, shape (T,); infinite where there are none.
+    """Prove bounds of all targets, shape (T,); infinite where the proof fails.
 
-    Those of a few functionals first come from the Euclidean ball of all of them, then one by one,
-    the largest first, as long as there is time.
+    All functionals are first bounded together by their Euclidean ball, then one by one, the largest
+    first, as long as there is time.
 
     Parameters
     ----------
     network : Network
-        With units of two slopes, and directions as its inputs.
+        With two-slope units, and directions as its inputs.
     phases : tuple of ndarray
     targets : Targets
-        Not of l1 inputs; a target that stands for all functionals is that of their Euclidean ball.
+        Not of l1 inputs; a target that stands for all functionals must be their Euclidean ball.
     clock : Clock
     report : callable
-        Called with a bound of all targets whenever it has dropped.
+        Called with a bound of all targets whenever a target was bounded.
     """
     unit_maps = unit_maps_of(network.hidden, phases, network.input_dim)
     steps = [SparseStep.of(*pair) for pair in zip(network.hidden, unit_maps, strict=True)]
@@ -142,7 +142,7 @@ def sparse_bound(
     euclidean: bool,
     clock: Clock | None = None,
 ) -> float:
-    """Proved bound of ``|M J v|`` over a ball; infinite where there is none.
+    """Prove a bound of ``|M J v|`` over a ball; infinite if the proof fails.
 
     Parameters
     ----------
@@ -150,11 +150,11 @@ def sparse_bound(
     head : ndarray or sparse array, shape (m, n)
         M.
     head_errors : ndarray, shape (m, n)
-        What the entries of M may be off by.
+        Error bounds of the entries of M.
     euclidean : bool
-        The inputs' ball: Euclidean, or the cube.
+        Whether the ball of inputs is Euclidean, or the cube.
     clock : Clock, optional
-        What does not fit into its time is left out.
+        Work that does not fit into the time left is skipped.
     """
     clock = clock or Clock()
     with np.errstate(all="ignore"):
@@ -169,7 +169,7 @@ def sparse_bound(
 
 
 def _squared(diagonal: FloatArray, euclidean: bool) -> float:
-    """Largest value of ``v^T diag v`` over the ball."""
+    """Return the maximum of ``v^T diag v`` over the ball."""
     return float(diagonal.max() if euclidean else diagonal.sum()) * (1.0 + gamma(diagonal.size))
 
 
@@ -183,10 +183,10 @@ def _diagonals(
     euclidean: bool,
     clock: Clock,
 ) -> list[FloatArray] | None:
-    """D before each layer and behind the last one; None without a proof, or if time is over."""
+    """Return D before each layer and behind the last one; None without a proof, or out of time."""
     sizes = abs(head) + errors
     room = sizes.T @ errors.sum(axis=1) + errors.T @ np.asarray(sizes.sum(axis=1))
-    room = np.asarray(room) * (1.0 + gamma(sum(head.shape)))  # of what M may be off by
+    room = np.asarray(room) * (1.0 + gamma(sum(head.shape)))  # for the errors of M
     at, found = len(steps), list[FloatArray]()
     ones = np.ones(head.shape[0])
     for weight, inner in [(head, ones), *((step.weight, None) for step in reversed(steps))]:
@@ -196,7 +196,7 @@ def _diagonals(
             steep = steps[at].steepest
             inner = steep**2 * found[-1] * (1.0 + 4.0 * UNIT)
             if not inner.any() and ((steep > 0.0) & (found[-1] > 0.0)).any():
-                return None  # it has vanished
+                return None  # underflow
         cube = at == 0 and not euclidean
         diagonal = _above(weight, inner, steps[at - 1] if at else None, cube, clock)
         if diagonal is None:
@@ -209,7 +209,7 @@ def _diagonals(
 def _above(
     weight: Matrix, inner: FloatArray, before: SparseStep | None, cube: bool, clock: Clock
 ) -> FloatArray | None:
-    """A diagonal, proved to be no less than ``A^T diag(inner) A``."""
+    """Return a diagonal that is proved to majorise ``A^T diag(inner) A``."""
     lengths = np.asarray(squares(weight).T @ inner)
     top = float(lengths.max())
     if not (abs(weight).max() and inner.any()):
@@ -236,12 +236,12 @@ def _above(
     mu = multiple(weight, inner, shape, largest(product, shape)[0], clock)
     if np.isfinite(mu):
         return np.asarray(mu * shape * (1.0 + 4.0 * UNIT))
-    sums = abs(weight).T @ (inner * (abs(weight) @ np.ones(rows.size)))  # dominated by its rows
+    sums = abs(weight).T @ (inner * (abs(weight) @ np.ones(rows.size)))  # by diagonal dominance
     return np.asarray(sums * (1.0 + gamma(4 * longest(weight))))
 
 
 def _norm(weight: Matrix, inner: FloatArray) -> float:
-    """About the largest eigenvalue of ``A^T diag(inner) A``."""
+    """Estimate the largest eigenvalue of ``A^T diag(inner) A``."""
     ones = np.ones(weight.shape[1])
     return largest(lambda v: np.asarray(weight.T @ (inner * (weight @ v))), ones, _COARSE)[0]
 
@@ -257,7 +257,7 @@ def _split(
     euclidean: bool,
     clock: Clock,
 ) -> FloatArray | None:
-    """A diagonal, proved to be no less than R; None if R is too large."""
+    """Return a diagonal that is proved to majorise R; None if R is too large."""
     d = steps[0].weight.shape[1]
     crossed = [step.half**2 * own for step, own in zip(steps, diagonals[1:], strict=True)]
     weights = [*(step.weight for step in steps), head]
@@ -290,9 +290,10 @@ def _split(
 def _kappa(
     steps: Sequence[SparseStep], weights: Sequence[Matrix], crossed: Sequence[FloatArray]
 ) -> FloatArray:
-    """Kappa with about the least norm of R: the best one at a direction, the worst one in turn.
+    """Choose kappa for a small norm of R, by adapting it to the worst direction in turn.
 
-    At one direction with terms q_j it is ``sum_i sqrt(q_i) / sqrt(q_j)``, after Cauchy-Schwarz.
+    At a direction with terms q_j the best kappa_j is ``sum_i sqrt(q_i) / sqrt(q_j)``, by
+    Cauchy-Schwarz.
     """
     count, d = len(weights), weights[0].shape[1]
     kappa = best = np.full(count, float(count))
@@ -322,7 +323,7 @@ def _kappa(
 def _signals(
     steps: Sequence[SparseStep], weights: Sequence[Matrix], v: FloatArray
 ) -> list[FloatArray]:
-    """``W_j v`` for each j, and ``W v``."""
+    """Return ``W_j v`` for each j, and ``W v``."""
     found = [np.asarray(weights[0] @ v)]
     for step, weight in zip(steps, weights[1:], strict=True):
         found.append(np.asarray(weight @ (step.middle * found[-1])))

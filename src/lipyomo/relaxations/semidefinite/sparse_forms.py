@@ -1,8 +1,8 @@
-"""Quadratic forms with few entries, and proofs that a diagonal one is no less.
+"""Sparse quadratic forms, and proofs that a diagonal form majorises one.
 
-Units of a convolution meet those whose patches overlap with theirs, so that its Gram matrix is a
-band once rows are in a good order (Cuthill and McKee, 1969).  A Cholesky factorisation of a band of
-width w takes ``n w^2`` operations and ``n w`` numbers, and says as much as that of a full matrix.
+In the Gram matrix of a convolution units are coupled only if their patches overlap, so it is a band
+matrix in a suitable order of rows (Cuthill and McKee, 1969).  A Cholesky factorisation of a band of
+width w takes ``n w^2`` operations and ``n w`` numbers, and proves as much as that of a full matrix.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from lipyomo.base.numerics.rounding import gamma
 from lipyomo.relaxations.semidefinite.verify import cholesky_or_none, cholesky_slack, powers
 
 _NEAR = 1e-5
-"""Relative gain of some steps of Lanczos' method below which an eigenvalue is taken as found."""
+"""Relative gain of `_LOOK` Lanczos steps below which an eigenvalue counts as converged."""
 _FIRST, _GROWTH, _MOST = 1e-4, 8.0, 0.1
-"""Shares that a diagonal exceeds such an estimate by until a factorisation proves it."""
+"""First, growth and limit of the relative excess over the estimate that a factorisation proves."""
 _STEPS, _LOOK = 200, 8
-"""Most of these steps, and after how many it is looked at what they gained."""
+"""Limit of Lanczos steps, and number of steps between checks of convergence."""
 _SMALL = 200
-"""Rows up to which all eigenvalues are computed."""
+"""Number of rows up to which all eigenvalues are computed."""
 _VANISHED = 1e-100
-"""Room for what vanished in a scaled matrix."""
+"""Bound of the underflow in a scaled matrix."""
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A symmetric matrix in an order of its rows in which it is a band, or full.
+    """A symmetric matrix with an order of rows in which it is a band, or a full matrix.
 
     Attributes
     ----------
     form : ndarray or sparse array, shape (n, n)
-        Symmetric: these very numbers.
+        Symmetric, taken as exact.
     order : ndarray of int, shape (n,)
     width : int
-        Largest distance of an entry from the diagonal; ``n - 1`` where the matrix is kept in full.
+        Largest distance of an entry from the diagonal; ``n - 1`` for a full matrix.
     """
 
     form: Matrix
@@ -50,7 +50,7 @@ class Band:
 
     @classmethod
     def of(cls, form: Matrix) -> Band:
-        """In the order that is found."""
+        """Order the rows by the reverse Cuthill-McKee algorithm if the matrix is sparse."""
         n = form.shape[0]
         if isinstance(form, np.ndarray):
             return cls(form, np.arange(n), max(n - 1, 0))
@@ -63,38 +63,38 @@ class Band:
 
     @property
     def size(self) -> int:
-        """Rows n."""
+        """Number of rows n."""
         return int(self.form.shape[0])
 
     @property
     def is_full(self) -> bool:
-        """Whether the full matrix is factorised: where the band is about as large."""
+        """Whether the full matrix is factorised, as the band is not much smaller."""
         return isinstance(self.form, np.ndarray) or 2 * self.width > self.size
 
     @property
     def operations(self) -> float:
-        """Of a factorisation."""
+        """Operations of a factorisation."""
         n, w = float(self.size), float(self.width)
         return n**3 / 3.0 if self.is_full else n * w**2
 
     @property
     def bytes(self) -> float:
-        """Of what is factorised."""
+        """Memory of the matrix that is factorised."""
         return 8.0 * self.size * (self.size if self.is_full else self.width + 1)
 
     def top(self, shape: FloatArray) -> float:
-        """About the largest t with ``form x = t diag(shape) x`` for some x."""
+        """Estimate the largest t with ``form x = t diag(shape) x`` for some x."""
         return largest(lambda v: self.form @ v, shape)[0]
 
     def multiple(self, shape: FloatArray, top: float) -> float:
-        """A number mu such that ``mu diag(shape) - form`` is proved positive definite.
+        """Find mu such that ``mu diag(shape) - form`` is proved positive definite.
 
         Parameters
         ----------
         shape : ndarray, shape (n,)
             Positive.
         top : float
-            About the least one: see `top`.
+            Estimate of the smallest such mu: see `Band.top`.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class Band:
     def _is_below(self, diagonal: FloatArray) -> bool:
         """Whether ``diag(diagonal) - form`` is proved positive definite.
 
-        Scaled by powers of two, which round nothing, so that the diagonal is about one.
+        The matrix is scaled exactly, by powers of two, to a diagonal of about one.
         """
         own = np.asarray(self.form.diagonal())
         if not (np.isfinite(diagonal).all() and (diagonal > np.maximum(own, 0.0)).all()):
@@ -147,7 +147,7 @@ class Band:
 def largest(
     product: Callable[[FloatArray], FloatArray], shape: FloatArray, near: float = _NEAR
 ) -> tuple[float, FloatArray]:
-    """About the largest t with ``form x = t diag(shape) x``, and x (n,), by Lanczos' method.
+    """Estimate the largest t with ``form x = t diag(shape) x``, and x (n,), by Lanczos' method.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def largest(
         columns = np.stack([scaled(unit) for unit in np.eye(n)], axis=1)
         values, vectors = np.linalg.eigh(0.5 * (columns + columns.T))
         return float(values[-1]), root * vectors[:, -1]
-    # Lanczos' method; without orthogonalisation values come twice, but the largest one is as good
-    now = 1.0 + np.arange(n) % 7  # neither even nor odd in any direction of an image
+    # Lanczos' method; without orthogonalisation values are repeated, but the largest is correct
+    now = 1.0 + np.arange(n) % 7  # without symmetry in any direction of an image
     basis, before, norm = [now / np.linalg.norm(now)], np.zeros(n), 0.0
     diagonal, beside = list[float](), list[float]()
     found, vector = 0.0, np.ones(1)

@@ -1,7 +1,7 @@
-"""Majorants of sums of products ``W^T diag W`` of sparse matrices, and diagonals proved above them.
+"""Majorants of sums of products ``W^T diag W`` of sparse matrices, and of these by diagonals.
 
-Rounding: the entries are sums of products of the weights; what they are off by is bounded by the
-same sums in magnitudes, whose row sums are added to the diagonal.
+Rounding: the entries are sums of products of the weights.  Their errors are bounded by the same
+sums of magnitudes, whose row sums are added to the diagonal.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.relaxations.semidefinite.sparse_forms import Band
 
 _FULL = 4096
-"""Rows up to which a form is kept in full."""
+"""Number of rows up to which a form is stored as a full matrix."""
 ENTRIES = 1e7
-"""Most entries of a sparse form, or of a product of weights: with what is beside, half a GB."""
+"""Limit of entries of a sparse form, or of a product of weights: half a GB in total."""
 SMALL, LARGEST = 1e-140, 1e140
-"""Sizes of forms within which products neither overflow nor vanish."""
+"""Sizes of forms between which products neither overflow nor underflow."""
 _BYTES = 5e8
-"""Most bytes of a band."""
+"""Limit of the bytes of a band."""
 _SAMPLED = 16
-"""Columns by which entries of a product are predicted."""
+"""Number of columns from which the entries of a product are extrapolated."""
 
 
 def multiple(
     weight: Matrix, inner: FloatArray, shape: FloatArray, top: float, clock: Clock
 ) -> float:
-    """A number mu with ``mu diag(shape) >= A^T diag(inner) A``, proved; infinite if there is none.
+    """Find mu with ``mu diag(shape) >= A^T diag(inner) A``, proved; infinite without a proof.
 
-    Where A has fewer rows than columns, as ``mu / inner >= A diag(1 / shape) A^T``.
+    If A has fewer rows than columns, ``mu / inner >= A diag(1 / shape) A^T`` is proved instead.
     """
     n, p = weight.shape
     if n <= p and inner.min() > 0.0:
@@ -48,7 +48,7 @@ def multiple(
 def proved_multiple(
     form: Matrix | None, shape: FloatArray, clock: Clock, top: float | None = None
 ) -> float:
-    """A number mu with ``mu diag(shape) >= form``, proved; infinite where there is none."""
+    """Find mu with ``mu diag(shape) >= form``, proved; infinite without a proof."""
     band = None if form is None else Band.of(form)
     if band is None or band.bytes > _BYTES or not clock.fits(seconds_of(2.0 * band.operations)):
         return np.inf
@@ -60,14 +60,14 @@ def gram(
     parts: Sequence[tuple[Matrix, FloatArray, Sequence[Matrix]]],
     errors: FloatArray | None = None,
 ) -> Matrix | None:
-    """A majorant of a sum of ``W^T diag(inner) W``, symmetric; None where it would be too large.
+    """Return a symmetric majorant of a sum of ``W^T diag(inner) W``; None if it is too large.
 
     Parameters
     ----------
     parts : sequence of (W, inner, factors)
-        W as it was computed from the product of some factors, the first one first; and those.
+        W is the computed product of the factors, which are applied in the given order.
     errors : ndarray, optional
-        What the last factor of the last part may be off by; its sizes are in that factor.
+        Error bounds of the last factor of the last part, which must include them in its magnitudes.
     """
     p = parts[0][0].shape[1]
     if p > _FULL and sum(product_entries(w.T, w) for w, _, _ in parts) > ENTRIES:
@@ -107,19 +107,19 @@ def gram(
 
 
 def _pulled(values: FloatArray, sizes: Sequence[Matrix]) -> FloatArray:
-    """Values pulled back through some factors."""
+    """Pull values back through some factors."""
     for factor in reversed(sizes):
         values = factor.T @ values
     return np.asarray(values, dtype=np.float64)
 
 
 def squares(matrix: Matrix) -> Matrix:
-    """Entry by entry."""
+    """Return the squares of all entries."""
     return matrix * matrix if isinstance(matrix, np.ndarray) else matrix.power(2)
 
 
 def longest(matrix: Matrix) -> int:
-    """Most entries of a row or a column."""
+    """Return the largest number of entries of a row or a column."""
     if isinstance(matrix, np.ndarray):
         return int(max(matrix.shape))
     rows = np.diff(matrix.indptr).max(initial=0)
@@ -128,7 +128,7 @@ def longest(matrix: Matrix) -> int:
 
 
 def product_entries(left: Matrix, right: Matrix) -> float:
-    """About the entries of a product, by some of its columns."""
+    """Estimate the number of entries of a product from some of its columns."""
     n, p = int(left.shape[0]), int(right.shape[1])
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray) or n * p < ENTRIES:
         return float(n) * p

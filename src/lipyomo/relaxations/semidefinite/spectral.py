@@ -1,12 +1,12 @@
-"""The semidefinite bound for a whole ball of functionals: l2 outputs, and l1.
+"""Kernel of a whole ball of functionals, for l2 and l1 output norms.
 
 For all y in the Euclidean ball at once,
 
     |y . M w| <= 2 sqrt(tau gamma)    if    gamma I - M C^{-1} M^T / 4 >= 0,
 
-which is one more semidefinite block: the matrix ``[[gamma I, -M/2], [-M^T/2, C]]`` is to be
-positive definite, and ``tau + gamma - mu logdet`` of it is minimised.  The cube of functionals (l1
-outputs) has a gamma for each output, and their sum for the bound.
+which is one more semidefinite block: the matrix ``[[gamma I, -M/2], [-M^T/2, C]]`` must be positive
+definite, and ``tau + gamma - mu logdet`` of it is minimised.  The cube of functionals (l1 outputs)
+has a gamma for each output, and their sum in the bound.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class SpectralKernel:
         M.
     inputs : int
     euclidean : bool
-        The ball of directions.
+        Whether the ball of directions is Euclidean, or the cube.
     separate : bool, optional
-        The ball of functionals is the cube instead of the Euclidean ball.
+        Whether the ball of functionals is the cube instead of the Euclidean ball.
     """
 
     rank_one = False
@@ -71,11 +71,11 @@ class SpectralKernel:
         self._starts = np.concatenate([[0], np.cumsum(self._groups)[:-1]])
 
     def factor(self, y: FloatArray) -> Factor | None:
-        """Cholesky factor of the joint matrix, or None."""
+        """Return the Cholesky factor of the joint matrix, or None."""
         return self._pencil.factor(y)
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
-        """No primal, tau, and the cost of gamma."""
+        """Return a zero primal, tau, and the cost of gamma."""
         gamma = y[: self.outputs]
         cost = float(gamma.sum() if self._separate else gamma[0])
         first = self.outputs
@@ -83,11 +83,11 @@ class SpectralKernel:
         return np.zeros(self.order - first), float(zeta[0] if self.euclidean else zeta.sum()), cost
 
     def logdet(self, factor: Factor) -> float:
-        """Log-determinant of the joint matrix."""
+        """Return the log-determinant of the joint matrix."""
         return 2.0 * float(np.log(factor.diagonal()).sum())
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Multipliers in closed form, gamma from the largest eigenvalue."""
+        """Return multipliers in closed form, gamma from the largest eigenvalue."""
         found = closed_form(self.rows, self._objectives, self.inputs, self.euclidean, stop)
         if found is None:
             return None
@@ -96,14 +96,14 @@ class SpectralKernel:
             return None
         tau = 1.0
         scale = balance(tau, top * (self.outputs if self._separate else 1))
-        gamma = np.full(self.outputs, 2.0 * top / scale)  # on the boundary no step is possible
+        gamma = np.full(self.outputs, 2.0 * top / scale)  # twice the boundary value
         y = np.concatenate([gamma, found.zeta * scale, found.lam * scale])
         return enlarged(y, self.outputs + self.inputs, self.factor)
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
-        """Newton's equations in (gamma, zeta, lambda)."""
+        """Return the Newton system in (gamma, zeta, lambda)."""
         starts = self._starts
         hessian, diagonal = self._pencil.curvature(inverse_of(factor), mu)
         barrier = np.add.reduceat(-diagonal, starts)
@@ -111,7 +111,7 @@ class SpectralKernel:
         return solved_system(self._costs, barrier, hessian)
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
-        """Derivatives of the barrier function by the logarithms of the multipliers."""
+        """Return derivatives of the barrier function by the logarithms of the multipliers."""
         barrier = y * self._pencil.slopes(inverse_of(factor))
         shared = mu * np.add.reduceat(barrier, self._starts)
         return np.asarray(self._costs * y[self._starts] - shared)
@@ -121,20 +121,20 @@ class SpectralKernel:
         return np.repeat(step, self._groups)
 
     def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """About the largest step at which the joint matrix is still semidefinite."""
+        """Estimate the largest step length at which the joint matrix is still semidefinite."""
         return self._pencil.reach(factor, y, step)
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:
-        """Balance tau and gamma: C times a scale, gamma divided by it."""
+        """Return the state with tau and gamma balanced: C times a scale, gamma divided by it."""
         scale = balance(tau, quarter)
         factors = np.full(self.order, scale)
         factors[: self.outputs] = 1.0 / scale
         return State(y * factors, bound_of(tau, quarter), x, np.sqrt(factors)[:, None] * factor)
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """That of the worst functional."""
+        """Return the look-ahead of the worst functional."""
         y = state.multipliers[self.outputs :]
         plain = DenseKernel(self.rows, self._objectives[0], self.inputs, self.euclidean)
         factor = plain.factor(y)

@@ -1,4 +1,4 @@
-"""Multipliers of one problem as a start for another one of its shape."""
+"""Warm starts of a root from the multipliers of a similar problem."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from lipyomo.relaxations.semidefinite.root import RootBounds
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Multipliers of a problem for others of its shape.
+    """Multipliers of a problem, to start others of the same shape.
 
     Attributes
     ----------
     units : ndarray of int, shape (F,)
         Its unstable units.
     multipliers : mapping of int to (ndarray, ndarray)
-        For targets, zeta of shape (d,) and lambda of shape (F,).
+        Zeta (d,) and lambda (F,) by target.
     shared : (ndarray, ndarray), optional
-        Such that prove bounds of all targets.
+        Zeta and lambda for all targets together.
     """
 
     units: IntArray
@@ -33,14 +33,14 @@ class Start:
     shared: tuple[FloatArray, FloatArray] | None = None
 
     def fitted(self, lam: FloatArray, units: IntArray) -> FloatArray:
-        """Those of other unstable units, for which there are none the median."""
+        """Convert lambda to other unstable units; new ones get the median."""
         usual = float(np.median(lam)) if lam.size else 1.0
         place = np.full(max(self.units.max(initial=-1), units.max(initial=-1)) + 1, usual)
         place[self.units] = lam
         return np.asarray(place[units])
 
     def after(self, other: Start) -> Start:
-        """With what an earlier one has for targets that this one has none for."""
+        """Add an earlier start's multipliers for targets without any."""
         own = other.multipliers.items()
         known = {t: (zeta, other.fitted(lam, self.units)) for t, (zeta, lam) in own}
         shared = self.shared
@@ -50,10 +50,9 @@ class Start:
 
 
 def started(root: RootBounds, start: Start) -> RootBounds:
-    """Bounds with multipliers of a similar problem to begin with, instead of a closed form.
+    """Start a root with the multipliers of a similar problem instead of a closed form.
 
-    Those of the inputs are enlarged until they prove a bound; targets for which they never do
-    have none.
+    Zeta is enlarged until C is definite; targets for which it never is are skipped.
     """
     units, bounder = root.form.units, root.bounder
     if not units.size or not root.cost.fits:
@@ -78,7 +77,7 @@ def started(root: RootBounds, start: Start) -> RootBounds:
 
 
 def _started_together(root: RootBounds, zeta: FloatArray, lam: FloatArray) -> RootBounds:
-    """With what multipliers that all targets have in common prove, enlarged."""
+    """Prove bounds of all targets by the shared multipliers, zeta enlarged until C is definite."""
     kernel = root.bounder.shared(root.form, np.arange(root.targets.count))
     if kernel is None or zeta.size != root.form.inputs:
         return root
@@ -92,11 +91,11 @@ def _started_together(root: RootBounds, zeta: FloatArray, lam: FloatArray) -> Ro
 
 
 def start_of(root: RootBounds) -> Start:
-    """Multipliers of the targets that were lowered, for `started`."""
+    """Return the multipliers of the targets that were lowered, for `started`."""
     found, inputs, units = {}, root.form.inputs, root.form.units
     for target, descent in root.descents.items():
         kernel, best = descent.kernel, descent.best
-        spans = kernel.euclidean or kernel.inputs == inputs  # all of the form's
+        spans = kernel.euclidean or kernel.inputs == inputs  # all inputs of the form
         if best is None or kernel.outputs or not spans:
             continue
         zeta = shaped(best.multipliers[: kernel.inputs], inputs, kernel.euclidean)

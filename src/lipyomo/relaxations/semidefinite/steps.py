@@ -1,8 +1,8 @@
-"""What descents of one matrix and of layers have in common: their directions, and their ends.
+"""Common parts of descents: quasi-Newton directions, and the loop over steps.
 
-Directions are those of a quasi-Newton method (L-BFGS: Nocedal, Math. Comp. 35, 1980), for variables
-that all are of one size, such as logarithms: the first direction is the gradient's, and no step
-changes a variable by more than one.
+Directions are those of L-BFGS (Nocedal, Math. Comp. 35, 1980) for variables of similar scale, such
+as logarithms: the first direction is the negative gradient, and no step changes a variable by more
+than one.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from lipyomo.relaxations.semidefinite.params import PARAMS
 
 @dataclass(frozen=True)
 class Memory:
-    """The last steps, with what they changed in the gradient.
+    """The memory of L-BFGS: the last steps and the changes of the gradient.
 
     Attributes
     ----------
     steps : tuple of (ndarray, ndarray, float)
-        Steps, changes of the gradient, and their products.
+        Steps, changes of the gradient, and their inner products.
     last : (ndarray, ndarray), optional
-        The last step and the gradient where it began, before what it changed is known.
+        The last step and the gradient at its start, until the gradient at its end is known.
     """
 
     steps: tuple[tuple[FloatArray, FloatArray, float], ...] = ()
     last: tuple[FloatArray, FloatArray] | None = None
 
     def at(self, gradient: FloatArray) -> Memory:
-        """What is known at a point with this gradient, where the last step has led."""
+        """Update the memory by the gradient at the end of the last step."""
         if self.last is None:
             return self
         step, change = self.last[0], gradient - self.last[1]
         curvature, size = float(step @ change), float(np.sqrt(change @ change))
-        # a change whose square underflows says nothing either
+        # no update either if the square of the change underflows
         if not (size > 0.0 and curvature > 1e-10 * float(np.linalg.norm(step)) * size):
             return replace(self, last=None)
         return Memory((*self.steps, (step, change, curvature))[-PARAMS.krylov :])
 
     def direction(self, gradient: FloatArray) -> tuple[FloatArray, float]:
-        """A direction of descent from a point with this gradient, and the longest step along it."""
+        """Return a descent direction from a point with this gradient, and the longest step."""
         found, shares = -gradient, []
         for step, change, curvature in reversed(self.steps):
             shares.append(float(step @ found) / curvature)
@@ -59,16 +59,16 @@ class Memory:
         return found, min(1.0, 1.0 / largest) if self.steps else 1.0 / largest
 
     def moved(self, step: FloatArray, gradient: FloatArray) -> Memory:
-        """With a step from a point with this gradient."""
+        """Record a step from a point with this gradient."""
         return replace(self, last=(step, gradient))
 
 
 class Stepped(Protocol):
-    """A descent as a value, whose steps are of two kinds: the first ones are quicker."""
+    """An immutable descent with two kinds of steps, of which the first one is faster."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is to be gained."""
+        """Whether the bound cannot be lowered further."""
 
     @property
     def approaching(self) -> bool:
@@ -76,24 +76,24 @@ class Stepped(Protocol):
 
     @property
     def seconds(self) -> float:
-        """What the next step is expected to take; zero before the first one of its kind."""
+        """Expected time of the next step; zero before the first one of its kind."""
 
     def stepped(self) -> Self:
-        """One step further."""
+        """Take one step."""
 
     def timed(self, seconds: float) -> Self:
-        """With what the next step is expected to take."""
+        """Return the descent with the expected time of the next step."""
 
 
 D = TypeVar("D", bound=Stepped)
 
 
 def stepped_until(descent: D, enough: Callable[[D], Any]) -> D:
-    """A descent that goes on until it is done, or enough, which is asked before each step."""
+    """Take steps until the descent is done or `enough`, called before each step, is true."""
     while not descent.done and not enough(descent):
         began = time.perf_counter()
         then = descent.stepped()
-        # the next step is expected to take most of the time of the longest one at least
+        # expect at least most of the time of the longest step so far
         took = max(time.perf_counter() - began, 0.8 * descent.seconds)
         descent = then.timed(took if then.approaching == descent.approaching else 0.0)
     return descent

@@ -1,6 +1,6 @@
-"""Bounds of targets by switches that depend on the inputs, for nodes and roots alike.
+"""Bounds of targets on parts of boxes, with switches that depend on the inputs.
 
-`switches` has the ascent that multipliers come from, `switches_proof` what they prove.
+`switches` finds the multipliers by an ascent, `switches_proof` proves a bound by them.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from lipyomo.relaxations.semidefinite.switches import (
 from lipyomo.relaxations.semidefinite.switches_proof import SwitchedErrors, proved_switched_bound
 
 STEPS = 20
-"""Steps between two looks at what they gain."""
+"""Number of steps between checks of their gain."""
 
 MOST, LAST = 10, 4
-"""Most looks with weights that move, and with those that stay, after which vectors are so near the
-best ones that a proof loses little."""
+"""Limits of checks with varying weights, and of those with fixed weights, after which vectors are
+close enough to the best ones for a proof."""
 
 AGAIN = 5
-"""Steps from a parent's vectors, before weights move again."""
+"""Steps with fixed weights after a warm start, before weights vary again."""
 
 WORTH = 0.2
-"""Share of what a proof is still above the Lagrangian that more steps have to gain."""
+"""Share of the gap between proof and Lagrangian that further steps must gain."""
 
 GAIN = 0.002
-"""Share of the bound that the steps between two looks have to gain; and what a proof may lose."""
+"""Share of the bound that the steps between checks must gain, and that a proof may lose."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartBounds:
-    """What is known of a part of the domain.
+    """Bounds and decided units on a part of the domain.
 
     Attributes
     ----------
     lower, upper : ndarray, shape (N,)
         Bounds of pre-activations.
     low, high : ndarray, shape (d,)
-        Ends of the inputs.
+        Bounds of the inputs.
     decided : ndarray of int, shape (H,)
-        Units whose side does not follow from these.
+        Units with a phase that does not follow from these bounds.
     on : ndarray of bool, shape (H,)
-        Theirs.
+        Whether they are on.
     """
 
     lower: FloatArray
@@ -72,19 +72,20 @@ class PartBounds:
 
 @dataclass(frozen=True, eq=False)
 class SwitchedMinimum:
-    """What lowering the bound of a target gave.
+    """Result of minimising the bound of a target.
 
     Attributes
     ----------
     bound : float
-        Proved.
+        Proved bound.
     units, decided : ndarray of int, shapes (F,) and (H,)
-        Open ones, and those whose sides were used.
+        Open units, and decided ones whose phases were used.
     standing : Standpoint
     signs : ndarray, shape (d,), optional
-        By which directions are joined.
+        Signs by which directions are joined.
     off, on : ndarray, shape (F,)
-        Relative drop of the bound if a unit is decided and all else stays; empty without a bound.
+        Look-ahead: relative decrease of the bound if a unit is off, or on, and everything else is
+        kept; empty without a bound.
     """
 
     bound: float
@@ -97,20 +98,20 @@ class SwitchedMinimum:
 
     @property
     def nbytes(self) -> int:
-        """What vectors and weights take."""
+        """Memory of vectors and weights."""
         parts = *vars(self.standing.vectors).values(), *vars(self.standing.weights).values()
         return sum(part.nbytes for part in parts)
 
 
 class SwitchedBounder:
-    """Bounds targets on parts of boxes, from linf.
+    """Bounds of targets on parts of boxes, for the input norm linf.
 
     Parameters
     ----------
     system : UnitSystem
     targets : Targets
     bounder : Bounder
-        Knows which directions move together.
+        Provides the signs by which directions are joined.
     """
 
     def __init__(self, system: UnitSystem, targets: Targets, bounder: Bounder) -> None:
@@ -118,19 +119,19 @@ class SwitchedBounder:
 
     @staticmethod
     def serves(system: UnitSystem, targets: Targets) -> bool:
-        """Whether there are such bounds: targets are functionals, directions those of a cube."""
+        """Whether such bounds apply: to single functionals and the cube of directions."""
         each = not (targets.by_column or targets.whole_ball)
         return each and targets.norm == "linf" and system.directions is None
 
     def predicted(self, units: int) -> float:
-        """About how many seconds a bound takes."""
+        """Predict the seconds that a bound takes."""
         d = self._system.inputs
         steps = (MOST + LAST) * STEPS * 10.0 * RANK * units * (d + units)
         proofs = LAST * 16.0 * units**2 * (d + units)
         return seconds_of(0.5 * (steps + proofs))
 
     def begun(self, form: NodeForm, known: PartBounds, target: int) -> SwitchedMinimum:
-        """A target's first steps, whose value tells how high its bound will be; nothing proved."""
+        """Take a target's first steps, whose value estimates its bound; nothing is proved."""
         known, signs = self._in_reach(form, known), self._bounder.signs(form, target)
         switched, _ = self._form(form, known, target, signs)
         try:
@@ -149,7 +150,7 @@ class SwitchedBounder:
         clock: Clock,
         start: SwitchedMinimum | None = None,
     ) -> SwitchedMinimum:
-        """The least bound of a target that is found soon.
+        """Minimise the bound of a target until steps gain little, and prove it.
 
         Parameters
         ----------
@@ -158,11 +159,11 @@ class SwitchedBounder:
         known : PartBounds
         target : int
         aim : float
-            A bound that is good enough.
+            Stop once the bound is at most this value.
         clock : Clock
             Steps end once it has expired.
         start : SwitchedMinimum, optional
-            Of a part that this one belongs to.
+            Warm start: the result on a part that contains this one.
         """
         known = self._in_reach(form, known)
         signs = self._bounder.signs(form, target, None if start is None else start.signs)
@@ -174,7 +175,7 @@ class SwitchedBounder:
             with _wide():
                 standing, bound = _lowered(switched, errors, standing, aim, clock)
                 drops = [part / max(bound, 1e-300) for part in look_ahead(switched, standing)]
-        except np.linalg.LinAlgError:  # single precision is too narrow
+        except np.linalg.LinAlgError:  # overflow of single precision
             standing, bound, drops = (
                 Standpoint.begun(switched),
                 np.inf,
@@ -183,9 +184,9 @@ class SwitchedBounder:
         return SwitchedMinimum(bound, form.units, known.decided, standing, signs, *drops)
 
     def _in_reach(self, form: NodeForm, known: PartBounds) -> PartBounds:
-        """Without sides of units behind all open ones.
+        """Drop phases of decided units behind the layer of the last open ones.
 
-        They see what the last switches let through, which is none of the program's variables.
+        They depend on outputs of the last switches, which are not variables of the program.
         """
         layer_of = self._system.layer_of
         kept = layer_of[known.decided] <= layer_of[form.units].max()
@@ -194,7 +195,7 @@ class SwitchedBounder:
     def _form(
         self, form: NodeForm, known: PartBounds, target: int, signs: FloatArray | None
     ) -> tuple[SwitchedForm, SwitchedErrors]:
-        """The program of a target whose directions are joined, and what it may be off by."""
+        """Return the program of a target, with directions joined, and its error bounds."""
         d, units, system = form.variables, form.units, self._system
         row, rows = int(self._targets.rows[target]), np.concatenate([units, known.decided])
         sized = self._bounder.prover.sized(form)
@@ -233,7 +234,7 @@ class SwitchedBounder:
 
 
 def _wide() -> np.errstate:
-    """What exceeds single precision is found by its results."""
+    """Ignore overflows of single precision, which are detected in the results."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
@@ -244,7 +245,7 @@ def _lowered(
     aim: float,
     clock: Clock,
 ) -> tuple[Standpoint, float]:
-    """Steps with weights that move, then with those that stay, and what these prove."""
+    """Take steps with varying weights, then with fixed ones, and prove a bound."""
     standing = _first(form) if start is None else start.after(form, AGAIN, moving=False)
     last, bound = np.inf, np.inf
     for _ in range(MOST):
@@ -263,14 +264,14 @@ def _lowered(
 
 
 def _first(form: SwitchedForm) -> Standpoint:
-    """After the first steps, without weights and with them."""
+    """Return the standpoint after the first steps, without weights and then with them."""
     return Standpoint.begun(form).after(form, STEPS // 2, moving=False).lowered(form, STEPS)
 
 
 def _room(terms: FloatArray, known: PartBounds, rows: IntArray) -> FloatArray:
-    """Squares of pre-activations over how many of their terms (R, k) count.
+    """Estimate the squares of pre-activations from their terms (R, k) and known bounds.
 
-    What splits have narrowed, of the first layer, still goes as far as inputs do.
+    Bounds of the first layer narrowed by splits are ignored: the inputs still vary fully.
     """
     reach = np.maximum(-known.lower, known.upper)[rows]
     sums, squares = np.abs(terms).sum(axis=1), np.square(terms).sum(axis=1)
@@ -280,7 +281,7 @@ def _room(terms: FloatArray, known: PartBounds, rows: IntArray) -> FloatArray:
 
 
 def _layers(layer_of: IntArray) -> tuple[slice, ...]:
-    """Runs of equal numbers."""
+    """Return the runs of equal numbers as slices."""
     ends = np.flatnonzero(np.diff(layer_of)) + 1
     edges: Sequence[int] = [0, *ends.tolist(), len(layer_of)]
     return tuple(slice(a, b) for a, b in pairwise(edges))
@@ -293,7 +294,7 @@ def _inherited(
     form: SwitchedForm,
     signs: FloatArray | None,
 ) -> Standpoint | None:
-    """Vectors and weights of those units that are still open; None where layers are others now."""
+    """Restrict vectors and weights to units that are still open; None if the last layer changed."""
     vectors, weights, inner = start.standing.vectors, start.standing.weights, form.inner
     places, before = np.searchsorted(start.units, units), len(vectors.bases)
     if (places[:inner] >= before).any() or (places[inner:] < before).any():
@@ -308,7 +309,7 @@ def _inherited(
 
 
 def _joined(directions: Single, known: FloatArray | None, signs: FloatArray | None) -> Single:
-    """Vectors of directions that are joined by more signs than are known."""
+    """Convert vectors of directions joined by `known` to directions joined by `signs`."""
     if signs is None:
         return directions
     each = directions

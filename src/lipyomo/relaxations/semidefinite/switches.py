@@ -1,21 +1,21 @@
-"""Semidefinite bounds in which switches depend on the inputs: multipliers, by low-rank ascent.
+"""Semidefinite bounds with switches that depend on the inputs: a low-rank ascent for multipliers.
 
-Every unstable unit k has a tangent ``u_k`` and a pre-activation ``z_k``, and a switch y_k of 0 or 1
-that both pass: ``s_k = y_k u_k`` and ``h_k = y_k z_k``, with ``h_k >= 0`` and ``h_k - z_k >= 0``.
-Tangents are linear in directions v and in the s before, pre-activations affine in the inputs
-``m + r xi`` and in the h before.  Bounds that know only tangents take the best of all patterns,
-whether an input has them or not.  Here the Lagrangian
+Every unstable unit k has a tangent ``u_k``, a pre-activation ``z_k``, and a switch y_k of 0 or 1
+that multiplies both: ``s_k = y_k u_k`` and ``h_k = y_k z_k``, with ``h_k >= 0`` and
+``h_k - z_k >= 0``.  Tangents are linear in the directions v and in the s of earlier layers,
+pre-activations affine in the inputs ``m + r xi`` and in the h of earlier layers.  Bounds of
+tangents alone maximise over all patterns, feasible at some input or not.  Here the Lagrangian
 
     c . (v, s) + sum_k p_k h_k + q_k (h_k - z_k),      p, q >= 0,
 
-is relaxed as a whole (Shor): numbers become vectors, v_i, xi_i and the number one of length one,
-and a switch an orthogonal projection, the same for u_k and z_k (`switches_proof` has the matrix
-that this is the dual of).  The Lagrangian is linear in all v and xi together, and in the
-projections of each layer: each part has its best value in closed form, the others given.  Vectors
-of a dozen components are enough (Burer and Monteiro), so that a step costs a few products with the
-weights; p and q go against what they weigh meanwhile.
+is relaxed as a whole (Shor): numbers become vectors, where v_i, xi_i and the constant one have
+length one, and a switch becomes an orthogonal projection, the same for u_k and z_k
+(`switches_proof` has the dual matrix).  The Lagrangian is linear in all v and xi together, and in
+the projections of each layer, so each part can be maximised in closed form with the others fixed.
+Vectors of a dozen components are enough (Burer and Monteiro), and a step costs a few products with
+the weights; meanwhile p and q take subgradient steps.
 
-What comes of it are numbers, in single precision; `switches_proof` makes a bound of them.
+The results are multipliers in single precision; `switches_proof` proves a bound by them.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ import numpy.typing as npt
 from lipyomo.base.arrays import FloatArray
 
 Single = npt.NDArray[np.floating[Any]]
-"""Vectors, a row each: in single precision."""
+"""Vectors as rows, in single precision."""
 
 RANK = 16
 """Components of the vectors: with 10, 24 and 32 bounds are the same to a few thousandths."""
 
 LENGTH, SHORTER, SHORTEST = 0.04, 0.25, 1e-3
-"""Of the weights' steps to begin with: 0.02 to 0.08 end alike on most networks.  Where these make
-the Lagrangian rise, as with few inputs, a quarter, and so on."""
+"""First step length of the weights (0.02 to 0.08 end alike on most networks), its reduction factor
+while steps make the Lagrangian rise, as with few inputs, and its smallest value."""
 
 RISE = 2e-3
-"""Share by which it may rise, as vectors are not the best ones yet."""
+"""Relative increase of the Lagrangian that is tolerated, as the vectors are not optimal yet."""
 
 DEPENDENT = 1e-9
-"""What is added to diagonals of products of vectors of length one, which may be dependent."""
+"""Added to the diagonal of Gram matrices of unit vectors, which may be dependent."""
 
 _TINY = 1e-12
-"""Vectors shorter than that have no direction."""
+"""Length below which a vector counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +57,17 @@ class SwitchedForm:
     Attributes
     ----------
     tangents : ndarray, shape (F, d)
-        Of v.
+        Coefficients of v in the tangents.
     values : ndarray, shape (F + H, e)
-        Of xi, in [-1, 1]: pre-activations, and H more that are known not to be negative, those of
-        units decided by splits.
+        Coefficients of xi, in [-1, 1], in the pre-activations and in H more forms that are known to
+        be nonnegative, those of units decided by splits.
     before : ndarray, shape (F + H, F)
-        Of s and of h; the first F rows are strictly triangular.
+        Coefficients of s in tangents and of h in values; the first F rows are strictly triangular.
     offsets : ndarray, shape (F + H,)
     inputs, units : ndarray, shapes (d,) and (F,)
-        The functional, of v and of s.
+        The functional: coefficients of v and of s.
     room : ndarray, shape (F + H,)
-        About the squares of pre-activations, were all that they depend on independent.
+        Estimated mean squares of the pre-activations, as sums of independent terms.
     layers : tuple of slice
         The unstable units of each layer that has some.
     """
@@ -83,22 +83,22 @@ class SwitchedForm:
 
     @property
     def count(self) -> int:
-        """F."""
+        """Number of unstable units F."""
         return len(self.tangents)
 
     @property
     def inner(self) -> int:
-        """Units before those of the last layer."""
+        """Number I of unstable units before the last layer."""
         return int(self.layers[-1].start)
 
     @cached_property
     def single(self) -> SwitchedForm:
-        """The same in single precision."""
+        """The form in single precision."""
         return self._with(lambda part: part.astype(np.float32))
 
     @cached_property
     def magnitudes(self) -> SwitchedForm:
-        """Absolute values."""
+        """The form with absolute values."""
         return self._with(np.abs)
 
     def _with(self, change: Callable[[FloatArray], FloatArray]) -> SwitchedForm:
@@ -115,7 +115,7 @@ class SwitchedForm:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """What takes the place of numbers; the number one is the first unit vector.
+    """The vectors that replace numbers; the constant one is the first unit vector.
 
     Attributes
     ----------
@@ -124,9 +124,9 @@ class Vectors:
     inputs : ndarray, shape (e, RANK)
         xi.
     bases : ndarray, shape (I, 4, RANK)
-        Of the projections of inner units: orthonormal rows, or zeros.
+        Bases of the projections of inner units: orthonormal rows, or zeros.
     sides : ndarray, shape (F - I, RANK)
-        ``2 y - 1`` of the last layer's units, whose projections are seen of the number one alone.
+        ``2 y - 1`` of the last layer's units, applied to the constant one only.
     """
 
     directions: Single
@@ -136,7 +136,7 @@ class Vectors:
 
     @classmethod
     def random(cls, form: SwitchedForm) -> Vectors:
-        """Some to begin with."""
+        """Draw random vectors to start with."""
         rng, inner = np.random.default_rng(0), form.inner
 
         def drawn(count: int) -> Single:
@@ -151,7 +151,7 @@ class Vectors:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Multipliers of inequalities: ``h >= 0``, ``h - z >= 0`` (F,), and of known sides (H,)."""
+    """Multipliers of the inequalities ``h >= 0``, ``h - z >= 0`` (F,), and of known phases (H,)."""
 
     on: FloatArray
     off: FloatArray
@@ -159,19 +159,19 @@ class Weights:
 
     @classmethod
     def none(cls, form: SwitchedForm) -> Weights:
-        """Zeros."""
+        """Return zero multipliers."""
         nothing = np.zeros(form.count)
         return cls(nothing, nothing, np.zeros(len(form.values) - form.count))
 
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Vectors of tangents and pre-activations, and of what switches let through.
+    """Vectors of tangents u and pre-activations z, and of the switched s and h.
 
     Attributes
     ----------
     u, s, h : ndarray, shape (F, RANK)
-        s and h are zero in the last layer, where nothing is behind them.
+        s and h are zero in the last layer, where no later unit uses them.
     z : ndarray, shape (F + H, RANK)
     """
 
@@ -182,13 +182,13 @@ class Flow:
 
     @classmethod
     def of(cls, form: SwitchedForm, vectors: Vectors) -> Flow:
-        """Forwards through all layers."""
+        """Propagate forwards through all layers."""
         u, z = form.tangents @ vectors.directions, form.values @ vectors.inputs
         z[:, 0] += form.offsets
         return cls(u, z, np.zeros_like(u), np.zeros_like(u)).switched(form, vectors.bases)
 
     def switched(self, form: SwitchedForm, bases: Single) -> Flow:
-        """From sums without what other units let through, by these projections."""
+        """Apply the projections of all layers to sums that do not include s and h yet."""
         u, z, s, h = self.u.copy(), self.z.copy(), self.s.copy(), self.h.copy()
         for layer in form.layers[:-1]:
             rows = slice(layer.stop, None)
@@ -201,7 +201,7 @@ class Flow:
 
 @dataclass(frozen=True, eq=False)
 class Adjoints:
-    """What the Lagrangian changes by, in all tangents, pre-activations, s and h.
+    """Derivatives of the Lagrangian by all tangents, pre-activations, s and h.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class Adjoints:
     z : ndarray, shape (F + H, RANK)
     s, h : ndarray, shape (I, RANK)
     bases : ndarray, shape (I, 4, RANK)
-        The projections that they belong to.
+        The projections that they were computed with.
     """
 
     u: Single
@@ -222,7 +222,7 @@ class Adjoints:
     def of(
         cls, form: SwitchedForm, vectors: Vectors, weights: Weights, flow: Flow | None = None
     ) -> Adjoints:
-        """Backwards through all layers; with the best projections for a flow, if there is one."""
+        """Propagate backwards through all layers, with the best projections for `flow` if given."""
         count, inner, bases = form.count, form.inner, vectors.bases.copy()
         on, off = weights.on.astype(np.float32), weights.off.astype(np.float32)
         u = np.zeros((count, RANK), np.float32)
@@ -248,16 +248,16 @@ class Adjoints:
 
 @dataclass(frozen=True, eq=False)
 class Standpoint:
-    """How far an ascent is.
+    """State of an ascent.
 
     Attributes
     ----------
     vectors : Vectors
     weights : Weights
     value : float
-        Of the Lagrangian.
+        Value of the Lagrangian.
     length : float
-        Of the weights' steps: one would make up for a unit's whole moment.
+        Step length of the weights, relative to one that would offset a unit's whole moment.
     """
 
     vectors: Vectors
@@ -267,11 +267,11 @@ class Standpoint:
 
     @classmethod
     def begun(cls, form: SwitchedForm) -> Standpoint:
-        """The beginning."""
+        """Start with random vectors and zero weights."""
         return cls(Vectors.random(form), Weights.none(form))
 
     def lowered(self, form: SwitchedForm, steps: int) -> Standpoint:
-        """After so many steps with weights that move: shorter ones where the Lagrangian rises."""
+        """Take steps with varying weights, with shorter ones if the Lagrangian rises."""
         standing = self
         while True:
             found = standing.after(form, steps, moving=True)
@@ -280,7 +280,7 @@ class Standpoint:
             standing = replace(standing, length=SHORTER * standing.length)
 
     def after(self, form: SwitchedForm, steps: int, moving: bool) -> Standpoint:
-        """After so many steps, with weights that move or stay."""
+        """Take steps, with weights that vary if `moving`, else are fixed."""
         form, vectors, weights, value = form.single, self.vectors, self.weights, self.value
         flow = Flow.of(form, vectors)
         for _ in range(steps):
@@ -301,7 +301,7 @@ class Standpoint:
 
 
 def look_ahead(form: SwitchedForm, standing: Standpoint) -> tuple[FloatArray, FloatArray]:
-    """What the Lagrangian loses where a unit is off, and on, and all else stays, (F,) each."""
+    """Return the decrease (F,) of the Lagrangian if a unit is off, and if on, all else fixed."""
     form, vectors, inner = form.single, standing.vectors, form.inner
     flow = Flow.of(form, vectors)
     found = Adjoints.of(form, vectors, standing.weights)
@@ -315,7 +315,7 @@ def look_ahead(form: SwitchedForm, standing: Standpoint) -> tuple[FloatArray, Fl
 
 
 def _pulls(form: SwitchedForm, weights: Weights, flow: Flow) -> Single:
-    """What the last layer's switches are multiplied by, (F - I, RANK)."""
+    """Return the coefficients of the last layer's switches, (F - I, RANK)."""
     inner, both = form.inner, (weights.on + weights.off).astype(np.float32)
     last = slice(inner, form.count)
     found = form.units[last, None] * flow.u[last] + both[last, None] * flow.z[last]
@@ -334,7 +334,7 @@ def _moved(
     adjoints: Adjoints,
     length: float,
 ) -> Weights:
-    """Weights after a step against the moments of what they weigh."""
+    """Take a step of the weights against the moments of their inequalities."""
     inner, count = form.inner, form.count
     h = flow.h[:, 0].astype(float)
     z, last = flow.z[:, 0].astype(float), slice(inner, count)
@@ -351,9 +351,9 @@ def _moved(
 
 
 def _best_bases(u: Single, z: Single, s: Single, h: Single) -> Single:
-    """Bases (n, 4, RANK) of the projections P with the largest ``s . P u + h . P z``.
+    """Return bases (n, 4, RANK) of the projections P that maximise ``s . P u + h . P z``.
 
-    These are onto the eigenvectors of positive eigenvalues of ``sym(u s^T + z h^T)``, which lie in
+    P projects onto the eigenvectors of positive eigenvalues of ``sym(u s^T + z h^T)``, which lie in
     the span of the four vectors.
     """
     four = np.stack([u, z, s, h], axis=1).astype(np.float64)
@@ -370,13 +370,13 @@ def _best_bases(u: Single, z: Single, s: Single, h: Single) -> Single:
 
 
 def _passed(bases: Single, rows: Single) -> Single:
-    """Projections of rows (n, RANK) onto the spans of bases (n, 4, RANK)."""
+    """Project rows (n, RANK) onto the spans of bases (n, 4, RANK)."""
     parts = (bases @ rows[:, :, None])[:, :, 0]
     return np.asarray((parts[:, None, :] @ bases)[:, 0])
 
 
 def _along(left: Single, right: Single) -> Single:
-    """Products of rows."""
+    """Return the inner products of rows."""
     return np.asarray(np.einsum("nr,nr->n", left, right))
 
 
@@ -385,6 +385,6 @@ def _lengths(rows: Single) -> Single:
 
 
 def normed(rows: Single, lengths: Single | None = None) -> Single:
-    """Rows of length one; from their lengths, where these are known."""
+    """Scale rows to length one; `lengths` are computed by default."""
     lengths = _lengths(rows) if lengths is None else lengths
     return np.asarray(rows / np.maximum(lengths, _TINY)[:, None], np.float32)

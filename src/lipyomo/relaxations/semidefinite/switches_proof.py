@@ -1,21 +1,21 @@
-"""From vectors and weights of `switches` to a bound that holds.
+"""Proof of a bound by the vectors and weights of `switches`.
 
 With ``w = (1, s, h, sigma)``, ``sigma = 2 y - 1`` of the last layer's units, the Lagrangian is a
 quadratic function of w and linear in v and xi.  As ``s_k = y_k u_k`` and ``h_k = y_k z_k``,
 
     L_11 s (u - s) + L_12 s (z - h) + L_21 h (u - s) + L_22 h (z - h) = 0
 
-may be added for every inner unit, with any four numbers.  For positive delta ``e v <= delta +
-e^2 / (4 delta)`` where |v| <= 1, so that v and xi are gone, and
+may be added for every inner unit, with any four numbers L.  For delta > 0 and |v| <= 1,
+``e v <= delta + e^2 / (4 delta)``, which eliminates v and xi, and
 
     w . M w <= sum_i D_i w_i^2 + w . (M - D) w,
 
-of which the second term is at most zero if ``D - M`` is semidefinite, which is proved by a Cholesky
-factorisation.  Where vectors are the best ones, delta and D follow from their lengths, and the four
-numbers from least squares; what is still missing is made up for by diagonals.
+where the second term is at most zero if ``D - M`` is semidefinite.  This is proved by a Cholesky
+factorisation.  At optimal vectors delta and D follow from their lengths, and the four numbers from
+least squares; what is missing for vectors that are not optimal is added to the diagonal.
 
-Rounding.  Forms are taken for exact, and what they are off by is added to the bound, times sums of
-magnitudes of what they are multiplied by.  Magnitudes of all entries of M bound its own rounding.
+Rounding.  The forms are treated as exact, and their errors, times the sums of magnitudes of their
+coefficients, are added to the bound.  Magnitudes of all entries of M bound its own rounding.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from lipyomo.relaxations.semidefinite.switches import (
 from lipyomo.relaxations.semidefinite.verify import proved_shift
 
 _LEAST = 1e-4
-"""Least delta, as a share of the mean: where vectors vanish, it has to be positive all the same."""
+"""Smallest delta relative to the mean: it must be positive even if vectors vanish."""
 
 _SMALL = 40_000
-"""Entries up to which a matrix of few nonzeros is faster as an array."""
+"""Number of entries up to which a sparse matrix is faster as a dense array."""
 
 _FAINT = 1e-100
-"""More than nothing."""
+"""A tiny positive number that prevents divisions by zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class SwitchedErrors:
-    """What is known of a form in exact arithmetic.
+    """Bounds for a form in exact arithmetic, and of its errors.
 
     Attributes
     ----------
     s, h : ndarray, shape (F,)
         Bounds of their absolute values.
     tangents : ndarray, shape (F,)
-        How far off tangents may be.
+        Error bounds of the tangents.
     values : ndarray, shape (F + H,)
-        The same of pre-activations.
+        Error bounds of the pre-activations.
     objective : float
-        The same of the functional.
+        Error bound of the functional.
     """
 
     s: FloatArray
@@ -76,7 +76,7 @@ class SwitchedErrors:
 def proved_switched_bound(
     form: SwitchedForm, errors: SwitchedErrors, standing: Standpoint
 ) -> float:
-    """A proved bound of ``c . (v, s)``; infinite where it is none."""
+    """Prove a bound of ``c . (v, s)``; infinite if the proof fails."""
     inner, last = form.inner, form.count - form.inner
     count = 1 + 2 * inner + last
     flow = Flow.of(form.single, standing.vectors)
@@ -90,7 +90,7 @@ def proved_switched_bound(
     directions, inputs, matrix = terms.matrices(form)
     eliminated = directions, inputs
     if not all(np.isfinite(part).all() for part in (vectors, *eliminated, matrix)):
-        return math.inf  # single precision was too narrow
+        return math.inf  # overflow of single precision
     deltas = [_deltas(part.T @ vectors) for part in eliminated]
     halves = [0.5 / np.sqrt(delta) for delta in deltas]
     for part, half in zip(eliminated, halves, strict=True):
@@ -119,16 +119,16 @@ def proved_switched_bound(
 
 
 class _Terms(NamedTuple):
-    """The Lagrangian, with the numbers that may be added, as a function of w.
+    """The Lagrangian, including the vanishing products, as a function of w.
 
     Attributes
     ----------
     u : matrix, shape (F, n)
-        What each tangent is multiplied by.
+        Coefficients of the tangents.
     z : matrix, shape (F + H, n)
-        The same of pre-activations.
+        Coefficients of the pre-activations.
     squares : ndarray, shape (n, n)
-        The rest.
+        The remaining quadratic terms.
     """
 
     u: Matrix
@@ -137,7 +137,7 @@ class _Terms(NamedTuple):
 
     @classmethod
     def of(cls, form: SwitchedForm, weights: Weights, four: FloatArray) -> _Terms:
-        """Of multipliers `four`, shape (I, 2, 2)."""
+        """Build the terms for the numbers `four` of shape (I, 2, 2)."""
         inner, count, more = form.inner, form.count, len(form.values)
         s, h = 1 + np.arange(inner), 1 + inner + np.arange(inner)
         y = 1 + 2 * inner + np.arange(count - inner)
@@ -176,11 +176,11 @@ class _Terms(NamedTuple):
 
     @property
     def magnitudes(self) -> _Terms:
-        """Absolute values."""
+        """The terms with absolute values."""
         return _Terms(abs(self.u), abs(self.z), np.abs(self.squares))
 
     def matrices(self, form: SwitchedForm) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What v and xi are multiplied by, (n, d), and the quadratic function without them."""
+        """Return the coefficients of v and xi, (n, d), and the quadratic function without them."""
         inner, squares = form.inner, self.squares.copy()
         directions = np.asarray(self.u.T @ form.tangents)
         directions[0] += form.inputs
@@ -194,10 +194,10 @@ class _Terms(NamedTuple):
 
 
 def _multipliers(flow: Flow, adjoints: Adjoints, inner: int) -> FloatArray:
-    """Numbers for which gradients by s and h vanish, by least squares, shape (I, 2, 2).
+    """Return the numbers L (I, 2, 2) for which gradients by s and h vanish, by least squares.
 
-    With S = (s, h), U = (u, z), A the adjoints and P the projection, these are ``S L = P A`` and
-    ``(U - S) L^T = -(A - P A)``.
+    With S = (s, h), U = (u, z), A the adjoints and P the projection, the conditions are
+    ``S L = P A`` and ``(U - S) L^T = -(A - P A)``.
     """
     found = np.zeros((inner, 2, 2))
     if not inner:
@@ -228,15 +228,15 @@ def _multipliers(flow: Flow, adjoints: Adjoints, inner: int) -> FloatArray:
 
 
 def _deltas(vectors: FloatArray) -> FloatArray:
-    """The best delta for what v or xi are multiplied by."""
+    """Return the best delta for given coefficients of v or xi."""
     found = 0.5 * np.linalg.norm(vectors, axis=1)
     return np.asarray(np.maximum(found, _LEAST * float(found.mean()) + _FAINT))
 
 
 def _missing(matrix: FloatArray) -> FloatArray:
-    """A diagonal that makes a symmetric matrix semidefinite, up to rounding.
+    """Return a diagonal that makes a symmetric matrix semidefinite, up to rounding.
 
-    Row sums of the absolute values of its negative part.
+    It consists of the absolute row sums of the matrix's negative part.
     """
     values, vectors = eigh(matrix, subset_by_value=(-np.inf, 0.0), check_finite=False)
     return np.asarray(np.abs((vectors * values) @ vectors.T).sum(axis=1))

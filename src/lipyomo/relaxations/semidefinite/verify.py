@@ -1,4 +1,4 @@
-"""From multipliers to a proved bound: no factorisation or solver is trusted as it stands.
+"""Proof of a bound by multipliers, with the rounding of all factorisations counted.
 
 With ``|v|_inf <= 1`` (or ``|v|_2 <= 1``) and ``s_k (u_k - s_k) = 0`` every w of the network has
 ``w^T C w <= tau``, so for C positive definite ``|c.w| <= sqrt(tau c^T C^{-1} c)``.
@@ -12,8 +12,8 @@ Proved here, for the exact C of the exact weights:
 3. K is accepted if a Cholesky factorisation of ``K - shift I`` runs through, with the shift above
    that distance and above the factorisation's own rounding (Rump, "Verification of positive
    definiteness", BIT 46, 2006).  This leaves a lower bound kappa of the least eigenvalue.
-4. ``c^T C^{-1} c`` (or the largest eigenvalue of ``N C^{-1} N^T``) is bounded from an approximate
-   solution by its residual and kappa.
+4. ``c^T C^{-1} c`` (or the largest eigenvalue of ``N C^{-1} N^T``) is bounded by an approximate
+   solution, its residual and kappa.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 
 
 def cholesky_slack(trace: float, size: int) -> float:
-    """A shift that covers the rounding of a Cholesky factorisation.
+    """Return a shift that covers the rounding of a Cholesky factorisation.
 
-    If the factorisation of ``A - s I`` runs to its end and s is at least this number, then A is
+    If the factorisation of ``A - s I`` succeeds and s is at least this number, then A is
     positive definite (Rump, "Verification of positive definiteness", BIT 46, 2006).
     """
     return 2.0 * UNIT_ROUNDOFF * (size + 2) * abs(trace)
 
 
 def proved_shift(matrix: FloatArray, error: float) -> float:
-    """A shift s such that ``exact + s I`` is proved positive semidefinite.
+    """Return a shift s such that ``exact + s I`` is proved positive semidefinite.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def proved_shift(matrix: FloatArray, error: float) -> float:
     Returns
     -------
     float
-        As small as the rounding allows when `matrix` is positive definite; infinite if no shift
-        up to the size of the matrix works.
+        As small as the rounding allows if `matrix` is positive definite; infinite if no shift up to
+        twice the norm of the matrix suffices.
     """
     n = len(matrix)
     if n == 0:
@@ -69,13 +69,13 @@ def proved_shift(matrix: FloatArray, error: float) -> float:
 
 
 def cholesky_or_none(matrix: FloatArray, overwrite: bool = False) -> FloatArray | None:
-    """The lower Cholesky factor, or None if the factorisation breaks down."""
+    """Return the lower Cholesky factor, or None if the factorisation breaks down."""
     factor, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=overwrite)
     return factor if info == 0 else None
 
 
 def powers(sizes: FloatArray) -> FloatArray:
-    """Powers of two about ``1 / sqrt(size)``, by which scaling rounds nothing; one for zero."""
+    """Return powers of two near ``1 / sqrt(size)``, one for zero; scaling by them is exact."""
     exponents = np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1]
     return np.asarray(np.ldexp(1.0, -(exponents // 2)))
 
@@ -85,14 +85,14 @@ Products = tuple[sp.csr_array, sp.csr_array]
 
 @dataclass(frozen=True)
 class SizedForm:
-    """Tangents of unstable units and functionals as rows in ``w = (v, s)``, with their rounding.
+    """Tangents of unstable units and functionals as rows over ``w = (v, s)``, with error bounds.
 
     Attributes
     ----------
     rows : ndarray, shape (F, d + F)
         U; row k has no entries in s_k, s_{k+1}, ...
     objective : ndarray, shape (k, d + F)
-        N, one row a functional.
+        N, one row for each functional.
     row_size, objective_size : ndarray
         Magnitudes, same shapes; ``|computed - exact| <= rounding * magnitude``.
     inputs : int
@@ -149,12 +149,12 @@ class VerifiedMatrix:
     lam : ndarray, shape (F,)
         Positive.
     products : (sparse array, sparse array), optional
-        Multipliers of products of two units that vanish, see `pair_matrices`.
+        Multipliers of vanishing products of two units, see `pair_matrices`.
 
     Attributes
     ----------
     accepted : bool
-        Whether the proof went through; no bound may be taken otherwise.
+        Whether the proof succeeded; otherwise no bound is valid.
     kappa : float
         Proved lower bound of the least eigenvalue of the scaled K.
     """
@@ -185,7 +185,7 @@ class VerifiedMatrix:
         # the scaled C is [[I, -E/2], [-E^T/2, M]], E = rows_v^T, M = I - sym(rows_s)
         self._E = np.ascontiguousarray(rows[:, :d].T)
         states = rows[:, d:]
-        K = states + states.T  # matrices may be large: few are made
+        K = states + states.T  # in place from here on, as matrices may be large
         K *= -0.5
         K.reshape(-1)[:: count + 1] += 1.0
         inner = self._E.T @ self._E
@@ -214,9 +214,10 @@ class VerifiedMatrix:
     def _with_products(
         self, products: Products, rows: FloatArray, sizes: FloatArray, scale: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-        """Scaled rows and magnitudes with those of products, what is added to M, and their terms.
+        """Add products to scaled rows and magnitudes; also return the addition to M and its terms.
 
-        ``s^T P (s - u)`` adds the rows ``P U`` like lambda does, and, as ``s^T S s``, itself to M.
+        Like lambda, ``s^T P (s - u)`` adds rows ``P U``; its part ``s^T P s`` and ``s^T S s`` are
+        added to M.
         """
         form, unit = self._form, self._scale[self._form.inputs :]
         implied, exclusive = products
@@ -227,7 +228,7 @@ class VerifiedMatrix:
         return rows, sizes, unit[:, None] * plain * unit, terms
 
     def _least_eigenvalue(self) -> float:
-        """A proved lower bound of the least eigenvalue of the exact K; 0 if there is no proof."""
+        """Prove a lower bound of the least eigenvalue of the exact K; 0 if the proof fails."""
         count = len(self._K)
         if count == 0:
             return 1.0
@@ -254,7 +255,7 @@ class VerifiedMatrix:
         rest : ndarray, shape (k,)
             Proved bounds of ``|r - K x|`` for the exact K.
         square : ndarray, shape (k,)
-            Proved bounds of ``r^T K^{-1} r``, but for the last few roundings.
+            Proved bounds of ``r^T K^{-1} r``, up to the last few roundings.
         """
         solution = self._inverse.T @ (self._inverse @ right)
         steps = UNIT_ROUNDOFF * (len(right) + 4)
@@ -266,14 +267,14 @@ class VerifiedMatrix:
         return solution, rest, np.maximum(square, 0.0)
 
     def quadratic(self, rows: IntArray, weights: FloatArray | None = None) -> float:
-        """Upper bound of ``max_y sqrt(y^T N C^{-1} N^T y)`` over a ball of functionals y.
+        """Bound ``max_y sqrt(y^T N C^{-1} N^T y)`` from above over a ball of functionals y.
 
         Parameters
         ----------
         rows : ndarray of int, shape (k,)
-            The objective rows that make up N.
+            The objective rows that form N.
         weights : ndarray, shape (k,), optional
-            The ball is ``y^T diag(weights) y <= sum weights``, which holds the cube; without
+            The ball is ``y^T diag(weights) y <= sum weights``, which contains the cube; without
             weights it is the Euclidean unit ball.
         """
         form, d = self._form, self._form.inputs
@@ -301,7 +302,7 @@ class VerifiedMatrix:
         return root * (1.0 + 8 * UNIT_ROUNDOFF)
 
     def quadratics(self, rows: IntArray) -> FloatArray:
-        """Upper bounds of ``sqrt(c^T C^{-1} c)`` for each of some objective rows c, shape (k,)."""
+        """Bound ``sqrt(c^T C^{-1} c)`` from above for each of some objective rows c, shape (k,)."""
         form, d = self._form, self._form.inputs
         c = form.objective[rows] * self._scale
         c_inputs, c_units = c[:, :d], c[:, d:]
@@ -320,12 +321,12 @@ class VerifiedMatrix:
 
 
 def _lengths(rows: FloatArray) -> FloatArray:
-    """Euclidean lengths of the rows, rounded up."""
+    """Return the Euclidean lengths of the rows, rounded up."""
     return np.asarray(lengths(rows) * (1.0 + UNIT_ROUNDOFF * (rows.shape[1] + 4)))
 
 
 def _largest_eigenvalue(gram: FloatArray) -> float:
-    """Upper bound of the largest eigenvalue of the symmetric part of `gram`."""
+    """Bound the largest eigenvalue of the symmetric part of `gram` from above."""
     if len(gram) == 1:
         return float(gram[0, 0])
     symmetric = 0.5 * (gram + gram.T)
@@ -340,7 +341,7 @@ def bound_from(
     grouped: bool,
     weights: FloatArray | None = None,
 ) -> float:
-    """Proved upper bound of ``max_y |y^T N w|``; infinite if `matrix` is not accepted.
+    """Return a proved upper bound of ``max_y |y^T N w|``; infinite if `matrix` is not accepted.
 
     Parameters
     ----------
@@ -348,9 +349,10 @@ def bound_from(
     rows : ndarray of int
         Objective rows: one for a functional, several for a ball of them.
     zeta : ndarray, shape (d,)
-        Those of `matrix`.
+        The multipliers of `matrix`.
     grouped : bool
-        Euclidean ball of directions (tau = zeta) instead of the cube (tau = sum zeta).
+        Whether the ball of directions is Euclidean (tau = zeta) instead of the cube (tau = sum
+        zeta).
     weights : ndarray, optional
         See `VerifiedMatrix.quadratic`.
     """
@@ -364,7 +366,7 @@ def bound_from(
 def bounds_from(
     matrix: VerifiedMatrix, rows: IntArray, zeta: FloatArray, grouped: bool
 ) -> FloatArray:
-    """Proved upper bounds of ``|c . w|`` for each of some objective rows c; see `bound_from`."""
+    """Return proved upper bounds of ``|c . w|`` for some objective rows c; see `bound_from`."""
     if not matrix.accepted:
         return np.full(len(rows), np.inf)
     return matrix.quadratics(rows) * _root_of_tau(zeta, grouped)

@@ -1,13 +1,13 @@
-"""One functional over the cube of directions, with the inputs eliminated.
+"""Kernel of one functional over the cube of directions, with the inputs eliminated.
 
 With zeta diagonal, ``C = [[Z, -E/2], [-E^T/2, M]]``, ``E = U_v^T diag(lambda)``, and the inputs are
-eliminated: ``K = M - E^T Z^{-1} E / 4`` is as small as the number F of unstable units, and
+eliminated: ``K = M - E^T Z^{-1} E / 4`` has the order F, the number of unstable units, and
 
     C^{-1} = [[Z^{-1} + W W^T, V], [V^T, K^{-1}]],      W = Z^{-1} E L^{-T} / 2,  K = L L^T.
 
 The Newton system in (zeta, lambda) has d + F unknowns.  Its block in zeta is the elementwise
-product of ``C_vv^{-1}`` with ``mu C_vv^{-1} + 2 x x^T``; all its blocks come from O(d F^2 + d^2 F)
-work.  Products of pairs of units that vanish (`lipyomo.relaxations.linear.pairs`) are further terms
+product of ``C_vv^{-1}`` with ``mu C_vv^{-1} + 2 x x^T``; all its blocks take O(d F^2 + d^2 F) work.
+Vanishing products of pairs of units (`lipyomo.relaxations.linear.pairs`) are further terms
 
     + pi s_i s_j   or   + pi s_i (s_j - u_j),      pi of any sign,
 
@@ -20,11 +20,11 @@ the ``b_k = e_k - U_k`` are
 
 It is solved in one of two ways, whichever is predicted to be cheaper:
 
-- `direct`: written out and factorised, (d + F)^3 / 3, in single precision where it is large;
+- `direct`: formed and factorised, (d + F)^3 / 3, in single precision if it is large;
 - `conjugate`: its block in zeta is a diagonal plus ``2 X W W^T X`` (X = diag of the primal v) plus
   the elementwise square of ``mu^{1/2} W W^T``.  The first two are inverted exactly by Woodbury's
   formula and precondition conjugate gradients, to which the third is applied as
-  ``diag(W (W^T diag(p) W) W^T)``: O(d F^2) an iteration, no d x d matrix anywhere.
+  ``diag(W (W^T diag(p) W) W^T)``: O(d F^2) per iteration, without any d x d matrix.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from lipyomo.relaxations.semidefinite.single import SingleTerms, fits_single, so
 
 @dataclass(frozen=True)
 class _Factor:
-    """What one factorisation gives."""
+    """The factorisation of K, with the Gram matrix N, tau and the log-determinant of C."""
 
     gram: FloatArray
     lower: FloatArray
@@ -64,7 +64,7 @@ class _Factor:
     logdet: float
 
     def scaled(self, scale: float, order: int) -> _Factor:
-        """The factor of C times `scale`."""
+        """Return the factorisation for C times `scale`."""
         return _Factor(
             self.gram / scale,
             math.sqrt(scale) * self.lower,
@@ -75,7 +75,7 @@ class _Factor:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Parts of the gradient and the Hessian that both ways of solving need.
+    """Parts of the gradient and the Hessian that both solvers need.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class _Blocks:
 
 @dataclass(frozen=True)
 class _Terms:
-    """The vectors a and b of all T terms, multiplied with each other over C^{-1}.
+    """Inner products in C^{-1} of the vectors a and b of all T terms.
 
     Attributes
     ----------
@@ -128,14 +128,14 @@ class WideKernel:
     inputs : int
         d.
     direct : bool, optional
-        How to solve Newton's equations.
+        Whether Newton systems are solved directly, else by conjugate gradients.
     pairs : Pairs, optional
-        Of unstable units, by their positions; multipliers of theirs follow lambda.
+        Pairs of unstable units, by positions; their multipliers follow lambda.
 
     Attributes
     ----------
     free : int
-        Number of those.
+        Number of pairs.
     """
 
     outputs = 0
@@ -158,17 +158,17 @@ class WideKernel:
         self._c_inputs, self._c_units = objective[:inputs], objective[inputs:]
         self._pairs, count = pairs or Pairs.none(), len(rows)
         self.free = self._pairs.count
-        # the terms' a and b among the e_k, and among the (e_k - U_k) followed by the e_k
+        # indices of the terms' a among the e_k, and of b among the e_k - U_k and then the e_k
         self._left = np.concatenate([np.arange(count), self._pairs.first])
         right = self._pairs.second + np.where(self._pairs.exclusive, count, 0)
         self._right = np.concatenate([np.arange(count), right])
 
     def of(self, objective: FloatArray) -> WideKernel:
-        """The kernel of another functional over the same form."""
+        """Return the kernel of another functional over the same form."""
         return WideKernel(self.rows, objective, self.inputs, self._direct, self._pairs)
 
     def _split(self, y: FloatArray) -> tuple[FloatArray, sp.csr_array | None, sp.csr_array | None]:
-        """lambda, the pairs' part of P, and symmetric products of two units."""
+        """Return lambda, the pairs' part of P, and the symmetric matrix of exclusive pairs."""
         lam, pi = y[self.inputs : self.order], y[self.order :]
         if not self.free:
             return lam, None, None
@@ -178,14 +178,14 @@ class WideKernel:
     def _weighted(
         lam: FloatArray, more: sp.csr_array | None, v: FloatArray, transposed: bool = False
     ) -> FloatArray:
-        """``P v`` or ``P^T v`` for the columns of `v`."""
+        """Return ``P v`` or ``P^T v`` for the columns of `v`."""
         found = lam * v if v.ndim == 1 else lam[:, None] * v
         if more is not None:
             found += (more.T if transposed else more) @ v
         return np.asarray(found)
 
     def coupling(self, y: FloatArray) -> FloatArray:
-        """E, shape (d, F)."""
+        """Return E, shape (d, F)."""
         lam, more, _ = self._split(y)
         found = self._columns * lam
         if more is not None:
@@ -214,7 +214,7 @@ class WideKernel:
         return _Factor(gram, lower, float(zeta.sum()), logdet)
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
-        """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
+        """Return the primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
         lam, more, _ = self._split(y)
         ratio = self._c_inputs / y[: self.inputs]
         passed = self._weighted(lam, more, self._rows_inputs @ ratio)
@@ -226,11 +226,11 @@ class WideKernel:
         return np.concatenate([inputs, units]), factor.tau, quarter
 
     def logdet(self, factor: Factor) -> float:
-        """Log-determinant of C."""
+        """Return the log-determinant of C."""
         return float(factor.logdet)
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
-        """Multipliers in closed form, zeta enlarged until C is definite."""
+        """Return multipliers in closed form, zeta enlarged until C is definite."""
         found = closed_form(self.rows, self.objective[None], self.inputs, False, stop)
         if found is None:
             return None
@@ -239,11 +239,11 @@ class WideKernel:
         return None if y is None else np.concatenate([y, nothing])
 
     def expand(self, step: FloatArray) -> FloatArray:
-        """The step itself: all multipliers are free."""
+        """Return the step itself, as all zeta are independent."""
         return step
 
     def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
-        """About the largest step at which C is still semidefinite."""
+        """Estimate the largest step length at which C is still semidefinite."""
         d, triangle, lower = self.inputs, self._triangle, factor.lower
         root, (lam, more, _) = np.sqrt(y[:d]), self._split(y)
         d_zeta, (d_lam, d_more, products) = step[:d], self._split(step)
@@ -290,10 +290,10 @@ class WideKernel:
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
-        """Newton's equations in all multipliers.
+        """Return the Newton system in all multipliers.
 
-        With ``C^{-1} + x x^T / mu`` in place of ``C^{-1}`` products of its entries give the second
-        derivatives of `quarter` as well, and a matrix of rank one too much.
+        With ``C^{-1} + x x^T / mu`` in place of ``C^{-1}`` the products of its entries include the
+        second derivatives of `quarter` and a rank-one matrix, which is subtracted again.
         """
         large = self._direct and self.order >= PARAMS.single
         if large and fits_single(y[: self.order]):
@@ -334,16 +334,16 @@ class WideKernel:
         corner = np.square(inner, out=inner)
         corner *= mu
         add_outer(corner, -squares, squares / mu)
-        hessian = np.empty((d + a.size, d + a.size))  # of which the upper triangle is read
+        hessian = np.empty((d + a.size, d + a.size))  # only the upper triangle is used
         hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
         return solved_system(plain, np.concatenate([inputs, units]), hessian)
 
     def _system_in_single(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
-        """The same in single precision; None where that is too little."""
+        """Return the system in single precision; None if that is not accurate enough."""
         d = self.inputs
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not solved
+        with np.errstate(over="ignore", invalid="ignore"):  # None after an overflow
             parts = self._blocks(factor, y, x, np.float32)
             terms, inner = self._terms(parts), parts.A @ parts.half.T
             inner.flat[:: d + 1] += 1.0 / y[:d]
@@ -356,7 +356,7 @@ class WideKernel:
             return solved_in_single(plain, barrier.astype(np.float64), hessian)
 
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
-        """Derivatives of the barrier function by the logarithms of zeta and lambda."""
+        """Return derivatives of the barrier function by the logarithms of zeta and lambda."""
         d, one_over, lam = self.inputs, 1.0 / y[: self.inputs], y[self.inputs : self.order]
         spread, _ = dtrtrs(factor.lower, 0.5 * self.coupling(y).T * one_over, lower=1)
         variance = one_over + np.einsum("ij,ij->j", spread, spread)
@@ -371,12 +371,12 @@ class WideKernel:
         return np.asarray(found)
 
     def _at(self, parts: _Blocks, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Products of the terms' vectors a and b with the primal, (T,) each."""
+        """Return the products of the terms' vectors a and b with the primal, (T,) each."""
         states = x[self.inputs :]
         return states[self._left], np.concatenate([parts.slack, states])[self._right]
 
     def _terms(self, parts: _Blocks) -> _Terms:
-        """Products of the terms' vectors, those of pairs included."""
+        """Return the products of the terms' vectors, including those of pairs."""
         K, B = parts.K_inverse, parts.B_units
         if not self.free:
             return _Terms(K, B, parts.BB, parts.A, parts.B_inputs)
@@ -393,15 +393,15 @@ class WideKernel:
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> State:
-        """The state at these multipliers, both halves of its bound made equal."""
+        """Return the state at these multipliers, rescaled so that tau and quarter are equal."""
         scale = balance(tau, quarter)
         balanced = factor.scaled(scale, self.order)
         return State(y * scale, bound_of(tau, quarter), x / scale, balanced)
 
     def moments(self, factor: Factor, y: FloatArray, pairs: Pairs) -> FloatArray:
-        """About ``<s_i, s_j>`` or ``<s_i, s_j - u_j>`` of pairs whose products are not used yet.
+        """Estimate ``<s_i, s_j>`` or ``<s_i, s_j - u_j>`` for pairs without multipliers.
 
-        In the moments ``x x^T + mu C^{-1}``, mu as it would be at a central point.
+        The moments are ``x x^T + mu C^{-1}``, with mu as at a central point.
         """
         d, x = self.inputs, self.terms(factor, y)[0]
         parts, zeta = self._blocks(factor, y, x), y[:d]
@@ -413,7 +413,7 @@ class WideKernel:
         return np.asarray(mean + mu * spread)
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """As for a dense kernel."""
+        """Return relative drops of the bound, as for a dense kernel."""
         parts = self._blocks(state.factor, state.multipliers, state.primal)
         off = np.square(state.primal[self.inputs :]) / np.diagonal(parts.K_inverse)
         on = np.square(parts.slack) / np.diagonal(parts.BB)
@@ -421,7 +421,7 @@ class WideKernel:
 
 
 class _Conjugate:
-    """Newton's equations by preconditioned conjugate gradients."""
+    """Newton systems solved by preconditioned conjugate gradients."""
 
     def __init__(
         self,
@@ -443,7 +443,7 @@ class _Conjugate:
         self._Q = np.sqrt(2.0) * x[:, None] * self._W
 
     def _apply(self, p: FloatArray) -> FloatArray:
-        """Hessian times `p`."""
+        """Return the Hessian times `p`."""
         W, Q = self._W, self._Q
         p_inputs, p_units = p[: self._d], p[self._d :]
         inner = (W.T * p_inputs) @ W
@@ -456,9 +456,10 @@ class _Conjugate:
         return np.concatenate([inputs, self._H_mixed.T @ p_inputs + self._H_units @ p_units])
 
     def _preconditioner(self) -> Callable[[FloatArray], FloatArray] | None:
-        """Inverse of the Hessian with the squared part replaced by a diagonal.
+        """Return the inverse of the Hessian with its squared part replaced by a diagonal.
 
-        Its own diagonal comes closest; its row sums are larger but always positive definite.
+        The diagonal of that part is the best approximation; its row sums, tried next, always give a
+        positive definite matrix.
         """
         row_sums = ((self._W @ (self._W.T @ self._W)) * self._W).sum(axis=1)
         identity = np.eye(self._Q.shape[1])
@@ -493,13 +494,13 @@ class _Conjugate:
     def _woodbury(
         self, right: FloatArray, D: FloatArray, scaled: FloatArray, inner: FloatArray
     ) -> FloatArray:
-        """``(diag(D) + Q Q^T)^{-1} right``."""
+        """Return ``(diag(D) + Q Q^T)^{-1} right``."""
         plain = right / (D[:, None] if right.ndim == 2 else D)
         small, _ = dpotrs(inner, self._Q.T @ plain, lower=1)
         return np.asarray(plain - scaled @ small)
 
     def system(self, plain: FloatArray, barrier: FloatArray) -> NewtonSystem | None:
-        """Newton's equations; None if there is no preconditioner."""
+        """Return the Newton system; None if there is no preconditioner."""
         precondition = self._preconditioner()
         if precondition is None:
             return None
