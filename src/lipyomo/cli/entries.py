@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from lipyomo.analyses.api import chosen_settings
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock
+from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.digest import array_digest
 from lipyomo.base.system.memory import limit_memory
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.interrupt import Leaving
+from lipyomo.cli.interrupt import Interruption, Leaving
+from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add_domain, add_options, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.problems import read_domain
 from lipyomo.cli.source import LEAST, NamedNetwork, network_given_by
-from lipyomo.cli.streams import warn
+from lipyomo.cli.streams import answer_only, warn
 from lipyomo.cli.words import UsageError, reader
 from lipyomo.networks.digest import network_digest
 from lipyomo.networks.network import Network
 from lipyomo.problems.domains import Domain
 from lipyomo.problems.domains.base import domain_digest
 from lipyomo.problems.norms import read_functional
+from lipyomo.problems.ranges import Range
 from lipyomo.problems.result import ProgressCallback
 from lipyomo.problems.settings import Settings
 from lipyomo.search.engine.checkpoint import SearchStates, checkpoint_of
+
+Answer = TypeVar("Answer")
 
 KEPT = ("checkpoint", "resume", "overwrite")
 """Options of a search that keeps its state."""
@@ -117,6 +122,41 @@ def search_settings(
     own = {name: vars(arguments)[name] for name in ("workers", "dask", "seed")}
     heard = {"should_stop": should_stop, "progress": progress, "started": started}
     return chosen_settings(None, {"time_limit": time_limit, **own, **heard, **_kept(arguments)})
+
+
+def answers_in_turn(
+    arguments: Namespace,
+    began: float,
+    questions: Sequence[str],
+    ask: Callable[[str, Settings], Answer],
+) -> list[Answer]:
+    """Ask several questions, each with its share of the time left, and show how far each is.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        As for `search_settings`, with `time_limit` and `quiet`.
+    began : float
+        Value of ``time.monotonic()`` when the command began.
+    questions : sequence of str
+        Their names.
+    ask : callable
+        Gives the answer, from the name and the settings of its search.
+    """
+    found: list[Answer] = []
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        clock = Clock(arguments.time_limit, interruption.requested, began)
+        for name in questions:
+            share = max(clock.left / (len(questions) - len(found)), 1e-3)
+            heard = interruption.requested, tracker.about(name)
+            found.append(ask(name, search_settings(arguments, share, *heard)))
+    return found
+
+
+def range_cells(found: Range) -> tuple[str, str, str, str, str]:
+    """Both ends of a range, its status, nodes and time, as cells of a table."""
+    spent = str(found.status), str(found.nodes), seconds(found.seconds)
+    return interval(*found.low), interval(*found.high), *spent
 
 
 @contextmanager

@@ -18,7 +18,14 @@ from lipyomo.base.decimals import interval, seconds
 from lipyomo.base.pictures import entitle, new_figure, plain_name, save_figure
 from lipyomo.base.system.outputs import DERIVATIVES, written
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_entries, code_of, read_case, read_rows, search_settings
+from lipyomo.cli.entries import (
+    add_entries,
+    code_of,
+    range_cells,
+    read_case,
+    read_rows,
+    search_settings,
+)
 from lipyomo.cli.live import watched
 from lipyomo.cli.options import add_options, flag, value
 from lipyomo.cli.parser import Parser
@@ -107,13 +114,11 @@ def _contraction(arguments: Namespace, network: Network, domain: Domain, began: 
         record = {"network": str(arguments.network), "eigenvalues": found.to_dict()}
         print(json.dumps(record, allow_nan=False))
     else:
-        ends = interval(*found.low), interval(*found.high)
         low, high = found.high
         says = "contracts" if high < 0.0 else "expands somewhere" if low > 0.0 else "undecided"
-        print_table(
-            ("least eigenvalue", "largest eigenvalue", "", "status", "nodes", "time"),
-            [(*ends, says, str(found.status), str(found.nodes), seconds(found.seconds))],
-        )
+        least, largest, *spent = range_cells(found)
+        head = "least eigenvalue", "largest eigenvalue", "", "status", "nodes", "time"
+        print_table(head, [(least, largest, says, *spent)])
     return code_of(found.status is Status.EXACT, found.unwritten)
 
 

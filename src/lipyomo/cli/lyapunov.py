@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.analyses.questions.lie import lie_derivative
-from lipyomo.base.decimals import interval, seconds
-from lipyomo.cli.entries import add_limits, code_of, read_case, search_settings
+from lipyomo.cli.entries import add_limits, code_of, range_cells, read_case, search_settings
 from lipyomo.cli.live import watched
 from lipyomo.cli.options import add_domain, add_options
 from lipyomo.cli.parser import Parser
@@ -74,11 +73,9 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps({**head, **where, "derivative": found.to_dict()}, allow_nan=False))
     else:
         word = {True: "falls", False: "rises somewhere", None: "open"}[_falls(found)]
-        row = interval(*found.low), interval(*found.high), word, str(found.status)
-        print_table(
-            ("least derivative", "largest derivative", "V", "status", "nodes", "time"),
-            [(*row, str(found.nodes), seconds(found.seconds))],
-        )
+        low, high, *spent = range_cells(found)
+        titles = "least derivative", "largest derivative", "V", "status", "nodes", "time"
+        print_table(titles, [(low, high, word, *spent)])
     code = code_of(found.status is Status.EXACT, found.unwritten)
     if along is None:
         return code

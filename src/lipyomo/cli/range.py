@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lipyomo.analyses.questions.quantised import quantised_range
 from lipyomo.analyses.questions.values import value_range
-from lipyomo.base.arrays import FloatArray
-from lipyomo.base.clock import Clock
-from lipyomo.base.decimals import interval, seconds
-from lipyomo.base.system.processes import PAUSE
 from lipyomo.cli.entries import (
     add_entries,
+    answers_in_turn,
     code_of,
     kept_states,
+    range_cells,
     read_given,
     read_rows,
-    search_settings,
 )
-from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import check_provable, prove_values, with_proof
 from lipyomo.cli.quantised import tell_rounded
 from lipyomo.cli.settings import check_kept
-from lipyomo.cli.source import NamedNetwork
-from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
-from lipyomo.problems.domains import Domain
 from lipyomo.problems.ranges import Range
-from lipyomo.problems.result import Progress, Status
-from lipyomo.search.engine.checkpoint import SearchStates
+from lipyomo.problems.result import Status
+from lipyomo.problems.settings import Settings
 
 EPILOG = """\
 exit codes:
@@ -72,7 +64,14 @@ def run(words: Sequence[str]) -> int:
             raise UsageError("--proof: there are no proofs of networks that round their signals")
         check_provable([network])
     with kept_states(arguments, network, domain, functionals) as file:
-        found = _ranges(given, domain, rows, arguments, began, file)
+
+        def ask(name: str, settings: Settings) -> Range:
+            own = settings.keeping(file.part(name))
+            if given.quantised is not None:
+                return quantised_range(given.quantised, domain, rows[name], own)
+            return value_range(network, domain, rows[name], own)
+
+        found = dict(zip(names, answers_in_turn(arguments, began, names, ask), strict=True))
     if arguments.json:
         inputs = network.input_names
         named = {"input_names": None if inputs is None else list(inputs)}
@@ -91,59 +90,9 @@ def run(words: Sequence[str]) -> int:
     return with_proof(code, lambda stop: prove_values(*case, stop))
 
 
-def _ranges(
-    given: NamedNetwork,
-    domain: Domain,
-    functionals: dict[str, FloatArray],
-    arguments: Namespace,
-    began: float,
-    file: SearchStates,
-) -> dict[str, Range]:
-    """The ranges, one after another; each may take its share of the time that is left."""
-    found: dict[str, Range] = {}
-    with answer_only(), Interruption() as interruption:
-        clock = Clock(arguments.time_limit, interruption.requested, began)
-        for name, row in functionals.items():
-            share = clock.left / (len(functionals) - len(found))
-            progress = None if arguments.quiet else _teller(name)
-            settings = search_settings(
-                arguments, max(share, 1e-3), interruption.requested, progress
-            )
-            own = settings.keeping(file.part(name))
-            if given.quantised is None:
-                found[name] = value_range(given.network, domain, row, own)
-            else:
-                found[name] = quantised_range(given.quantised, domain, row, own)
-    return found
-
-
-def _teller(name: str) -> Callable[[Progress], None]:
-    """Says on stderr now and then how far one row is."""
-    due = PAUSE
-
-    def tell(progress: Progress) -> None:
-        nonlocal due
-        if progress.seconds >= due:
-            due = progress.seconds + PAUSE
-            known = f"{name}: {progress.question}, {progress.nodes} nodes"
-            print(f"{known}, {seconds(progress.seconds)}", file=sys.stderr, flush=True)
-
-    return tell
-
-
 def _show(found: dict[str, Range]) -> None:
     """Print a table."""
     print_table(
         ("", "least value", "largest value", "status", "nodes", "time"),
-        [
-            (
-                name,
-                interval(*one.low),
-                interval(*one.high),
-                str(one.status),
-                str(one.nodes),
-                seconds(one.seconds),
-            )
-            for name, one in found.items()
-        ],
+        [(name, *range_cells(one)) for name, one in found.items()],
     )

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from lipyomo.analyses.questions.values import value_range
-from lipyomo.base.clock import Clock
-from lipyomo.base.decimals import interval, seconds
+from lipyomo.base.decimals import interval
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.entries import add_limits, read_case, search_settings
-from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.live import live_line
+from lipyomo.cli.entries import add_limits, answers_in_turn, range_cells, read_case
 from lipyomo.cli.options import add_domain, add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.pde import residual_of
 from lipyomo.cli.proving import check_provable, prove_values, with_proof
-from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import file_path
 from lipyomo.problems.ranges import Range
@@ -72,21 +68,17 @@ def run(words: Sequence[str]) -> int:
     if arguments.proof is not None:
         check_provable([made])
     rows = list(np.eye(made.output_dim))
-    found: list[Range] = []
-    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
-        clock = Clock(arguments.time_limit, interruption.requested, began)
-        for k, row in enumerate(rows):
-            name = f"residual {k}" if len(rows) > 1 else ""
-            share = max(clock.left / (made.output_dim - k), 1e-3)
-            heard = interruption.requested, tracker.about(name)
-            settings = search_settings(arguments, share, *heard)
-            found.append(value_range(made, domain, row, settings))
+    names = [f"residual {k}" for k in range(len(rows))] if len(rows) > 1 else ["residual"]
+    asked = dict(zip(names, rows, strict=True))
+    found = answers_in_turn(
+        arguments, began, names, lambda name, own: value_range(made, domain, asked[name], own)
+    )
     if arguments.json:
         records = [one.to_dict() for one in found]
         head = {"network": str(arguments.network), "pde": str(arguments.pde)}
         print(json.dumps({**head, "ranges": records}, allow_nan=False))
     else:
-        _show(found)
+        _show(dict(zip(names, found, strict=True)))
     code = Exit.DONE if all(one.status is Status.EXACT for one in found) else Exit.OPEN
     if arguments.proof is None:
         return code
@@ -94,20 +86,12 @@ def run(words: Sequence[str]) -> int:
     return with_proof(code, lambda stop: prove_values(*case, stop))
 
 
-def _show(found: Sequence[Range]) -> None:
+def _show(found: Mapping[str, Range]) -> None:
     """Print a table."""
-    print_table(
-        ("", "least value", "largest value", "largest size", "status", "nodes", "time"),
-        [
-            (
-                f"residual {k}" if len(found) > 1 else "residual",
-                interval(*one.low),
-                interval(*one.high),
-                interval(*one.magnitude) if math.isfinite(one.magnitude[1]) else "unknown",
-                str(one.status),
-                str(one.nodes),
-                seconds(one.seconds),
-            )
-            for k, one in enumerate(found)
-        ],
-    )
+    rows = []
+    for name, one in found.items():
+        size = interval(*one.magnitude) if math.isfinite(one.magnitude[1]) else "unknown"
+        low, high, *spent = range_cells(one)
+        rows.append((name, low, high, size, *spent))
+    head = "", "least value", "largest value", "largest size", "status", "nodes", "time"
+    print_table(head, rows)

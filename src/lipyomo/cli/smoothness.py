@@ -13,23 +13,19 @@ from lipyomo.analyses.questions.curvature import (
     smoothness,
     smoothness_problem,
 )
-from lipyomo.base.clock import Clock
 from lipyomo.base.decimals import interval, seconds
 from lipyomo.cli.entries import (
     add_entries,
+    answers_in_turn,
     code_of,
     kept_states,
     read_case,
     read_rows,
-    search_settings,
 )
-from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add_options
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.proving import check_provable, prove_constant, with_proof
 from lipyomo.cli.settings import check_kept
-from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError
 from lipyomo.problems.result import Result, Status
@@ -70,31 +66,23 @@ def run(words: Sequence[str]) -> int:
             )
         problem = smoothness_problem(network, domain, arguments.norm, functionals[0])
         check_provable([problem.network])
-    constants: dict[str, Result] = {}
-    bends: dict[str, Curvature] = {}
-    with (
-        answer_only(),
-        Interruption() as interruption,
-        live_line(arguments.quiet) as tracker,
-        kept_states(arguments, network, domain, functionals, arguments.norm) as file,
-    ):
-        clock = Clock(arguments.time_limit, interruption.requested, began)
-        left = len(names) * (2 if arguments.eigenvalues else 1)
-        for name, row in zip(names, functionals, strict=True):
+    rows = dict(zip(names, functionals, strict=True))
+    each = 2 if arguments.eigenvalues else 1
+    questions = {
+        question: name for name in names for question in (name, f"{name}, eigenvalues")[:each]
+    }
+    with kept_states(arguments, network, domain, functionals, arguments.norm) as file:
 
-            def settings(left: int, question: str) -> Settings:
-                heard = interruption.requested, tracker.about(question)
-                own = search_settings(arguments, max(clock.left / left, 1e-3), *heard)
-                return own.keeping(file.part(question))
+        def ask(question: str, settings: Settings) -> Result | Curvature:
+            row, own = rows[questions[question]], settings.keeping(file.part(question))
+            if question in rows:
+                return smoothness(network, domain, arguments.norm, row, own)
+            return curvature(network, domain, row, own)
 
-            own = settings(left, name)
-            constants[name] = smoothness(network, domain, arguments.norm, row, own)
-            left -= 1
-            if arguments.eigenvalues:
-                own = settings(left, f"{name}, eigenvalues")
-                bends[name] = curvature(network, domain, row, own)
-                left -= 1
-    found: list[Result | Curvature] = [*constants.values(), *bends.values()]
+        found = answers_in_turn(arguments, began, list(questions), ask)
+    pairs = list(zip(questions.values(), found, strict=True))
+    constants = {name: one for name, one in pairs if isinstance(one, Result)}
+    bends = {name: one for name, one in pairs if isinstance(one, Curvature)}
     if arguments.json:
         records: list[dict[str, Any]] = [
             {"row": name, "smoothness": one.to_dict()}
