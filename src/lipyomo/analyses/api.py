@@ -1,4 +1,4 @@
-"""The one function of the library: a problem in, a checked interval out."""
+"""`solve`, the main function of the library: from a problem to a checked interval."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lipyomo.problems.settings import Settings, SettingsKeywords, changed, takes
 logger = logging.getLogger(__name__)
 
 _OF_METHODS = ("gap", "solver", "solvers_file", "formulation", "bounds", "rational", "options")
-"""Settings that only methods use."""
+"""Settings that are used by methods only."""
 
 _OF_CHECKPOINTS = ("checkpoint", "resume", "overwrite")
 
@@ -62,7 +62,7 @@ def solve(
     >>> lipyomo.solve(problem).lower
     2.0
     """
-    began = time.monotonic()  # what is imported for the first time counts
+    began = time.monotonic()  # the time limit includes first imports
     remedy = "give a LipschitzProblem, made of a network and a domain"
     instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
     instance(method, str, "method", MethodError, "a name of lipyomo.methods.methods(), or auto")
@@ -74,7 +74,7 @@ def solve(
 
 @with_one_blas_thread
 def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
-    """What a method finds, with remarks on settings, and told about where that was asked for."""
+    """Run a method, add remarks on unused settings, and print progress if asked for."""
     if chosen.rational:
         remedy = "leave it out; lower ends of others are enclosed in ball arithmetic in any case"
         check_two_slopes(problem.network, "rational", remedy, MethodError)
@@ -93,7 +93,7 @@ def _solved(problem: LipschitzProblem, method: str, chosen: Settings) -> Result:
 
 
 def chosen_settings(settings: Settings | None, changes: Mapping[str, Any]) -> Settings:
-    """The settings with some fields changed, with a solver and a scheduler that exist."""
+    """Return the settings with some fields changed; check that solver and scheduler exist."""
     chosen = changed(Settings, settings, changes)
     if chosen.dask is not None:
         check_scheduler(chosen.dask, chosen.time_limit)
@@ -109,24 +109,24 @@ def chosen_settings(settings: Settings | None, changes: Mapping[str, Any]) -> Se
 def question_settings(
     settings: Settings | None, changes: Mapping[str, Any], solves: bool = False
 ) -> Settings:
-    """The settings of a question that takes several searches.
+    """Return the settings of an analysis that runs several searches.
 
     Parameters
     ----------
     settings, changes
-        As of `chosen_settings`.
+        See `chosen_settings`.
     solves : bool, optional
-        Whether `solve` does them, and uses what methods use.
+        Whether `solve` runs them, so that settings of methods are used.
 
     Raises
     ------
     MethodError
-        As of `chosen_settings`.
+        See `chosen_settings`.
 
     Warns
     -----
     UserWarning
-        About other settings that have no meaning here.
+        About settings that are not used.
     """
     chosen = chosen_settings(settings, changes)
     usual = Settings()
@@ -137,9 +137,9 @@ def question_settings(
 
 
 def without_methods(settings: Settings, keeps: bool = False) -> Settings:
-    """Settings for a question beside a method's: without those that only the method uses.
+    """Return settings for a search beside a method's, without those that only the method uses.
 
-    The checkpoint is the method's, too, unless the question `keeps` it.
+    The checkpoint belongs to the method as well, unless the search `keeps` it.
     """
     usual = Settings()
     names = _OF_METHODS if keeps else (*_OF_METHODS, *_OF_CHECKPOINTS)
@@ -147,7 +147,7 @@ def without_methods(settings: Settings, keeps: bool = False) -> Settings:
 
 
 def _unused(settings: Settings, result: Result) -> list[str]:
-    """Remarks on settings that the method had no use for."""
+    """Return remarks on settings that the method did not use."""
     idle = {
         "solver": settings.solver != "auto" and result.solver is None,
         "formulation": settings.formulation != "auto" and result.formulation is None,
@@ -163,12 +163,12 @@ def _unused(settings: Settings, result: Result) -> list[str]:
 
 
 def _telling(settings: Settings) -> Settings:
-    """Settings under which a run is heard: by the log, and on standard output if it is verbose."""
+    """Return settings whose progress goes to the log, and to standard output if verbose."""
     longest = 0
 
     def tell(progress: Progress) -> None:
         nonlocal longest
-        if settings.verbose and _in_notebook():  # one line, which is written again and again
+        if settings.verbose and _in_notebook():  # one line that is overwritten
             line = str(progress)
             longest = max(longest, len(line))
             print(f"\r{line:<{longest}}", end="", flush=True)
@@ -183,17 +183,17 @@ def _telling(settings: Settings) -> Settings:
 
 
 def _in_notebook() -> bool:
-    """Whether what is printed appears below a cell, where a line can be written again."""
+    """Return whether output appears below a notebook's cell, where a line can be overwritten."""
     shells = sys.modules.get("IPython")
     shell = None if shells is None else shells.get_ipython()
     return getattr(shell, "kernel", None) is not None
 
 
 def choose_method(problem: LipschitzProblem) -> str:
-    """Name of the exact method that suits `problem`.
+    """Return the name of the default exact method for `problem`.
 
-    Branch and bound takes every norm and domain, and was the faster one on all reference networks
-    and models (``python -m experiments exact``), so it is always chosen; a MIP has to be asked for.
+    Branch and bound accepts every norm and domain, and was faster than MIP on all reference
+    networks and models (``python -m experiments exact``), so it is always chosen.
     """
     instance(problem, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
     return "bnb"

@@ -1,4 +1,4 @@
-"""One call from a file or a model to its constant, for notebooks."""
+"""`lipschitz`: one call from a file or a model to its Lipschitz constant, for notebooks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from lipyomo.formats.onnx.arrange import Fixed, Output
 
 Side: TypeAlias = "npt.ArrayLike"
-"""A number for all inputs, or one for each, in the network's shape or flattened."""
+"""A number for all inputs, or one per input, in the network's shape or flattened."""
 
 
 class LipschitzKeywords(ProblemKeywords, SettingsKeywords, total=False):
-    """What `lipschitz` hands on: to the problem, and to `solve`."""
+    """Keywords that `lipschitz` passes on to the problem and to `solve`."""
 
 
 @takes(LipschitzKeywords)
@@ -52,7 +52,7 @@ def lipschitz(
     budget: Literal["fast"] | None = None,
     **keywords: Unpack[LipschitzKeywords],
 ) -> Result:
-    """The local Lipschitz constant of a network, from wherever it comes.
+    """Compute the local Lipschitz constant of a network given as a file, a model or a Network.
 
     Parameters
     ----------
@@ -60,25 +60,25 @@ def lipschitz(
         A path is that of an ONNX file, which is compared with onnxruntime.  A module that does not
         start with a Linear layer takes its input shape from the box or the center.
     box : (low, high) or Domain, optional
-        The inputs; numbers stand for all of them.
+        The domain of the inputs; a number applies to all of them.
     norm : {'linf', 'l1', 'l2'}, optional
-        Of the inputs.
+        Norm of the inputs.
     output_norm : str or OutputNorm, optional
         ``l1``, ``l2``, ``linf``, ``cross`` or ``cross(i)``; by default the scalar itself for one
         output, else linf.
     center, radius : array_like and float, optional
         A ball in the norm of the inputs, instead of a box.
     clip : (low, high), optional
-        Cuts the ball.
+        A box with which the ball is intersected.
     vnnlib : str or path-like, optional
         A VNN-LIB file of conditions on the inputs, instead of a box.
     output, fixed : optional
-        Of an ONNX file, as of `load`.
+        For an ONNX file; see `load`.
     method : str, optional
         ``auto`` takes an exact one.
     budget : {'fast'}, optional
-        The best upper end of a twentieth of a second, from where the last call on a network of the
-        same shape ended: method ``fast``, for networks in training.
+        The best upper bound within a twentieth of a second, warm started from the last call on a
+        network of the same shape: method ``fast``, for networks in training.
     **keywords
         Parameters of `LipschitzProblem`, such as ``margin=3`` or ``wrt=[0, 1]``, and fields of
         `Settings`, such as ``time_limit=10``.
@@ -90,7 +90,7 @@ def lipschitz(
     Raises
     ------
     LipyomoError
-        If the network cannot be read, or there is no domain, or not one only.
+        If the network cannot be read, or not exactly one domain is given.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def lipschitz(
     >>> lipyomo.lipschitz("models/iris.onnx", box=(4, 6), time_limit=10).is_exact
     True
     """
-    # a file is read, and compared with onnxruntime, within the time limit
+    # the time limit includes reading the file and comparing it with onnxruntime
     settings: dict[str, Any] = {"started": time.monotonic(), **keywords}
     asked = {name: settings.pop(name) for name in ProblemKeywords.__annotations__.keys() & keywords}
     if budget is not None:
@@ -133,15 +133,15 @@ def lipschitz(
 
 
 class Given(NamedTuple):
-    """A network, and what is known of where it comes from.
+    """A network, and its source.
 
     Attributes
     ----------
     network : Network
     onnx : (path, output, fixed) or None
-        The ONNX file, and what was taken of it.
+        The ONNX file, and the arguments with which it was loaded.
     classes : sequence or None
-        Of a scikit-learn classifier, in their order.
+        The classes of a scikit-learn classifier, in order.
     """
 
     network: Network
@@ -152,12 +152,12 @@ class Given(NamedTuple):
 def read_network(
     given: Any, inputs: Any, output: Output = None, fixed: Fixed | None = None
 ) -> Given:
-    """The network of a path, a model or an estimator, for rows of inputs.
+    """Load the network of a path, a model or an estimator, for rows of inputs.
 
     Raises
     ------
     LipyomoError
-        If it cannot be read, or is none.
+        If it cannot be read, or is no network.
     """
     path = isinstance(given, str | os.PathLike)
     check_file_options(path, output, fixed)
@@ -172,7 +172,7 @@ def read_network(
 
 
 def check_file_options(path: bool, output: Output, fixed: Fixed | None) -> None:
-    """Refuse what is about a file where the network comes from none."""
+    """Refuse options of ONNX files for a network that does not come from a file."""
     if not path and (output is not None or fixed is not None):
         raise ProblemError("output and fixed are about an ONNX file, and the network is none")
 
@@ -183,7 +183,7 @@ def network_of(
     output: Output = None,
     fixed: Fixed | None = None,
 ) -> Network:
-    """The network of a path or a model, not compared with onnxruntime yet."""
+    """Load the network of a path or a model, without comparing it with onnxruntime."""
     if isinstance(given, Network):
         return given
     if isinstance(given, str | os.PathLike):
@@ -208,7 +208,7 @@ def network_of(
 def _ball(
     center: Side, radius: float | None, clip: tuple[Side, Side] | None, norm: str, size: int
 ) -> Domain:
-    """The ball around a center in so many inputs."""
+    """Return the ball around a center in `size` inputs."""
     if radius is None:
         raise ProblemError("a ball needs a radius.  Remedy: give radius=")
     ends = None if clip is None else _pair(clip, "clip")
@@ -217,14 +217,14 @@ def _ball(
 
 
 def _shape(box: Any, center: Any) -> tuple[int, ...] | None:
-    """The shape of one input, if the domain has one of several axes."""
+    """Return the shape of an input if the domain's has several axes, or None."""
     sides = list(box) if isinstance(box, Sequence | np.ndarray) else [center]
     shapes = [np.shape(side) for side in sides if np.ndim(side) > 1]
     return shapes[0] if shapes else None
 
 
 def _pair(sides: Any, what: str) -> tuple[Any, Any]:
-    """Two sides, flattened."""
+    """Return two sides, flattened."""
     remedy = f"give two, as in {what}=(0, 1)"
     instance(sides, (Sequence, np.ndarray), what, ProblemError, remedy)
     if len(sides) != 2:
@@ -234,6 +234,6 @@ def _pair(sides: Any, what: str) -> tuple[Any, Any]:
 
 
 def _flat(side: Any) -> Any:
-    """A side as a number, or as a row of numbers."""
+    """Return a side as a number, or as a flat array."""
     numbers = real_numbers(side, "the domain", ProblemError)
     return float(numbers) if numbers.ndim == 0 else numbers.reshape(-1)

@@ -1,7 +1,7 @@
-"""Many problems on many cores, or on a cluster: the same answers, in the order they finish.
+"""Sweeps: many problems on many cores or on a cluster, with results as they finish.
 
 A sweep runs one method on a family of problems (all balls around a test set, all snapshots of a
-training run).  One problem that fails spoils nothing: its error comes back in its place.
+training run).  If a problem fails, its error is returned in place of its result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One problem's answer.
+    """The result of one problem of a sweep.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class SweepRow:
         Position of the problem in the sweep.
     result : Result or None
     error : str or None
-        The sentence of the error that the problem caused, if it did.
+        The message of the error, if the problem failed.
     """
 
     index: int
@@ -49,7 +49,7 @@ class SweepRow:
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row's numbers for a table; None where there is none."""
+        """Return the row's values for a table, None for missing ones."""
         found = None if self.result is None else self.result.to_dict()
         names = ("lower", "upper", "status", "method", "gap", "nodes", "seconds")
         values = {name: None if found is None else found[name] for name in names}
@@ -74,7 +74,7 @@ class Sweep(Iterator[SweepRow]):
         return row
 
     def to_frame(self) -> DataFrame:
-        """All rows that are left as a pandas frame, in the order of the problems.
+        """Return all remaining rows as a pandas frame, in the order of the problems.
 
         Raises
         ------
@@ -91,31 +91,30 @@ def sweep(
     settings: Settings | None = None,
     **changes: Unpack[SettingsKeywords],
 ) -> Sweep:
-    """Solve many problems in processes of their own; rows come as they finish.
+    """Solve many problems in parallel processes; return rows as they finish.
 
     Parameters
     ----------
     problems : iterable of LipschitzProblem
-        Taken as workers get free: a generator of a million is fine.  Boxes in a list that share
-        their network and norms are bounded together first, as those of a map
+        Consumed as workers become free, so a generator of a million is fine.  Boxes in a list that
+        share their network and norms are first bounded together, like the cells of a map
         (`lipyomo.analyses.maps`).
     method : str, optional
-        As for `lipyomo.solve`.
+        See `lipyomo.solve`.
     settings : Settings, optional
-        The time limit is that of each problem.  Each problem runs on one worker unless they say
-        otherwise; callbacks (`progress`, `should_stop`) do not reach other processes and are
-        dropped.
+        The time limit applies to each problem.  By default each problem runs on one worker.
+        Callbacks (`progress`, `should_stop`) do not reach other processes and are dropped.
     **changes
-        Fields of `Settings` to set, such as ``time_limit=60``; `workers`, `executor` and `dask` say
-        where the problems run, by default on one process a core, and 1 runs everything in this one.
-        An executor is ``distributed.Client(...).get_executor()``, say, or
+        Fields of `Settings` to set, such as ``time_limit=60``.  `workers`, `executor` and `dask`
+        determine where the problems run: by default on one process per core; with one worker, in
+        this process.  An executor is, for example, ``distributed.Client(...).get_executor()`` or
         ``mpi4py.futures.MPIPoolExecutor()``.
 
     Returns
     -------
     Sweep
         An iterator of `SweepRow` in the order of completion (with one worker, of the problems);
-        ``to_frame()`` collects them.  Ctrl-C ends it, after the interval of the problem under way.
+        ``to_frame()`` collects them.  Ctrl-C ends it, after the interval of the current problem.
 
     Raises
     ------
@@ -166,7 +165,7 @@ def _rows(
             logger.info("problem %d: %s", index, row.error or f"{row.result!r}".splitlines()[0])
             yield row
             if row.result is not None and was_interrupted(row.result):
-                raise KeyboardInterrupt  # which the method has answered with what it had
+                raise KeyboardInterrupt  # the method has caught it and returned its interval
 
 
 def _found(
@@ -176,7 +175,7 @@ def _found(
     pool: Workers[Any, Any],
     settings: Settings,
 ) -> Iterator[tuple[int, Result | LipyomoError]]:
-    """Problems one by one, after those that can be bounded together if they are in a list."""
+    """Solve problems one by one, after bounding those of a list together if possible."""
     if not (joined and isinstance(problems, Sequence)):
         yield from pool.run(solved, problems)
         return
@@ -193,7 +192,7 @@ def _merged(
     solved: Callable[[LipschitzProblem], Result],
     problems: Iterable[tuple[int, LipschitzProblem]],
 ) -> Iterator[tuple[int, Result | LipyomoError]]:
-    """Results that are known and those that are still to come, in the order of the problems."""
+    """Merge known results with those still to be computed, in the order of the problems."""
     numbers: list[int] = []
 
     def jobs() -> Iterator[LipschitzProblem]:

@@ -1,8 +1,8 @@
 """Maps: the constants of thousands of cells, in batches ([docs](../../../../docs/maps.md)).
 
-`run.py` sends cells through `stages.py`: all are bounded at once (`smooth.py`, `relu.py`), and what
-is left open is solved one by one.  `values.py` does so for sizes of values, `entries.py` for all
-entries of a Jacobian; `refine.py` chooses the cells, `together.py` answers problems by batches.
+`run.py` sends cells through `stages.py`: all are bounded in batches (`smooth.py`, `relu.py`), and
+those left open are solved one by one.  `values.py` does this for sizes of values, `entries.py` for
+all entries of a Jacobian; `refine.py` chooses the cells, `together.py` solves problems in batches.
 """
 
 from __future__ import annotations

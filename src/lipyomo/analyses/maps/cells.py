@@ -1,4 +1,4 @@
-"""Cells: the boxes of a map, on a grid or one by one."""
+"""Cells: the boxes of a map, on a grid or arbitrary."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from lipyomo.problems.domains.base import read_vector
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """How cells lie beside each other.
+    """The grid on which cells lie.
 
     Attributes
     ----------
     axes : tuple of int
         The inputs that are divided.
     edges : tuple of ndarray, shapes (n_k + 1,)
-        Where, each increasing.  Cells are numbered with the last axis running fastest.
+        Grid lines along each of these, increasing.  The index of cells runs fastest along the last
+        axis.
     """
 
     axes: tuple[int, ...]
@@ -38,7 +39,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Cells along each axis."""
+        """Number of cells along each axis."""
         return tuple(edges.size - 1 for edges in self.edges)
 
 
@@ -46,14 +47,14 @@ class Grid:
 class Cells:
     """Closed boxes ``lower <= x <= upper`` in R^d.
 
-    Cells beside each other on a grid share the very float64 numbers of their common face.
+    Neighbours on a grid share exactly the float64 numbers of their common face.
 
     Attributes
     ----------
     lower, upper : ndarray, shape (n, d)
-        Read-only.  An input may be fixed (equal ends), but not all of a cell.
+        Read-only.  Inputs may be fixed (equal ends), but not all inputs of a cell.
     grid : Grid or None
-        Where they are on a grid.
+        Their grid, if they are on one.
     """
 
     lower: FloatArray
@@ -90,20 +91,20 @@ class Cells:
 
     @property
     def hull(self) -> Box:
-        """The smallest box that holds all cells."""
+        """The smallest box that contains all cells."""
         return Box(self.lower.min(axis=0), self.upper.max(axis=0))
 
     @property
     def middle(self) -> FloatArray:
-        """The cells' middles, shape (n, d)."""
+        """Midpoints of the cells, shape (n, d)."""
         return middles(self.lower, self.upper)
 
     def box(self, index: int) -> Box:
-        """One of them as a domain."""
+        """Return one cell as a domain."""
         return Box(self.lower[index], self.upper[index])
 
     def take(self, index: IntArray | slice) -> Cells:
-        """Some of them, one by one."""
+        """Select some of the cells, without a grid."""
         return Cells(self.lower[index], self.upper[index])
 
 
@@ -115,21 +116,22 @@ def grid(
     dimension: int | None = None,
     names: Sequence[str] | None = None,
 ) -> Cells:
-    """Cells of equal size in a box.
+    """Divide a box into cells of equal size.
 
     Parameters
     ----------
     lower, upper : array_like, shape (d,), or float
-        Ends of the box.  Numbers need the `dimension`, or are those of the divided axes only.
+        Ends of the box.  If both are numbers and `dimension` is missing, the box has only the
+        divided axes.
     counts : int or sequence of int
-        Cells along each divided axis.
+        Number of cells along each divided axis.
     axes : sequence of int or str, optional
-        The divided axes, by number or name; the first ones by default.  The others keep the ends of
-        the box.
+        The divided axes, by number or name; the first ones by default.  All cells have the ends of
+        the box along the others.
     dimension : int, optional
-        d.
+        Number of inputs d.
     names : sequence of str, optional
-        Of all inputs, such as `Network.input_names`.
+        Names of all inputs, such as `Network.input_names`.
 
     Returns
     -------
@@ -138,7 +140,7 @@ def grid(
     Raises
     ------
     DomainError
-        If counts and axes do not fit, or a side is too thin to be divided in float64 numbers.
+        If counts and axes do not match, or a side is too thin to be divided in float64 numbers.
 
     Examples
     --------
@@ -182,7 +184,7 @@ def _of_grid(low: FloatArray, high: FloatArray, where: Grid) -> Cells:
 
 
 def halved_cells(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ends (2 n, d) of the halves of boxes (n, d) along their longest edges, lower halves first."""
+    """Bisect boxes (n, d) along their longest edges; return ends (2 n, d), lower halves first."""
     axis, number = (upper - lower).argmax(axis=1), np.arange(len(lower))
     low, high = lower.copy(), upper.copy()
     ends = lower[number, axis], upper[number, axis]
@@ -191,18 +193,19 @@ def halved_cells(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Floa
 
 
 def cells_of(given: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str]) -> Cells:
-    """Cells from what stands for them.
+    """Make cells from a list of boxes, an array or a file.
 
     Parameters
     ----------
     given : Cells, list of Box, array_like or path
-        An array has the shape (n, 2, d): lower and upper ends; or (n, 2 d): all lower ends, then
-        all upper ends of a cell in a row.  So has a ``.npy`` file; a CSV file has such rows.
+        An array, also in a ``.npy`` file, has shape (n, 2, d), with lower and upper ends, or
+        (n, 2 d), with all lower ends of a cell followed by its upper ends.  A CSV file has rows of
+        the latter kind.
 
     Raises
     ------
     DomainError
-        If it stands for no cells.
+        If these are not valid cells.
     """
     if isinstance(given, Cells):
         return given

@@ -1,4 +1,4 @@
-"""What is known of cells: their ends, and how they narrow."""
+"""Lower and upper ends of the values of cells, and their updates while boxes are bounded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lipyomo.problems.result import Point
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """What is known of n cells.
+    """Intervals of the values of n cells.
 
     Attributes
     ----------
     lower, upper : ndarray, shape (n,)
     points : ndarray, shape (n, d)
-        Where the lower ends are attained; the middle where nothing is.
+        Points that attain the lower ends; the midpoint if nothing is attained.
     rests : ndarray, shape (n, d)
-        Where there is no float64 point: what is added to `points` in exact arithmetic; else zeros.
+        Added to `points` in exact arithmetic if no float64 point attains a lower end; else zeros.
     """
 
     lower: FloatArray
@@ -32,22 +32,22 @@ class Ends:
 
     @classmethod
     def at(cls, lower: FloatArray, upper: FloatArray, points: FloatArray) -> Ends:
-        """With float64 points."""
+        """Make ends with float64 points."""
         return cls(lower, upper, points, np.zeros(points.shape))
 
     @classmethod
     def of_one(cls, lower: float, upper: float, place: Point) -> Ends:
-        """Of one cell."""
+        """Make the ends of one cell."""
         rest = np.zeros(place.x.shape) if place.rest is None else place.rest
         return cls(np.array([lower]), np.array([upper]), place.x[None], rest[None])
 
     def take(self, which: IntArray) -> Ends:
-        """Those of some cells."""
+        """Select the ends of some cells."""
         return Ends(self.lower[which], self.upper[which], self.points[which], self.rests[which])
 
 
 def joined_ends(parts: Sequence[Ends]) -> Ends:
-    """All of them, in a row."""
+    """Concatenate ends."""
     arrays = (
         [getattr(part, name) for part in parts] for name in ("lower", "upper", "points", "rests")
     )
@@ -55,7 +55,7 @@ def joined_ends(parts: Sequence[Ends]) -> Ends:
 
 
 class Narrowing:
-    """The ends of cells while boxes, which are parts of them, are looked at.
+    """The ends of cells while boxes, which are parts of cells, are bounded.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class Narrowing:
     slack : float
         Relative gap that closes a cell.
     enough : float, optional
-        Bounds up to this close boxes, and others do not, whatever is attained.
+        If given, boxes are closed by bounds up to this alone, whatever value is attained.
     scale : float, optional
-        The gap is one of this, where less is attained.
+        Gaps are relative to this if a smaller value is attained.
 
     Attributes
     ----------
     spent : ndarray of int, shape (n,)
-        Boxes that each cell has taken.
+        Number of boxes bounded for each cell.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Narrowing:
         self.spent = np.zeros(count, dtype=np.intp)
 
     def attain(self, cell: IntArray, values: FloatArray, points: FloatArray) -> None:
-        """Values (N,) that are attained at points (N, d) of cells (N,)."""
+        """Enter values (N,) that are attained at points (N, d) of cells (N,)."""
         order = np.argsort(values, kind="stable")
         cell, values, points = cell[order], values[order], points[order]
         better = values > self._lower[cell]
@@ -96,35 +96,35 @@ class Narrowing:
         self._points[cell[better]] = points[better]
 
     def close(self, cell: IntArray, bounds: FloatArray) -> None:
-        """Bounds (N,) of boxes of cells (N,) that will not be looked at any more."""
+        """Enter bounds (N,) of boxes of cells (N,) that will not be bounded again."""
         np.maximum.at(self._closed, cell, bounds)
 
     def cutoff(self, cell: IntArray) -> FloatArray:
-        """Bounds of boxes of cells (N,) at or below these close the boxes."""
+        """Return the bounds (N,) at or below which boxes of cells (N,) are closed."""
         if self._enough is not None:
             return np.full(cell.shape, self._enough)
-        # a little less, so that rounding does not leave a cell open that is closed by its cutoff
+        # slightly lower, so that a cell closed by its cutoff also counts as closed after rounding
         lower = self._lower[cell]
         own = np.maximum(lower / (1.0 - self._slack), lower + self._slack * self._scale)
         return np.asarray(own * (1.0 - gamma(0)))
 
     def leave(self, cell: IntArray, bounds: FloatArray) -> BoolArray:
-        """Close boxes whose bounds (N,) are attained; True where that has to be looked at first."""
+        """Close boxes with attained bounds (N,) up to `enough`; return which others are left."""
         left = bounds > (np.inf if self._enough is None else self._enough)
         self.close(cell[~left], bounds[~left])
         return left
 
     def found(self) -> FloatArray:
-        """Points (n, d) of cells where more than `enough` is attained; they are forgotten."""
+        """Return points (n, d) that attain more than `enough`, and reset all attained values."""
         which = np.flatnonzero(self._lower > (self._enough or 0.0))
         self._lower[:] = 0.0
         return self._points[which]
 
     def spend(self, cell: IntArray) -> None:
-        """Count boxes of cells (N,)."""
+        """Count boxes that are bounded for cells (N,)."""
         np.add.at(self.spent, cell, 1)
 
     @property
     def ends(self) -> Ends:
-        """The ends, once all boxes are closed: the bounds of these, whatever is attained."""
+        """The ends of the cells, once all boxes are closed; upper ends are the boxes' bounds."""
         return Ends.at(self._lower, self._closed, self._points)

@@ -1,11 +1,10 @@
-"""All entries of a Jacobian over a box, from both sides, in batches of boxes.
+"""Ranges of all entries of a Jacobian over a box, by bounding batches of boxes.
 
-What is bounded is the largest *excess*: by how much an entry, or its negative, exceeds what is
-known to be attained of it, in tolerances of its own.  A box is closed once no entry's excess is
-more than a share of one; where a point exceeds it, that is attained from then on, and the boxes
-that are left go on with it.  A bound of the excess over what was attained earlier holds for what is
-attained later, which is no less.  So all entries share ranges of pre-activations, patterns and
-tests of emptiness.
+The bounded quantity is the largest *excess*: by how much an entry, or its negative, exceeds its
+largest value known to be attained, in units of the entry's tolerance.  A box is closed once no
+entry's excess is above a share of one.  Values at points that exceed it count as attained from then
+on, for the remaining boxes.  A bound of the excess remains valid, since attained values only grow.
+So all entries share ranges of pre-activations, patterns and tests of emptiness.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from lipyomo.relaxations.linear.layers import PhaseBatch
 
 @dataclass(frozen=True, eq=False)
 class KnownEntries:
-    """What is known of the entries of a Jacobian, ``rows . J T``.
+    """Attained values of the entries of a Jacobian, ``rows . J T``.
 
     Attributes
     ----------
     attained : ndarray, shape (2, p, k)
-        Of the negatives of the entries, and of the entries.
+        Largest attained values of the negatives of the entries, and of the entries.
     tolerance : ndarray, shape (p, k)
     """
 
@@ -46,19 +45,19 @@ class KnownEntries:
     tolerance: FloatArray
 
     def excess(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The largest one (n,) of entries (n, p, k) in such ranges, in tolerances."""
+        """Return the largest excess (n,) of entries with ranges (n, p, k), in tolerances."""
         over = np.maximum(high - self.attained[1], -low - self.attained[0]) / self.tolerance
         return np.asarray(over.max(axis=(1, 2)))
 
     def room(self, sizes: FloatArray) -> FloatArray:
-        """How much that rounds (n,), for entries (n, p, k) of such sizes."""
+        """Bound the rounding error (n,) of `excess`, for entries of sizes (n, p, k)."""
         terms = (sizes + np.abs(self.attained).max(axis=0)) / self.tolerance
         return np.asarray(gamma(4) * terms.max(axis=(1, 2)))
 
 
 @dataclass(frozen=True, eq=False)
 class Excess(Measure):
-    """The excess of the entries.
+    """The excess of the entries, as a `Measure`.
 
     Attributes
     ----------
@@ -77,7 +76,7 @@ class Excess(Measure):
 
     @cached_property
     def targets(self) -> Targets:
-        """Each functional with each direction."""
+        """One target for each functional and each direction."""
         _, *_, m = self.problem.network.sizes
         return Targets.of(self.rows, m, self.problem.tangent_network.input_dim, "l1")
 
@@ -117,18 +116,18 @@ def bound_entries(
     ----------
     excess : Excess
     low, high : ndarray, shape (n, d)
-        Cells that make up the domain.
+        Cells that cover the domain.
     clock : Clock
     look : callable
-        Hears of points (n, d) that promise more than what is attained; tells what is known then.
+        Called with points (n, d) that may attain more; returns the attained values after these.
     params : Params, optional
 
     Returns
     -------
     above : float
-        No entry exceeds by more tolerances what is known in the end.
+        No entry exceeds its final attained value by more than so many tolerances.
     boxes : int
-        That were looked at.
+        Number of boxes that were bounded.
     """
     cells = Narrowing(low, high, params.slack, excess.enough)
 

@@ -1,9 +1,9 @@
-"""Which systems of a few linear inequalities have an interior in a box: many small ones at once.
+"""Decide for many small systems of linear inequalities whether they have an interior in a box.
 
-For rows ``a_i . y + c_i``, y in [-1, 1]^d, steps towards the deepest point
-(`base/numerics/interior.py`) are asked two things that need no trust in them: whether all rows are
-positive at y, and whether the weights m prove that no y has all rows at or above zero, since ``m .
-c + |m . a|_1 < 0``.
+For rows ``a_i . y + c_i``, y in [-1, 1]^d, an interior-point method (`base/numerics/interior.py`)
+steps towards the deepest point.  Two tests after each step do not depend on its correctness:
+whether all rows are positive at y, and whether the weights m prove that no y has all rows at or
+above zero, since ``m . c + |m . a|_1 < 0``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from lipyomo.base.numerics.params import PARAMS
 
 
 class Interiors(NamedTuple):
-    """What is known of N systems.
+    """The answers for N systems.
 
     Attributes
     ----------
     found : ndarray of bool, shape (N,)
-        All rows are positive, by more than their errors, at a point.
+        Whether a point is known at which all rows are positive by more than their errors.
     empty : ndarray of bool, shape (N,)
-        No point has all rows at or above zero.
+        Whether it is proved that no point has all rows at or above zero.
     points : ndarray, shape (N, d)
-        The points; others mean nothing.
+        The points, for systems in `found`.
     """
 
     found: BoolArray
@@ -45,8 +45,8 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Interiors
     right : ndarray, shape (N, k)
         The rows are ``rows . y + right``.
     errors : ndarray, shape (N, k)
-        What each may be off by anywhere in the box, rounding of the sums here included; at least
-        the smallest positive number, so that nothing is divided by zero.
+        Bounds of the rows' errors on the box, rounding of the sums here included; positive, so that
+        there is no division by zero.
     """
     count, _, d = rows.shape
     scale = np.maximum(np.abs(rows).sum(axis=2) + np.abs(right), errors)
@@ -62,7 +62,7 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Interiors
         none = most < 0
         found[left[some]], empty[left[none]] = True, True
         points[left[some]] = programs.points[some]
-        # nor has a point all rows above their errors where that is so with errors subtracted
+        # with the errors subtracted, this proves that no point has all rows above their errors
         weights = programs.of_rows
         flat = most <= 2.0 * (weights * room).sum(axis=1) / weights.sum(axis=1)
         go = ~(some | none | flat) & np.isfinite(most)

@@ -1,4 +1,4 @@
-"""What is bounded of the Jacobians of patterns, on cells of a piecewise-linear network."""
+"""Measures of patterns' Jacobians that are bounded on cells of a piecewise-linear network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lipyomo.relaxations.linear.layers import PhaseBatch
 
 
 class Measure(ABC):
-    """What is bounded of the Jacobians of patterns: a norm, or what stands for one."""
+    """The quantity of a pattern's Jacobian that is bounded: a norm or a similar function."""
 
     problem: LipschitzProblem
 
@@ -30,24 +30,27 @@ class Measure(ABC):
 
     @abstractmethod
     def sizes(self, jacobians: FloatArray) -> FloatArray:
-        """Those (n,) of Jacobians (n, k, d), up to rounding."""
+        """Compute the measure (n,) of Jacobians (n, k, d), up to rounding."""
 
     @abstractmethod
     def errors(self, sizes: FloatArray, terms: int) -> FloatArray:
-        """What they (n,) may be off by: sums of so many terms, whose sizes (n, k, d) add up."""
+        """Bound the errors (n,) of `sizes`, for entries that are sums of `terms` terms.
+
+        The sizes (n, k, d) are the sums of these terms' absolute values.
+        """
 
     @abstractmethod
     def weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
-        """Which values (n,) such errors (n,) would matter to."""
+        """Return for which values (n,) errors (n,) of this size would matter."""
 
     @abstractmethod
     def relaxed(self, phases: PhaseBatch, terms: int) -> FloatArray:
-        """Upper bounds (n,) for all patterns that fit `phases` (n, N), by sums of so many terms."""
+        """Bound the measure (n,) over all patterns in `phases` (n, N); sums have `terms` terms."""
 
 
 @dataclass(frozen=True, eq=False)
 class PatternNorms(Measure):
-    """Norms, from those of the inputs to those of the outputs."""
+    """Operator norms from the input norm to the output norm."""
 
     problem: LipschitzProblem
 
@@ -57,7 +60,7 @@ class PatternNorms(Measure):
         return targets_of(self.problem)
 
     def able(self, most: int) -> bool:
-        """Whether they are computed: for linf to l2 over all signs, of so many inputs at most."""
+        """Whether they can be computed: from linf to l2, by all signs, for up to `most` inputs."""
         hard = self.targets.whole_ball and self.targets.norm == "linf"
         return not hard or self.problem.tangent_network.input_dim <= most
 
@@ -73,7 +76,7 @@ class PatternNorms(Measure):
         return np.asarray(lengths(jacobians @ signs.T, axis=1).max(axis=1))
 
     def errors(self, sizes: FloatArray, terms: int) -> FloatArray:
-        """See `Measure`: also of singular values."""
+        """See `Measure`; includes the errors of singular values."""
         terms += 4 * sizes[0].size
         return np.asarray(gamma(terms) * self.targets.interval(sizes).max(axis=1))
 

@@ -1,4 +1,4 @@
-"""A map as a page of its own: one file, in which a cell shows its numbers under the pointer."""
+"""A map as a self-contained HTML page that shows the values of the cell under the pointer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lipyomo.base.system.outputs import starting, written
 from lipyomo.networks.naming import called
 
 MOST = 250_000
-"""Most cells of a page: it holds the numbers of each."""
+"""Most cells of a page, which contains the values of each."""
 
 START = "<!doctype html>\n<!-- a map of lipyomo -->\n"
 
 KIND = starting("a page with a map", START.encode())
 
-# The stops are those of matplotlib's viridis, whose lightness rises all along.
+# The colours are those of matplotlib's viridis, whose lightness increases monotonically.
 PAGE = (
     START
     + """\
@@ -112,7 +112,7 @@ draw();
 def write_page(found: CellMap, axes: IntArray, path: Path) -> None:
     """Write the page of a map in the plane of two inputs.
 
-    Ends are rounded outwards to what is shown.
+    Ends are rounded outwards to the digits shown.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The numbers of this room, in one place."""
+"""All tuning parameters of maps, in one place."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from lipyomo.search.engine.params import BUNDLE, HALVED
 
 @dataclass(frozen=True)
 class Params:
-    """What each number trades, and within which range it does not matter.
+    """Parameters of maps, and what each trades off.
 
     Attributes
     ----------
     slack : float
-        Relative gap at which a cell counts as closed: below the tolerance of `exact`.
+        Relative gap at which a cell counts as closed; it is below the tolerance of `exact`.
     job : int
-        Cells that are bounded together: less overhead a cell against order and memory.
+        Most cells that are bounded together: less overhead per cell against order and memory.
     slice : int
-        Boxes whose arrays are in the cache at the same time.
+        Number of boxes whose arrays fit into the cache together.
     pattern_work : int
-        Multiplications for all patterns of a box above which it is halved instead: norms in vain
-        against boxes.
+        A box is bisected if all its patterns would take more multiplications than this: needless
+        norms against boxes.
     tests : int
-        Patterns of a box that are tested for an interior; with more the box is halved first.
+        Most patterns of a box that are tested for an interior; with more, the box is bisected.
     samples : int
         Points of a box at which the network is evaluated: lower ends against time.
     effort : int
-        Boxes that a cell may take; then the search decides it.
+        Most boxes for a cell, before branch and bound decides it.
     levels : int
-        Halvings of a cell, or of an edge of a refined one, one after another; where kinks meet in a
-        point, there is no end.
+        Most consecutive bisections of a cell, or of an edge of a refined one: where kinks meet in a
+        point, bisection would not end.
     glance : int
-        Boxes that a cell may take where cells are refined; then it is halved.
+        Most boxes for a cell of a refined map, before the cell itself is bisected.
     inputs : int
-        Inputs up to which boxes are halved, and patterns tested: with more, that does not lead far.
+        Most inputs for which boxes are bisected and patterns tested; with more this hardly pays.
     least : int
-        Cells of the smallest job of several workers, and boxes to begin with where there is one.
+        Least number of cells in a job if there are several workers, and of initial boxes if there
+        is one cell.
     """
 
     slack: float = CLOSED

@@ -1,4 +1,4 @@
-"""What never changes while cells of a piecewise-linear network are bounded."""
+"""The data that stay fixed while cells of a piecewise-linear network are bounded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lipyomo.relaxations.linear.layers import PhaseBatch, by_layer
 
 @dataclass(frozen=True, eq=False)
 class PatternSizes:
-    """What is bounded of the Jacobians of patterns, and its rounding.
+    """Evaluates a measure of patterns' Jacobians, with bounds of its rounding errors.
 
     Attributes
     ----------
@@ -41,21 +41,21 @@ class PatternSizes:
 
     @property
     def network(self) -> Network:
-        """The network, by directions."""
+        """The network, with the problem's directions as inputs."""
         return self.measure.problem.tangent_network
 
     @cached_property
     def terms(self) -> int:
-        """Length of all sums from the inputs to an output, and back."""
+        """Total length of all sums from the inputs to an output, and back."""
         sizes = self.measure.problem.network.sizes
         return 2 * (sum(sizes) + 4 * len(sizes)) + sum(self.targets.functionals.shape)
 
     def relaxed(self, phases: PhaseBatch) -> FloatArray:
-        """Upper bounds (n,) of the norms of all patterns that fit `phases` (n, N)."""
+        """Bound the norms (n,) of all patterns in `phases` (n, N) from above."""
         return self.measure.relaxed(phases, self.terms)
 
     def norms(self, on: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Norms (n,) of full patterns (n, N), and what they may be off by."""
+        """Compute norms (n,) of full patterns (n, N), and bounds of their errors."""
         values = np.empty(len(on))
         for part in self.chunks(len(on), 1):
             sides = sides_of(self.network, on[part])
@@ -64,10 +64,10 @@ class PatternSizes:
         return values, self._errors(values, lambda weak: on[weak])
 
     def all_norms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Norms (n, 2^k) of the patterns of k units each, (n, k), and what they may be off by.
+        """Compute norms (n, 2^k) of all patterns of the k units (n, k), and bounds of their errors.
 
-        The other units are as `on` (n, N) has them.  The number of a pattern has a bit a unit, the
-        first one being the lowest (`with_sides`).
+        The other units are as in `on` (n, N).  The index of a pattern has one bit for each unit,
+        the first unit's being the lowest (`with_sides`).
         """
         count, k = units.shape
         values = np.empty((count, 1 << k))
@@ -91,9 +91,9 @@ class PatternSizes:
     def _of_all_patterns(
         self, on: BoolArray, units: IntArray, shared: list[int], ends: IntArray
     ) -> FloatArray:
-        """Jacobians (n, 2^k, rows, d) of the patterns of units, so many of each layer.
+        """Compute Jacobians (n, 2^k, rows, d) of all patterns of units; `shared` counts by layer.
 
-        Layer by layer backwards: patterns of later layers share their products.
+        It goes backwards layer by layer, so patterns of later layers share their products.
         """
         hidden = self.network.hidden
         rows = np.asarray(self.targets.functionals @ self.network.head.dense_weight)
@@ -118,7 +118,7 @@ class PatternSizes:
         return g
 
     def _errors(self, values: FloatArray, on: Callable[[IntArray], BoolArray]) -> FloatArray:
-        """What norms (n,) may be off by; `on` gives the patterns of those that cancel."""
+        """Bound the errors of norms (n,); `on` gives patterns, for those with cancellation."""
         errors = np.full(len(values), self._largest)
         weak = np.flatnonzero(self.measure.weak(values, errors))
         for part in self.chunks(weak.size, 1):
@@ -127,26 +127,26 @@ class PatternSizes:
 
     @cached_property
     def _largest(self) -> float:
-        """The most that the norm of any pattern is off by."""
-        # magnitudes grow with slopes, and one of the two of each unit is the steeper one
+        """Bound of the error of any pattern's norm."""
+        # it grows with the slopes, so the steeper one of each unit gives the largest
         steeper = [np.abs(layer.right) >= np.abs(layer.left) for layer in self.network.hidden]
         return float(self._errors_of([side[None] for side in steeper])[0])
 
     def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
-        """What the norms (n,) of patterns may be off by: sums of products, and singular values."""
+        """Bound the errors of patterns' norms (n,): of sums of products, and of singular values."""
         sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.targets.functionals))
         return self.measure.errors(sizes, self.terms)
 
     @cached_property
     def _magnitudes(self) -> Network:
-        """Absolute weights and slopes."""
+        """The network with absolute values of weights and slopes."""
         return Network(
             Layer(layer.sizes, np.abs(layer.bias), np.abs(layer.left), np.abs(layer.right))
             for layer in self.network.layers
         )
 
     def chunks(self, count: int, each: int) -> Iterator[slice]:
-        """Slices of things with so many patterns each."""
+        """Divide `count` items with `each` patterns into slices whose arrays fit into the cache."""
         widest = max(self.network.sizes) * len(self.targets.functionals)
         step = max(1, CACHED // 8 // (widest * each))
         return (slice(at, at + step) for at in range(0, count, step))
@@ -154,12 +154,12 @@ class PatternSizes:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A piecewise-linear problem whose cells are wanted.
+    """A piecewise-linear problem whose cells are to be bounded.
 
     Attributes
     ----------
     measure : Measure
-        What is bounded of patterns' Jacobians.
+        The measure of patterns' Jacobians that is bounded.
     gap : float
         Relative gap that is good enough.
     params : Params
@@ -171,7 +171,7 @@ class Pieces:
 
     @property
     def problem(self) -> LipschitzProblem:
-        """Over a box that holds all cells; without frozen inputs."""
+        """The problem over a box that contains all cells, without frozen inputs."""
         return self.measure.problem
 
     @property
@@ -181,17 +181,17 @@ class Pieces:
 
     @cached_property
     def sizes(self) -> PatternSizes:
-        """What patterns' Jacobians measure."""
+        """Evaluates the measure for patterns."""
         return PatternSizes(self.measure)
 
     @cached_property
     def open(self) -> PhaseBatch:
-        """Phases (N,) of which nothing is known."""
+        """Phases (N,) with all kinked units open."""
         return flat(open_phases(self.network))
 
     @cached_property
     def most_open(self) -> int:
-        """Unstable units up to which all patterns of a box are looked at; their norms are kept."""
+        """Most unstable units for which all patterns of a box are enumerated and kept in memory."""
         rows = len(self.measure.targets.functionals)
         work = rows * sum(layer.weight.size for layer in self.network.layers)
         share = max(self.params.pattern_work // max(work, 1), 1)
@@ -199,11 +199,11 @@ class Pieces:
 
     @cached_property
     def errors(self) -> FloatArray:
-        """What pre-activations (N,) may be off by at any point of the box, and more.
+        """Bounds of the errors of pre-activations (N,) at any point of the box, with a margin.
 
-        A pre-activation at a point, and an affine form of it under any pattern, are sums of
-        products along paths: they are off by gamma times the sum of the absolute products.  Twice
-        that, and as much again, pays for sums over the forms (`inside`).
+        A pre-activation at a point, and its affine form under any pattern, are sums of products
+        along paths, with errors of gamma times the sums of the absolute products.  Four times that
+        also covers sums over the forms (`inside`).
         """
         domain = self.problem.domain
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
@@ -211,11 +211,11 @@ class Pieces:
         return np.maximum(4.0 * gamma(self.sizes.terms) * sizes, np.finfo(np.float64).tiny)
 
     def preactivations(self, points: FloatArray) -> FloatArray:
-        """Pre-activations (..., N) at points (..., d)."""
+        """Compute pre-activations (..., N) at points (..., d)."""
         return np.concatenate(self.network.preactivations(points), axis=-1)
 
     def forms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Pre-activations of units (n, k) under patterns (n, N): ``A x + b``, (n, k, d), (n, k)."""
+        """Pre-activations ``A x + b`` of units (n, k) under patterns (n, N): (n, k, d), (n, k)."""
         hidden = self.network.hidden
         start = FloatSignal.inputs(self.network.input_dim)
         signals = carry(start, hidden, decided(hidden, sides_of(self.network, on)))
@@ -229,12 +229,12 @@ class Pieces:
 
 
 def sides_of(network: Network, on: BoolArray) -> list[BoolArray]:
-    """Patterns (n, N) layer by layer."""
+    """Split patterns (n, N) by layer."""
     return [np.ascontiguousarray(part) for part in by_layer(network.hidden, on)]
 
 
 def with_sides(on: BoolArray, units: IntArray, numbers: IntArray) -> BoolArray:
-    """Patterns (n, N) as `on`, but for units (n, k), which are as the bits of numbers (n,) say."""
+    """Return patterns `on` (n, N) with the units (n, k) set to the bits of the numbers (n,)."""
     found = on.copy()
     bits = (numbers[:, None] >> np.arange(units.shape[1])) & 1
     np.put_along_axis(found, units, bits.astype(bool), axis=1)
@@ -242,5 +242,5 @@ def with_sides(on: BoolArray, units: IntArray, numbers: IntArray) -> BoolArray:
 
 
 def _bits(k: int) -> BoolArray:
-    """All patterns (2^k, k) of k units."""
+    """Return all patterns (2^k, k) of k units."""
     return ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(bool)

@@ -19,13 +19,13 @@ from lipyomo.networks.naming import called
 from lipyomo.problems.result import Status
 
 SAMPLES = 400
-"""Points along each axis from which kinks are drawn."""
+"""Sample points along each axis for drawing kinks."""
 
 COLOURS = "viridis"
-"""Its lightness rises all along, so that it can be read in grey."""
+"""Colour map with monotone lightness, readable in grey."""
 
 GREYS = "Greys"
-"""Of gaps: white where there is none."""
+"""Colour map of gaps: white for none."""
 
 
 class Plane(NamedTuple):
@@ -43,12 +43,12 @@ class Plane(NamedTuple):
 
 
 def plane_of(cells: Cells) -> Plane:
-    """The plane in which a map can be drawn.
+    """Return the plane in which a map can be drawn.
 
     Raises
     ------
     ProblemError
-        If cells differ in one input, or in more than two.
+        If cells do not differ in exactly two inputs.
     """
     lower, upper = cells.lower, cells.upper
     if cells.grid is not None:
@@ -67,7 +67,7 @@ def plane_of(cells: Cells) -> Plane:
 
 
 def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
-    """Draw a map of two divided axes; ``.html`` is a page with the numbers of each cell.
+    """Draw a map of two divided axes; ``.html`` makes a page with the values of each cell.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
     draw_witness(left, found, plane)
     name = "gap between the ends (%)"
     gaps = 100.0 * found.gaps
-    largest = float(gaps.max())  # of cells that are exact, rounding may be all of it
+    largest = float(gaps.max())  # for exact cells it may be due to rounding alone
     limits = 0.0, largest if largest > 100.0 * EXACT_TOLERANCE else 1.0
     draw_panel(right, found, plane, gaps, name, limits, GREYS)
     entitle(left, plain_name(f"{found.problem.network.name}: upper ends"))
@@ -104,7 +104,7 @@ def draw_panel(
     limits: tuple[float, float] | None = None,
     colours: str = COLOURS,
 ) -> None:
-    """A heat map of one value a cell, with its colour bar.
+    """Draw a heat map of one value per cell, with its colour bar.
 
     Parameters
     ----------
@@ -112,11 +112,11 @@ def draw_panel(
     found : CellMap
     plane : Plane
     values : ndarray, shape (n,)
-        Infinite ones stay white.
+        Cells with infinite values stay white.
     name : str
-        Of the colour bar.
+        Label of the colour bar.
     limits : (float, float), optional
-        Of the colours; from zero to the largest value by default.
+        Range of the colours; by default from zero to the largest value.
     colours : str, optional
         Name of a colour map.
     """
@@ -149,7 +149,7 @@ def draw_panel(
 
 
 def draw_kinks(axes: Any, found: CellMap, plane: Plane) -> None:
-    """Where kinked units turn, from samples; nothing if other inputs vary."""
+    """Draw the kinks of units, from samples; nothing if other inputs vary."""
     network, cells = found.problem.network, found.cells
     if plane.fixed is None:
         return
@@ -165,7 +165,7 @@ def draw_kinks(axes: Any, found: CellMap, plane: Plane) -> None:
 
 
 def draw_witness(axes: Any, found: CellMap, plane: Plane) -> None:
-    """The point at which the largest lower end is attained."""
+    """Mark the point that attains the largest lower end."""
     x, y = found.place[plane.axes]
     low, _ = found.largest
     star = {"marker": "*", "markersize": 11, "color": "white", "markeredgecolor": INK}

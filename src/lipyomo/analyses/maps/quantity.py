@@ -1,4 +1,4 @@
-"""What a map is of: constants of cells, or the largest sizes of values there."""
+"""The quantity of a map: Lipschitz constants of cells, or the largest sizes of values there."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from lipyomo.problems.problem import LipschitzProblem
 
 
 class Bounds(Protocol):
-    """Bounds cells all at once, where it is able to."""
+    """Bounds many cells together, for problems that it supports."""
 
     @property
     def able(self) -> bool:
-        """Whether there are batches for the problem."""
+        """Whether cells of the problem can be bounded together."""
 
     def __call__(self, job: Job) -> Ends:
-        """The ends of cells."""
+        """Bound the cells of a job."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a map is of.
+    """The quantity of a map.
 
     Attributes
     ----------
     name : str
     bounding : callable
-        Makes what bounds cells all at once.
+        Makes the `Bounds` that bounds cells together.
     searching : callable
-        Makes what searches a cell.
+        Makes the function that searches a cell.
     refusal : callable
-        Why no map of a problem can be made, or None.
+        Returns why no map of a problem can be made, or None.
     scale : callable
-        What gaps are relative to where ends are less, for a problem and all cells.
+        From a problem and all cells, returns the size to which gaps are relative if ends are less.
     """
 
     name: str
@@ -64,7 +64,7 @@ VALUES = Quantity("values", BoundingValues, SearchingValues, refusal_of_values, 
 
 
 def quantity(name: Any) -> Quantity:
-    """The quantity of a name.
+    """Return the quantity of this name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Maps that choose their cells: those whose interval is not good enough are halved."""
+"""Maps with adaptive cells: those whose interval is not good enough are bisected."""
 
 from __future__ import annotations
 
@@ -45,37 +45,38 @@ def refine_cells(
     of: str = CONSTANTS.name,
     **changes: Unpack[MapKeywords],
 ) -> CellMap:
-    """A map whose cells are halved, along their longest edges, until a glance at each is enough.
+    """Make a map whose cells are bisected along their longest edges until each has a small gap.
 
-    So cells become small where the constant is hard to tell.
+    Each cell is bounded with little effort, so cells become small where the constant is hard to
+    bound.
 
     Parameters
     ----------
     problem, cells, settings
-        As for `map_cells`; the cells to begin with.
+        See `map_cells`; these are the initial cells.
     until : float
-        Relative gap of a cell at which it is kept; in (0, 1).
+        Relative gap at which a cell is not bisected further; in (0, 1).
     out : path, optional
         A new ``.npz``, ``.csv`` or ``.jsonl`` file, which is written at the end.
     largest : bool, optional
-        Only the largest constant of all is to be as good as that.
+        Whether the gap is only required of the largest constant of all cells.
     most : int, optional
-        Cells at which to stop.
+        Number of cells at which to stop.
     of : {'constants', 'values'}, optional
-        As of `map_cells`.
+        See `map_cells`.
     **changes
         Fields of `MapSettings`.
 
     Returns
     -------
     CellMap
-        Without a grid.  Cells that are too small to be halved, or left at the `most`, have the
-        status ``bounds``.
+        It has no grid.  Cells that are too small to be bisected, or left when there are `most`
+        cells, have the status ``bounds``.
 
     Raises
     ------
     LipyomoError
-        As `map_cells`, or if no batches know the problem's norms.
+        See `map_cells`; also if cells with the problem's norms cannot be bounded together.
     """
     if not 0 < real_number(until, "until", MethodError) < 1:
         raise MethodError(f"until must be in (0, 1), not {until}")
@@ -118,18 +119,18 @@ def refine_cells(
     try:
         with store_of(out, over, found.cells, until, chosen.time_limit, kind) as store:
             return finished_map(store, found)
-    except OutputError as error:  # the disk may have become full meanwhile
+    except OutputError as error:  # for example, the disk became full meanwhile
         return replace(found, unwritten=str(error))
 
 
 class _Some(NamedTuple):
-    """Cells with their ends."""
+    """Some cells with their ends."""
 
     cells: Cells
     ends: Ends
 
     def take(self, which: BoolArray) -> _Some | None:
-        """Some of them, if there are any."""
+        """Select some of them; None for none."""
         index, ends = np.flatnonzero(which), self.ends
         if not index.size:
             return None
@@ -137,7 +138,7 @@ class _Some(NamedTuple):
 
 
 def _bounded(pool: Workers[Job, Ends], bounding: Bounds, cells: Cells) -> Ends:
-    """A glance at each cell."""
+    """Bound each cell with little effort."""
     parts = shares(PARAMS, len(cells), pool.count)
     jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)
     found = dict(answers(pool, bounding, jobs))

@@ -1,10 +1,10 @@
-"""Cells of piecewise-linear networks: all at once, halved where too much is open.
+"""Cells of piecewise-linear networks, bounded in batches and bisected if too much is open.
 
-A box whose units are all stable has one Jacobian: it is exact at once.  With few unstable units,
-the norms of all their patterns bound it from above; a pattern counts from below once a point inside
-the box is known at which every unstable unit's pre-activation is proved nonzero, and not at all
-once it is proved empty.  Boxes with more unstable units are halved.  What is left after that
-(kinks that meet in one point, or touch a face) is for the search.
+A box whose units are all stable has a single Jacobian, so it is exact.  With few unstable units,
+the norms of all their patterns bound it from above.  A pattern counts from below once a point
+inside the box is known at which every unstable unit's pre-activation is proved nonzero, and not at
+all once it is proved empty.  Boxes with more unstable units are bisected.  What is left after that
+(kinks that meet in one point, or touch a face) is left to branch and bound.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from lipyomo.relaxations.linear.preactivation import propagate
 
 
 class CellParts(NamedTuple):
-    """Boxes, each a part of a cell.
+    """Boxes, each of which is a part of a cell.
 
     Attributes
     ----------
     low, high : ndarray, shape (P, d)
     cell : ndarray of int, shape (P,)
     bounds : ndarray, shape (P,)
-        Upper bounds of the norm on them.
+        Upper bounds of the norm on the boxes.
     phases : ndarray of int8, shape (P, N)
-        What is known of their units.
+        Known phases of units on the boxes.
     """
 
     low: FloatArray
@@ -47,7 +47,7 @@ class CellParts(NamedTuple):
     phases: PhaseBatch
 
     def take(self, which: IntArray | BoolArray | slice) -> CellParts:
-        """Some of them."""
+        """Select some of the boxes."""
         ends = self.low[which], self.high[which]
         return CellParts(*ends, self.cell[which], self.bounds[which], self.phases[which])
 
@@ -60,15 +60,15 @@ class CellParts(NamedTuple):
         return np.asarray((middle <= low) | (middle >= high))
 
     def halves(self) -> CellParts:
-        """Both halves of each, along its longest edge."""
+        """Bisect each box along its longest edge."""
         rest = (np.concatenate([part, part]) for part in self[2:])
         return CellParts(*halved_cells(self.low, self.high), *rest)
 
 
 def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
-    """Ends of the cells ``low <= x <= high``, both (n, d), as far as halving leads.
+    """Bound the cells ``low <= x <= high``, both (n, d), by bisection as far as it pays.
 
-    Rounding: bounds are norms with room for their errors, from phases that hold on the whole box.
+    Rounding: bounds are norms plus their error bounds, for phases that hold on the whole box.
     """
     cells = Narrowing(low, high, max(pieces.gap, pieces.params.slack))
     narrow(cells, pieces, low, high, clock)
@@ -83,7 +83,7 @@ def narrow(
     clock: Clock,
     learn: Callable[[Pieces], Pieces] = lambda pieces: pieces,
 ) -> None:
-    """Look at cells and halve them until they are closed, or that leads nowhere.
+    """Bound cells and bisect them until they are closed, or until bisection no longer pays.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def narrow(
     low, high : ndarray, shape (n, d)
     clock : Clock
     learn : callable, optional
-        From the pieces to those of the next level, once boxes of one size have been looked at.
+        Updates the pieces after each level of bisection.
     """
     params = pieces.params
     phases = with_faces(pieces, np.repeat(pieces.open[None], len(low), axis=0), low, high)
@@ -119,7 +119,7 @@ def narrow(
 
 
 def divided(low: FloatArray, high: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """Ends (n, d) of at least so many boxes that make up one with the ends (d,)."""
+    """Divide a box with ends (d,) into at least `count` boxes; return their ends (n, d)."""
     none = np.zeros((1, 0), dtype=np.int8)
     parts = CellParts(low[None], high[None], np.zeros(1, dtype=np.intp), np.zeros(1), none)
     while len(parts.cell) < count and not parts.too_thin.any():
@@ -128,14 +128,14 @@ def divided(low: FloatArray, high: FloatArray, count: int) -> tuple[FloatArray, 
 
 
 def _still(cells: Narrowing, parts: CellParts) -> CellParts:
-    """The parts that are not closed by what is attained; the others are closed."""
+    """Close the parts with bounds at or below the cutoff; return the others."""
     done = parts.bounds <= cells.cutoff(parts.cell)
     cells.close(parts.cell[done], parts.bounds[done])
     return parts.take(~done)
 
 
 def _examined(pieces: Pieces, cells: Narrowing, parts: CellParts) -> CellParts:
-    """The parts that have to be halved, with new bounds; the others are closed."""
+    """Bound parts and close those that are done; return those to be bisected, with new bounds."""
     stack = Stack.unknown(parts.phases, parts.low, parts.high)
     propagate(pieces.network.hidden, None, stack)
     open_ = stack.phases == OPEN
@@ -160,7 +160,7 @@ def _joined(parts: Sequence[CellParts]) -> CellParts:
 
 
 def _sampled(pieces: Pieces, cells: Narrowing, parts: CellParts) -> CellParts:
-    """Boxes with many unstable units: relaxed bounds, and values at some points."""
+    """Bound boxes with many unstable units by relaxation, and from below at some points."""
     bounds = np.minimum(parts.bounds, pieces.sizes.relaxed(parts.phases))
     parts = _still(cells, parts._replace(bounds=bounds))
     points, z, strict = _points(pieces, parts)
@@ -172,9 +172,9 @@ def _sampled(pieces: Pieces, cells: Narrowing, parts: CellParts) -> CellParts:
 
 
 def _points(pieces: Pieces, parts: CellParts) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Points (P, S, d) inside the boxes, pre-activations (P, S, N), and whether they count.
+    """Return points (P, S, d) of the boxes, pre-activations (P, S, N), and which points count.
 
-    A point counts if it is inside, and no unstable unit can be at its kink.
+    A point counts if it is interior, and no unstable unit can be at its kink there.
     """
     shares = _shares(pieces.params.samples, parts.low.shape[1])
     points = parts.low[:, None] + shares * (parts.high - parts.low)[:, None]
@@ -189,14 +189,14 @@ def _counts(pieces: Pieces, parts: CellParts, points: FloatArray, z: FloatArray)
 
 
 def _shares(count: int, d: int) -> FloatArray:
-    """Places (S, d) in the unit box: the middle, and some that are spread evenly."""
-    root = 2.0 ** (1.0 / (d + 1))  # of an additive recurrence with irrational steps
+    """Return points (S, d) of the unit box: the midpoint, and others that are spread evenly."""
+    root = 2.0 ** (1.0 / (d + 1))  # for an additive recurrence with irrational steps
     steps = np.array([(1.0 / root ** (j + 1)) % 1.0 for j in range(d)])
     return np.asarray((0.5 + np.arange(count)[:, None] * steps) % 1.0)
 
 
 def _enumerated(pieces: Pieces, cells: Narrowing, parts: CellParts, units: IntArray) -> CellParts:
-    """Boxes with k unstable units (P, k): all patterns of these."""
+    """Bound boxes with k unstable units (P, k) by enumerating all their patterns."""
     k, on = units.shape[1], parts.phases == RIGHT
     values, errors = pieces.sizes.all_norms(on, units)
     above, below = values + errors, values - errors
@@ -238,7 +238,7 @@ def _tested(
     on: BoolArray,
     values: FloatArray,
 ) -> BoolArray:
-    """Which patterns `on` (n, N) of boxes are empty; those with a point attain their values."""
+    """Return which patterns `on` (n, N) are empty in boxes; enter values of those with a point."""
     A, b = pieces.forms(on, units)
     sign = np.where(np.take_along_axis(on, units, axis=1), 1.0, -1.0)
     middle, radius = 0.5 * (parts.low + parts.high), 0.5 * (parts.high - parts.low)
@@ -257,12 +257,12 @@ def _tested(
 
 
 def with_faces(pieces: Pieces, phases: PhaseBatch, low: FloatArray, high: FloatArray) -> PhaseBatch:
-    """Phases (n, N) of cells (n, d), with the units of the first layer that only touch them.
+    """Decide units of the first layer whose kinks only touch cells (n, d), in exact arithmetic.
 
     A unit with pre-activations at or above zero on the whole cell is on its right side, one with
-    pre-activations at or below zero on its left.  What rounding adds to a range leaves such a unit
-    open, and no halving closes it; but the pieces of a kink on a face belong to the cells inside
-    which they have an interior.  So it is decided in exact arithmetic.
+    pre-activations at or below zero on its left.  Ranges widened by rounding would leave such a
+    unit open after any number of bisections.  Deciding it is sound, since the linear pieces at a
+    kink on a face belong to the cells in which they have an interior.
     """
     if not pieces.network.hidden:
         return phases

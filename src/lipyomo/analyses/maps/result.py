@@ -1,4 +1,4 @@
-"""What a map says: an interval and a witness for each cell."""
+"""The result of a map: an interval and a witness for each cell."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def statuses(
     otherwise: Status = Status.TIME_LIMIT,
     scale: float = 0.0,
 ) -> StatusArray:
-    """How cells ended, from their ends (n,): exact, within the gap, or `otherwise`.
+    """Derive the status of cells from their ends (n,): exact, within the gap, or `otherwise`.
 
-    The gap is one of the upper end, or of `scale` if that is more.  Where what is attained is above
-    a bound, one of them is wrong, by however little.
+    Gaps are relative to the upper end, or to `scale` if that is larger.  If an attained value is
+    above a bound, by however little, one of them is wrong: this is a contradiction.
     """
     with np.errstate(invalid="ignore"):
         exact = np.isfinite(upper) & (upper - lower <= EXACT_TOLERANCE * np.abs(upper))
@@ -53,28 +53,28 @@ class CellMap:
     Attributes
     ----------
     problem : LipschitzProblem
-        With the norms; over a box that holds all cells.
+        The problem with its norms, over a box that contains all cells.
     cells : Cells
     constant_lower, constant_upper : ndarray, shape (n,)
-        The interval of each cell: attained, and a bound.
+        The interval of each cell: an attained value, and an upper bound.
     status : ndarray of str, shape (n,)
-        As `Status` has it: exact, gap, time_limit, interrupted, precision; or contradiction, where
-        the ends contradict each other, which is a defect of lipyomo.
+        Values of `Status`: exact, gap, time_limit, interrupted, precision, or bounds (refined
+        maps); or contradiction if the ends contradict each other, which is a defect of lipyomo.
     witness : ndarray, shape (n, d)
-        Where the lower end is attained; the middle of the cell where nothing is (a lower end of 0).
+        Where the lower end is attained; the cell's midpoint if nothing is (a lower end of 0).
     witness_rest : ndarray, shape (n, d)
-        The point is ``witness + witness_rest``, in exact arithmetic: zeros but where the region in
-        which the lower end is attained holds no float64 point.
+        The exact point is ``witness + witness_rest``; zeros, unless the region that attains the
+        lower end contains no float64 point.
     seconds : float
     gap : float
         The gap that was asked for.
     unwritten : str
-        Why the file that was named does not hold all of the map; empty if it does.
+        Why the file does not contain the whole map; empty if it does.
     of : {'constants', 'values'}
-        Which.
+        The quantity of the map.
     scale : float
-        Gaps are relative to this where ends are less: of values, the largest size in the middle of
-        any cell.
+        Gaps are relative to this if upper ends are smaller.  For values it is the largest size at
+        the midpoint of any cell.
     """
 
     problem: LipschitzProblem
@@ -109,7 +109,7 @@ class CellMap:
 
     @property
     def what(self) -> str:
-        """What the numbers are."""
+        """Description of the quantity."""
         problem = self.problem
         if self.of == "constants":
             return f"Lipschitz constant, {problem.describe_norms()}"
@@ -120,7 +120,7 @@ class CellMap:
 
     @property
     def gaps(self) -> FloatArray:
-        """Relative gaps ``1 - lower / upper``, shape (n,); zero where both ends are."""
+        """Gaps relative to upper ends, or to `scale` if larger, shape (n,); 0 for an upper end 0."""
         top = np.where(self.constant_upper > 0, self.constant_upper, 1.0)
         with np.errstate(invalid="ignore"):
             gap = np.where(np.isfinite(top), 1.0 - self.constant_lower / top, 1.0)
@@ -129,16 +129,16 @@ class CellMap:
 
     @property
     def largest(self) -> tuple[float, float]:
-        """The interval of the largest constant of a cell: that of the union, if it is convex."""
+        """Interval of the largest constant of all cells; that of their union if this is convex."""
         return float(self.constant_lower.max()), float(self.constant_upper.max())
 
     @property
     def place(self) -> FloatArray:
-        """Where the largest lower end is attained, or the float64 point next to it, shape (d,)."""
+        """The point, rounded to float64, that attains the largest lower end, shape (d,)."""
         return self.point(int(self.constant_lower.argmax())).x
 
     def point(self, k: int) -> Point:
-        """Where the lower end of cell k is attained."""
+        """Return the point that attains the lower end of cell k."""
         return Point.at(np.array([self.witness[k], self.witness_rest[k]]))
 
     @property
@@ -147,12 +147,12 @@ class CellMap:
         return bool(np.isin(self.status, (Status.EXACT.value, Status.GAP.value)).all())
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The cells as plain numbers."""
+        """Generate the cells as dicts of plain values."""
         ends = Ends(self.constant_lower, self.constant_upper, self.witness, self.witness_rest)
         return cell_rows(self.cells, np.arange(len(self)), ends, self.status)
 
     def to_frame(self) -> DataFrame:
-        """The cells as a pandas frame.
+        """Return the cells as a pandas frame.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class CellMap:
         return frame_of(self.rows(), "use rows()")
 
     def to_dict(self) -> dict[str, Any]:
-        """The map as a whole as plain data: what ``--json`` prints."""
+        """Return a summary of the map as plain data, as printed by ``--json``."""
         low, high = self.largest
         place = self.point(int(self.constant_lower.argmax()))
         what = {"norms": self.problem.describe_norms()}
@@ -178,7 +178,7 @@ class CellMap:
         }
 
     def summary(self) -> str:
-        """A few lines for people."""
+        """Return a summary of a few lines of text."""
         low, high = self.largest
         counts = ", ".join(f"{many} {name}" for name, many in Counter(self.status.tolist()).items())
         top = up(high) if math.isfinite(high) else "inf"
@@ -208,7 +208,7 @@ class CellMap:
 def cell_rows(
     cells: Cells, which: IntArray, ends: Ends, status: StatusArray
 ) -> Iterator[dict[str, Any]]:
-    """Some cells (k,) as plain numbers: their places, ends, status and witnesses."""
+    """Generate some cells (k,) as dicts: their corners, ends, status and witnesses."""
     names = cell_columns(cells.dimension)
     places = np.concatenate([cells.lower[which], cells.upper[which]], axis=1).tolist()
     numbers = zip(which.tolist(), places, ends.lower.tolist(), ends.upper.tolist(), strict=True)
@@ -220,9 +220,9 @@ def cell_rows(
 
 
 def cell_columns(d: int) -> tuple[str, ...]:
-    """Names of what `cell_rows` gives for cells of d inputs.
+    """Return the keys of `cell_rows` for cells of d inputs.
 
-    ``rest`` is empty, but where the point is a sum: then it has the numbers that are added to x.
+    ``rest`` is empty unless the point is an exact sum; then it has the numbers added to x.
     """
     low, high, x = ([f"{name}_{j}" for j in range(d)] for name in ("low", "high", "x"))
     return ("index", *low, *high, "lower", "upper", "status", *x, "rest")

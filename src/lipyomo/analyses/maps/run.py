@@ -1,4 +1,4 @@
-"""Maps: batches of cells through the stages, on one process or several, within one time limit."""
+"""`map_cells`: batches of cells go through the stages, in one or several processes."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ class MapKeywords(WorkKeywords, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class MapSettings(Work):
-    """How a map is made.
+    """Settings of a map.
 
     Attributes
     ----------
     gap : float
-        Relative gap at which a cell is left; 0 asks for exact constants.
+        Relative gap at which a cell counts as done; 0 asks for exact constants.
     time_limit : float
-        Seconds for the whole map; what is known by then is the answer.
+        Seconds for the whole map, which then has the intervals known so far.
     workers : int or None
-        Processes; one by default, None for one a core.
+        Number of processes; 1 by default, None for one per core.
     executor : concurrent.futures.Executor, optional
-        Where batches of cells go instead.
+        Runs the batches of cells instead.
     dask : str, optional
-        Address of a dask scheduler, instead.
+        Address of a dask scheduler that runs them instead.
     progress : callable, optional
         Called with `Progress` after each batch: ends of the largest constant, and cells as nodes.
     should_stop : callable, optional
-        Polled; True ends the map with what is known.
+        Polled; True ends the map with the intervals known so far.
     """
 
     gap: float = 0.0
@@ -86,23 +86,24 @@ def map_cells(
     of: str = CONSTANTS.name,
     **changes: Unpack[MapKeywords],
 ) -> CellMap:
-    """The local Lipschitz constants of many cells, or the largest sizes of values.
+    """Compute the local Lipschitz constants of many cells, or the largest sizes of values.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Network and norms.  Its domain does not matter, unless cells are a division of it.
+        Network and norms.  Its domain is only used if `cells` are counts.
     cells : Cells, list of Box, array_like, path, int or tuple of int
-        As `lipyomo.analyses.maps.grid` makes them; boxes of any kind, from a file as well
+        A grid (`lipyomo.analyses.maps.grid`); any boxes, also from a file
         (`lipyomo.analyses.maps.cells_of`); or numbers of cells along the first inputs of the
         problem's box.
     settings : MapSettings, optional
     out : path, optional
-        A ``.npz``, ``.csv`` or ``.jsonl`` file that cells are written to as they are settled.  What
-        is there from the same map is not done again.
+        A ``.npz``, ``.csv`` or ``.jsonl`` file to which cells are written as they are done.  Cells
+        that it contains already, from the same map, are not computed again.
     of : {'constants', 'values'}, optional
-        With values it is ``sup |f(x)|`` in the output norm, as `lipyomo.largest_value` has it: of a
-        `lipyomo.networks.residual`, say.  The fields that are called constants are then these.
+        With ``values``, the map is of ``sup |f(x)|`` in the output norm, as by
+        `lipyomo.largest_value`, for example of a `lipyomo.networks.residual`.  The fields named
+        constants then have these sizes.
     **changes
         Fields of `MapSettings`, such as ``gap=0.01`` or ``time_limit=60``.
 
@@ -113,7 +114,7 @@ def map_cells(
     Raises
     ------
     LipyomoError
-        If cells and network do not fit, no method takes the problem, or the file cannot be used.
+        If cells and network do not match, the problem is refused, or the file cannot be used.
 
     Examples
     --------
@@ -142,12 +143,12 @@ def map_cells(
 
 
 def cells_for(problem: LipschitzProblem, cells: Any) -> Cells:
-    """The cells that are meant, for a problem.
+    """Convert the argument `cells` of `map_cells` to cells.
 
     Raises
     ------
     LipyomoError
-        If they do not fit the problem.
+        If they do not match the problem.
     """
     counts = isinstance(cells, int | np.integer) and not isinstance(cells, bool)
     counts |= isinstance(cells, tuple) and all(isinstance(n, int | np.integer) for n in cells)
@@ -165,16 +166,16 @@ def cells_for(problem: LipschitzProblem, cells: Any) -> Cells:
 
 
 def over_all(problem: LipschitzProblem, cells: Cells, kind: Quantity) -> LipschitzProblem:
-    """The problem over a box that holds all cells.
+    """Return the problem over a box that contains all cells.
 
     Raises
     ------
     MethodError
-        If the search takes no such problem.
+        If there are no maps of such problems.
     """
     widths = cells.upper - cells.lower
     widths = np.where(widths > 0, widths, np.inf).min(axis=1)
-    problem.over(cells.box(int(widths.argmin())))  # the thinnest cell is a problem of its own
+    problem.over(cells.box(int(widths.argmin())))  # the thinnest cell must be a valid domain
     over = problem.over(cells.hull)
     reason = kind.refusal(over)
     if reason is not None:
@@ -183,7 +184,7 @@ def over_all(problem: LipschitzProblem, cells: Cells, kind: Quantity) -> Lipschi
 
 
 class _State:
-    """The ends of all cells, as they become known."""
+    """The intervals of all cells, as they become known."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class _State:
     # -- what is known -----------------------------------------------------------------------------
 
     def take(self, known: tuple[IntArray, Ends]) -> None:
-        """Cells (k,) that were settled before."""
+        """Enter cells (k,) that are done already."""
         which, ends = known
         self._enter(which, ends)
         self._settled = len(which)
@@ -222,7 +223,7 @@ class _State:
         return statuses(*ends, self._settings.gap, otherwise, self._scale)
 
     def _open(self, which: IntArray) -> IntArray:
-        """Those of some cells that are not settled."""
+        """Return those of some cells that are not done."""
         left = self._status(which, Status.TIME_LIMIT) == Status.TIME_LIMIT.value
         return np.asarray(which[left])
 
@@ -230,7 +231,7 @@ class _State:
         return Ends(self._lower[which], self._upper[which], self._points[which], self._rests[which])
 
     def found(self) -> CellMap:
-        """The map."""
+        """Return the map with the current intervals."""
         end = Status.INTERRUPTED if self._clock.interrupted else Status.TIME_LIMIT
         status = self._status(slice(None), end)
         for index, said in self._ended.items():
@@ -253,12 +254,12 @@ class _State:
     # -- the stages --------------------------------------------------------------------------------
 
     def run(self, settle: Callable[[IntArray, Ends], None]) -> None:
-        """Bound all cells that are not known, then search those that stay open.
+        """Bound all cells that are not done, then search those that stay open.
 
         Parameters
         ----------
         settle : callable
-            Is told cells (k,) with their final ends.
+            Called with cells (k,) and their final ends.
         """
         settings = self._settings
         left = self._open(np.arange(len(self._cells)))
@@ -285,7 +286,7 @@ class _State:
         left: IntArray,
         settle: Callable[[IntArray, Ends], None],
     ) -> None:
-        """All cells but those that fix inputs which others do not, job by job."""
+        """Bound cells in batches, except those that fix inputs which others do not fix."""
         cells, frozen = self._cells, self._problem.domain.frozen
         fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
         left = left[~fixes]
@@ -305,7 +306,7 @@ class _State:
         left: IntArray,
         settle: Callable[[IntArray, Ends], None],
     ) -> None:
-        """Cells one by one."""
+        """Search cells one by one."""
         batches = [left[k : k + 1] for k in range(len(left))]
         jobs = self._jobs(batches, max(pool.count, 1))
         for number, found in answers(pool, searching, jobs):
@@ -316,7 +317,7 @@ class _State:
             self._tell(1, "search")
 
     def _jobs(self, batches: list[IntArray], together: int) -> Iterator[Job]:
-        """Jobs while there is time; each of the `together` that run at once gets an equal share."""
+        """Generate jobs while there is time; `together` of them run at once with equal shares."""
         cells, clock = self._cells, self._clock
         for number, which in enumerate(batches):
             if clock.expired:

@@ -1,7 +1,7 @@
-"""Cells of networks with smooth units: their boxes in common batches, each with its own cutoff.
+"""Cells of networks with smooth units: their boxes share batches, each with its cell's cutoff.
 
-The steps are those of the search (`lipyomo.search.spaces.boxes`); a cell is the root of a search of
-its own, whose boxes are bounded together with those of other cells.
+The steps are those of the search over boxes (`lipyomo.search.spaces.boxes`).  Each cell is the root
+of its own search, whose boxes are bounded together with those of other cells.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lipyomo.search.spaces.bundle import joined
 def bound_smooth_cells(
     context: Context, low: FloatArray, high: FloatArray, clock: Clock, params: Params
 ) -> Ends:
-    """Ends of the cells ``low <= x <= high``, both (n, d), to the gap of the context's question."""
+    """Bound the cells ``low <= x <= high``, both (n, d), to the gap of the context's question."""
     narrowing = Narrowing(low, high, max(context.question.gap, params.slack))
     boxes = Boxes.over(context, low, high)
     cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
@@ -50,16 +50,16 @@ def bound_smooth_cells(
 
 
 class BoxSteps(NamedTuple):
-    """What is asked of boxes, and of points.
+    """The functions that evaluate boxes and points.
 
     Attributes
     ----------
     bounded : callable
-        Boxes with bounds, for boxes (N) and their cutoffs (N,).
+        Bounds boxes, given their cutoffs (N,).
     attained : callable
-        What is attained at points (N, d), from below.
+        Returns lower bounds of the values at points (N, d).
     chunk : int
-        Boxes at a time.
+        Number of boxes that are bounded at a time.
     """
 
     bounded: Callable[[Boxes, FloatArray], Bounded]
@@ -75,7 +75,7 @@ def narrowed_cells(
     clock: Clock,
     params: Params,
 ) -> Ends:
-    """The ends of cells whose boxes are bounded and halved together.
+    """Bound cells by bounding and bisecting their boxes together.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def narrowed_cells(
     steps : BoxSteps
     narrowing : Narrowing
     start : (Boxes, ndarray of int)
-        Boxes to begin with, and their cells.
+        Initial boxes, and the indices of their cells.
     clock : Clock
     params : Params
     """
@@ -102,7 +102,7 @@ def narrowed_cells(
             _look(steps, narrowing, found, own)
             keep = found.boxes.bounds > narrowing.cutoff(own)
             narrowing.close(own[~keep], found.boxes.bounds[~keep])
-            if keep.any():  # what is cut off is at most the cutoff
+            if keep.any():  # covers what the cuts remove
                 narrowing.close(own[keep], cutoff[keep])
                 kept.append(cut(found.take(np.flatnonzero(keep))))
                 owners.append(own[keep])
@@ -122,7 +122,7 @@ def narrowed_cells(
 
 
 def _signed(context: Context, boxes: Boxes) -> Boxes:
-    """Boxes with the signs of the direction that the gradient has all over them."""
+    """Fix entries of the boxes' directions where the gradient has one sign on the whole box."""
     if not (boxes.v_low < boxes.v_high).any():
         return boxes
     still = np.zeros_like(boxes.v_low)
@@ -131,7 +131,7 @@ def _signed(context: Context, boxes: Boxes) -> Boxes:
 
 
 def _look(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntArray) -> None:
-    """Values at the middles of boxes, and where their affine bounds are largest."""
+    """Enter values at the midpoints of boxes, and where their affine bounds are largest."""
     boxes = found.boxes
     top = np.where(found.x > 0, boxes.high, np.where(found.x < 0, boxes.low, boxes.middle))
     for points in (boxes.middle, top):
@@ -139,11 +139,11 @@ def _look(steps: BoxSteps, narrowing: Narrowing, found: Bounded, cell: IntArray)
 
 
 def _attained(context: Context, points: FloatArray) -> FloatArray:
-    """Norms (N,) of the Jacobian at points (N, d) from below.
+    """Bound the norms (N,) of the Jacobian at points (N, d) from below.
 
-    The Jacobian is enclosed as on a box of width zero, both slopes of a unit that may be at a break
-    of its slope included: so near the point, and in any full-dimensional set that it touches, there
-    are points of no smaller norm, but for an arbitrarily little.
+    The Jacobian is enclosed as on a box of width zero, with both slopes of units that may be at a
+    break.  So any full-dimensional set that touches the point contains points near it whose norms
+    are at least the bound, up to an arbitrarily small difference.
     """
     boxes = Boxes.over(context, points, points)
     per = len(boxes) // len(points)
@@ -160,6 +160,6 @@ def _attained(context: Context, points: FloatArray) -> FloatArray:
     if euclidean and not targets.by_column:
         y, v = steepest_pairs(middle, targets.norm)
         values = np.abs(np.einsum("nk,nkd,nd->n", y, middle, v))
-    # the norm of what is enclosed is at most that of its radius away; functionals are off by little
+    # the norm differs from that of the midpoint by at most the radius's; functionals are rounded
     off = targets.interval(jacobian.radius).max(axis=1) + 8.0 * gamma(sum(middle.shape[1:])) * sizes
     return np.asarray(np.maximum(values - off, 0.0))

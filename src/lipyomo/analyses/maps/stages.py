@@ -1,4 +1,4 @@
-"""What is done to cells: all at once, and then the search for those that are left."""
+"""The stages of a map: bounding cells in batches, then searching those that are left."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Value = TypeVar("Value")
 
 
 class Job(NamedTuple):
-    """Some cells, and the time for them.
+    """Some cells, and the time limit for them.
 
     Attributes
     ----------
@@ -46,18 +46,18 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bounding:
-    """Bounds cells all at once.
+    """Bounds the constants of many cells together.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Over a box that holds all cells.
+        The problem over a box that contains all cells.
     gap : float
     params : Params, optional
     stop : callable, optional
-        Polled now and then.
+        Polled regularly.
     scale : float, optional
-        Not of constants.
+        Not used for constants.
     """
 
     problem: LipschitzProblem
@@ -80,11 +80,11 @@ class Bounding:
 
     @property
     def able(self) -> bool:
-        """Whether there are batches for the problem's norms; else each cell is searched."""
+        """Whether cells with the problem's norms can be bounded together."""
         return self.problem.network.smooth or self._norms.able(self.params.inputs)
 
     def __call__(self, job: Job) -> Ends:
-        """The ends of the cells, in the inputs of the problem."""
+        """Bound the cells of a job, given in the problem's inputs."""
         reduced, clock = self.problem.reduced, Clock(job.seconds, self.stop)
         low, high = (np.ascontiguousarray(end[:, reduced.moving]) for end in job[:2])
         if self.problem.network.smooth:
@@ -101,12 +101,12 @@ class Bounding:
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What the search says of a cell.
+    """The result of searching a cell.
 
     Attributes
     ----------
     ends : Ends
-        Of one cell.
+        The ends of one cell.
     status : Status
     """
 
@@ -116,12 +116,12 @@ class Searched:
 
 @dataclass(frozen=True, eq=False)
 class Searching:
-    """Searches a cell.
+    """Solves the problem on a single cell.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Over any domain.
+        The problem, over any domain.
     gap : float
     stop : callable, optional
     """
@@ -131,7 +131,7 @@ class Searching:
     stop: Callable[[], bool] | None = None
 
     def __call__(self, job: Job) -> Searched:
-        """The answer of the default method for a job of one cell."""
+        """Run the default method on a job of one cell."""
         settings = Settings(
             time_limit=max(job.seconds, 1e-3), gap=self.gap, workers=1, should_stop=self.stop
         )
@@ -144,7 +144,7 @@ class Searching:
 def answers(
     pool: Workers[Job, Value], work: Callable[[Job], Value], jobs: Iterable[Job]
 ) -> Iterator[tuple[int, Value]]:
-    """Positions of jobs and what came of them, as they finish; raises what ended one."""
+    """Generate the indices of jobs and their results as they finish; raise the error of a job."""
     for number, found in pool.run(work, jobs):
         if isinstance(found, LipyomoError):
             raise found
@@ -152,10 +152,10 @@ def answers(
 
 
 def shares(params: Params, cells: int, workers: int) -> list[slice]:
-    """The jobs that so many cells are for so many workers (0: unknown).
+    """Divide cells into jobs for `workers` workers (0: unknown).
 
-    Half a worker's share of what is left at a time: large ones cost less a cell, and with the small
-    ones at the end all workers are done at about the same time.
+    A job is half of a worker's share of the remaining cells.  Large jobs cost less per cell, and
+    with small ones at the end all workers finish at about the same time.
     """
     found, at = [], 0
     while at < cells:

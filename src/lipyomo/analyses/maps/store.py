@@ -1,4 +1,4 @@
-"""Files that cells are written to as they are settled, and read again by the next run."""
+"""Files to which finished cells are written, and from which a later run resumes."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ ARCHIVE = starting("a map (.npz)", b"PK")
 
 
 class Store(Protocol):
-    """Where settled cells are kept.
+    """A place where finished cells are stored.
 
-    Cells that cannot be written are tried again with the next ones, and at the end: no map is lost
-    because a disk is full.
+    Cells that cannot be written are tried again with the next ones and at the end, so that no map
+    is lost because a disk is full.
 
     Attributes
     ----------
     known : (ndarray of int, shape (k,), Ends)
-        The cells that were there already.
+        The cells that are stored already, with their ends.
     """
 
     known: tuple[IntArray, Ends]
 
     def add(self, which: IntArray, ends: Ends) -> None:
-        """Keep cells (k,) with their final ends."""
+        """Store cells (k,) with their final ends."""
 
     def finish(self, found: CellMap) -> None:
-        """Keep the whole map.
+        """Store the whole map.
 
         Raises
         ------
@@ -69,7 +69,7 @@ class Store(Protocol):
 
 
 class Nowhere:
-    """Keeps nothing."""
+    """Stores nothing."""
 
     def __init__(self, cells: Cells) -> None:
         empty = np.zeros(0)
@@ -84,19 +84,19 @@ class Nowhere:
 
 
 class Archive:
-    """An ``.npz`` file of arrays, as large as the map from the beginning.
+    """An ``.npz`` file of arrays that have the size of the whole map from the beginning.
 
     Parameters
     ----------
     path : Path
     head : dict
-        What the map depends on.
+        Identifies the map.
     cells : Cells
 
     Raises
     ------
     LipyomoError
-        If the file is there and of another map, or cannot be written.
+        If the file exists and contains another map, or cannot be written.
     """
 
     def __init__(self, path: Path, head: Row, cells: Cells) -> None:
@@ -135,7 +135,7 @@ class Archive:
         return found
 
     def add(self, which: IntArray, ends: Ends) -> None:
-        """Keep cells, and save all now and then."""
+        """Store cells in memory, and save the file periodically."""
         arrays = self._arrays
         arrays["constant_lower"][which] = ends.lower
         arrays["constant_upper"][which] = ends.upper
@@ -167,10 +167,10 @@ class CellFile:
     ----------
     path : Path
     head : dict
-        What the map depends on.
+        Identifies the map.
     cells : Cells
     limit : float
-        Seconds that this run has.
+        Time limit of this run, in seconds.
     """
 
     def __init__(self, path: Path, head: Row, cells: Cells, limit: float) -> None:
@@ -189,7 +189,7 @@ class CellFile:
         self._written = set(which.tolist())
 
     def add(self, which: IntArray, ends: Ends) -> None:
-        """Write settled cells."""
+        """Write finished cells."""
         status = statuses(ends.lower, ends.upper, self._gap)
         good = np.flatnonzero(np.isin(status, SETTLED))
         self._written |= set(which[good].tolist())
@@ -197,7 +197,7 @@ class CellFile:
             self._file.extend(cell_rows(self._cells, which[good], ends.take(good), status[good]))
 
     def finish(self, found: CellMap) -> None:
-        """Write the cells that stayed open, and close the file."""
+        """Write the remaining cells, and close the file."""
         try:
             self._file.extend(row for row in found.rows() if row["index"] not in self._written)
         finally:
@@ -212,7 +212,7 @@ def _settled(row: Row) -> bool:
 
 
 def finished_map(store: Store, found: CellMap) -> CellMap:
-    """The map, which its file now holds, or which says why it does not."""
+    """Store the map; if that fails, return it with the reason in `unwritten`."""
     try:
         store.finish(found)
     except OutputError as error:
@@ -221,7 +221,7 @@ def finished_map(store: Store, found: CellMap) -> CellMap:
 
 
 def check_new_map(path: str | PathLike[str]) -> None:
-    """Refuse a file that cannot be written at the end, or is there already.
+    """Refuse a file that cannot be written at the end, or exists already.
 
     Raises
     ------
@@ -253,24 +253,24 @@ def store_of(
     limit: float,
     kind: Quantity,
 ) -> Iterator[Store]:
-    """The file that a map is kept in, by its ending.
+    """Open the file in which a map is stored; its type follows from its ending.
 
     Parameters
     ----------
     path : path or None
     problem : LipschitzProblem
-        Over all cells.
+        The problem over a box that contains all cells.
     cells : Cells
     gap : float
     limit : float
-        Seconds that the map is given.
+        Time limit of the map, in seconds.
     kind : Quantity
-        What it is a map of.
+        The quantity of the map.
 
     Raises
     ------
     LipyomoError
-        If the ending is unknown, the file is of another map, or it cannot be written.
+        If the ending is unknown, the file contains another map, or it cannot be written.
     """
     if path is None:
         yield Nowhere(cells)

@@ -1,4 +1,4 @@
-"""Problems that differ in their boxes only, bounded together before each is solved alone."""
+"""Bounding problems together that differ in their boxes only, before each is solved alone."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from lipyomo.problems.run import Run
 from lipyomo.problems.settings import Settings
 
 EXACT = "bnb"
-"""The method whose answers these are: branch and bound on boxes."""
+"""The method to which the results are attributed."""
 
 
 def joins(method: str, settings: Settings) -> bool:
-    """Whether a method and settings ask for nothing that batches of boxes do not know."""
+    """Return whether a method and settings allow problems to be bounded together."""
     plain = settings.solver == "auto" and settings.formulation == "auto" and not settings.options
     return method in ("auto", EXACT) and plain and not settings.rational and not settings.verbose
 
@@ -34,20 +34,20 @@ def joins(method: str, settings: Settings) -> bool:
 def answered_together(
     problems: Sequence[LipschitzProblem], settings: Settings, pool: Workers[Any, Any]
 ) -> dict[int, Result]:
-    """Answers to those of many problems that batches settle, by their places.
+    """Solve problems in batches; return the results of those that this closes, by index.
 
     Parameters
     ----------
     problems : sequence of LipschitzProblem
     settings : Settings
-        The time limit is that of each problem.
+        The time limit applies to each problem.
     pool : Workers
-        Where batches run.
+        Runs the batches.
 
     Returns
     -------
     dict of int to Result
-        With a witness each, which is confirmed in exact arithmetic as that of any other answer.
+        Results, each with a witness that is verified like that of any other result.
     """
     found: dict[int, Result] = {}
     for places in _alike(problems):
@@ -60,7 +60,7 @@ def answered_together(
             bounding = Bounding(over, settings.gap)
             if get_method(EXACT).refusal(over) is not None or not bounding.able:
                 continue
-        except LipyomoError:  # each problem will say so itself
+        except LipyomoError:  # solving each problem alone raises it again
             continue
         same = ((low == high) == over.domain.frozen).all(axis=1)
         chosen, low, high = np.asarray(places)[same], low[same], high[same]
@@ -74,7 +74,7 @@ def answered_together(
 
 
 def _alike(problems: Sequence[LipschitzProblem]) -> list[list[int]]:
-    """Places of problems on bounded boxes that share network and norms, two or more each."""
+    """Group the indices of problems on bounded boxes by network and norms, two or more each."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for k, problem in enumerate(problems):
         domain, norm = problem.domain, problem.output_norm
@@ -90,7 +90,7 @@ def _alike(problems: Sequence[LipschitzProblem]) -> list[list[int]]:
 def _answers(
     problems: Sequence[LipschitzProblem], places: Sequence[int], ends: Ends, settings: Settings
 ) -> Iterator[tuple[int, Result]]:
-    """Results of the problems whose ends meet, and whose witnesses are confirmed."""
+    """Generate the results of the problems whose gaps are closed by verified witnesses."""
     for k, upper, point in zip(places, ends.upper.tolist(), ends.points, strict=True):
         problem = problems[k]
         run = Run(problem, settings, EXACT, clock=Clock())

@@ -1,7 +1,7 @@
-"""The largest sizes of values in cells, of residuals say: all at once, or cell by cell.
+"""The largest sizes of values in cells, for example of residuals, in batches or cell by cell.
 
-At first each cell is one box, bounded for both signs together; where that is not enough, for the
-signs that are left, and halves of it, as in the search (`lipyomo.search.objectives.smooth`).
+First each cell is one box, bounded for both signs together.  If that is not enough, the remaining
+signs are bounded on its halves, as in the search (`lipyomo.search.objectives.smooth`).
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from lipyomo.search.spaces.bundle import joined
 
 @dataclass(frozen=True, eq=False)
 class BoundingValues:
-    """Bounds ``sup |f|`` of cells all at once.
+    """Bounds ``sup |f|`` of many cells together.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        Over a box that holds all cells; its output norm is that of the values.
+        The problem over a box that contains all cells; its output norm is that of the values.
     gap : float
     params : Params, optional
     stop : callable, optional
-        Polled now and then.
+        Polled regularly.
     scale : float, optional
-        The gap is one of this, where less is attained.
+        The gap is relative to this if a smaller value is attained.
     """
 
     problem: LipschitzProblem
@@ -65,14 +65,14 @@ class BoundingValues:
 
     @property
     def able(self) -> bool:
-        """Whether there are batches; else each cell is searched."""
+        """Whether cells can be bounded together; otherwise each cell is searched."""
         if not self.problem.network.smooth or self.problem.dual_vertices is None:
             return False
         return bool(self._reduction.moving.any() and self._reduction.network.hidden)
 
     @cached_property
     def _reduction(self) -> Reduction:
-        """The network of all functionals, without inputs that cannot move."""
+        """The network with all functionals as outputs, without frozen inputs."""
         problem, rows = self.problem, self.problem.dual_vertices
         assert rows is not None
         network = confined(problem.network, problem.domain)
@@ -86,7 +86,7 @@ class BoundingValues:
         return Context.of(Question(LipschitzProblem(reduced.network, domain, output_norm="linf")))
 
     def __call__(self, job: Job) -> Ends:
-        """The ends of the cells, in the inputs of the problem."""
+        """Bound the cells of a job, given in the problem's inputs."""
         reduced, clock = self._reduction, Clock(job.seconds, self.stop)
         low, high = (np.ascontiguousarray(end[:, reduced.moving]) for end in job[:2])
         slack, scale = max(self.gap, self.params.slack), self.scale if self.gap else 0.0
@@ -102,14 +102,14 @@ class BoundingValues:
 
 
 def refusal_of_values(problem: LipschitzProblem) -> str | None:
-    """Why no map of values can be made, or None."""
+    """Return why no map of values can be made, or None."""
     if problem.dual_vertices is None:
         return f"the dual ball of the norm {problem.output_norm.name} has no vertices, or too many"
     return None
 
 
 def scale_of_values(problem: LipschitzProblem, cells: Cells) -> float:
-    """The largest size of a value in the middle of any cell."""
+    """Return the largest size of a value at the midpoint of any cell."""
     rows = problem.dual_vertices
     assert rows is not None
     step, found = max(1, BATCH // (8 * max(problem.network.sizes))), 0.0
@@ -120,7 +120,7 @@ def scale_of_values(problem: LipschitzProblem, cells: Cells) -> float:
 
 
 def _sizes(context: Context, points: FloatArray) -> FloatArray:
-    """Numbers (N,) that the largest size of an output at points (N, d) is not below."""
+    """Bound the largest size of an output at points (N, d) from below, shape (N,)."""
     values, off = values_at(context, points)
     found = np.maximum((np.abs(values) - off).max(axis=1), 0.0)
     return np.asarray(np.where(np.isfinite(found), found, 0.0))
@@ -129,7 +129,7 @@ def _sizes(context: Context, points: FloatArray) -> FloatArray:
 def _begun(
     context: Context, narrowing: Narrowing, ends: tuple[FloatArray, FloatArray]
 ) -> tuple[Boxes, IntArray]:
-    """The boxes of cells (n, d) that one look leaves open, and their cells."""
+    """Bound each cell (n, d) as one box; return the boxes left open, and their cells."""
     low, high = ends
     m, size = context.question.problem.network.output_dim, boxes_at_a_time(context)
     kept: list[Boxes] = []
@@ -155,10 +155,10 @@ def _begun(
 
 
 class SearchingValues(Searching):
-    """Searches ``sup |f|`` of a cell."""
+    """Finds ``sup |f|`` on a single cell."""
 
     def __call__(self, job: Job) -> Searched:
-        """The answer for a job of one cell."""
+        """Solve a job of one cell."""
         cell = Box(job.low[0], job.high[0])
         limit = max(job.seconds, 1e-3)
         settings = Settings(time_limit=limit, workers=1, should_stop=self.stop)
