@@ -120,7 +120,7 @@ class CellMap:
 
     @property
     def gaps(self) -> FloatArray:
-        """Gaps relative to upper ends, or to `scale` if larger, shape (n,); 0 for an upper end 0."""
+        """Gaps relative to upper ends, or to `scale` if larger, shape (n,); 0 for upper ends 0."""
         top = np.where(self.constant_upper > 0, self.constant_upper, 1.0)
         with np.errstate(invalid="ignore"):
             gap = np.where(np.isfinite(top), 1.0 - self.constant_lower / top, 1.0)
