@@ -1,8 +1,8 @@
-"""Proof files: writing them, and checking witnesses again in exact arithmetic.
+"""Writing proof files, and checking witnesses again in exact arithmetic.
 
-`writing.py` writes the statement, and `recorder.py` makes the tree of cases; proofs in boxes are
+`writing.py` writes the statement, and `recorder.py` makes the tree of cases; proofs by boxes are
 made by `boxes.py` and `pairs.py`, those of ranges by `values.py`.  The checker of proof files is a
-package of its own, `lipyomo_check`, and imports nothing of this.
+separate package, `lipyomo_check`, which imports nothing from this one.
 """
 
 from lipyomo.networks.digest import network_digest

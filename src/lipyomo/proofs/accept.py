@@ -1,8 +1,8 @@
-"""Accepting bounds of targets: multipliers are rounded, and go on as the checker reads them.
+"""Bounds of targets in proofs: multipliers are rounded to the numbers that the checker will read.
 
-The steps of the search claim bounds in floating point.  What is accepted here is proved with its
-rounding errors counted, from the very numbers that are written.  Without unstable units the
-Jacobian is known, up to its region being empty, and the checker's arithmetic decides.
+The steps of the search compute bounds in floating point.  Bounds accepted here are proved, rounding
+errors included, from exactly the numbers that are written.  Without unstable units the Jacobian is
+known, unless its region is empty, and the checker's arithmetic decides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lipyomo_check.semidefinite import Tangents
 
 
 def bounded_case(recording: Recording, case: Case) -> Case:
-    """A case with a form, with semidefinite bounds; targets proved low enough are closed."""
+    """Add semidefinite bounds to a case with a form, and close targets proved low enough."""
     unknown = np.full(case.ours.targets.size, np.inf)
     ours, aim = case.ours.but(proved=unknown, target_bounds=unknown), recording.aim
     found = bound_targets(recording.search, ours, case.known_form, aim, 0.0, recording.clock)
@@ -50,7 +50,7 @@ def bounded_case(recording: Recording, case: Case) -> Case:
 
 
 def concluded(recording: Recording, case: Case) -> Case:
-    """A case that was bounded: closed, or without the sides that its multipliers exclude."""
+    """Close a bounded case, or decide the units of which its multipliers exclude one side."""
     targets, worst = case.ours.targets.tolist(), case.worst
     if not targets:
         return case.end(["end"])
@@ -90,7 +90,7 @@ def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
 def proved_step(
     recording: Recording, target: int, multipliers: FloatArray, form: NodeForm
 ) -> tuple[float, Step]:
-    """What a target's multipliers prove as the checker reads them, and the step of it."""
+    """Return the bound that a target's rounded multipliers prove, and its proof step."""
     zeta, lam, rounded = _rounded(recording, multipliers, form)
     bound = recording.search.bounder.prover.bound(form, target, rounded)
     return float(bound), ["close", [recording.numbers[target]], zeta, lam]
@@ -99,7 +99,7 @@ def proved_step(
 def _rounded(
     recording: Recording, multipliers: FloatArray, form: NodeForm
 ) -> tuple[list[int], list[int], FloatArray]:
-    """Zeta and lambda of a target's multipliers as the checker wants them, and as floats."""
+    """Round a target's multipliers: zeta and lambda as the checker's integers, and as floats."""
     targets, bits, count = (
         recording.search.targets,
         recording.params.multiplier_bits,
@@ -119,12 +119,12 @@ def _rounded(
 def finished_case(
     recording: Recording, case: Case, statistics: Statistics
 ) -> tuple[Case, Statistics]:
-    """A case without unstable units, closed.
+    """Close a case without unstable units.
 
     Raises
     ------
     ProofError
-        If its norm is too large, and nothing shows that it is empty.
+        If its norm is too large, and it cannot be proved empty.
     """
     upper = recording.upper
     tangents = Tangents(recording.linear.statement, recording.linear, case.node)
@@ -147,7 +147,7 @@ def finished_case(
 
 
 def _direct(recording: Recording, form: NodeForm, column: int | None) -> list[list[int]]:
-    """Multipliers for the Euclidean norm of a fixed Jacobian, to be tried in turn."""
+    """Return multipliers to try for the Euclidean norm of a fixed Jacobian, in this order."""
     bits = 2 * recording.params.multiplier_bits
     equal = [1 << bits]
     if column is not None or recording.search.targets.norm == "l2":
@@ -158,7 +158,7 @@ def _direct(recording: Recording, form: NodeForm, column: int | None) -> list[li
 
 
 def _why(recording: Recording, vertex: int | None, column: int | None) -> str:
-    """Why a full pattern is neither closed nor refuted."""
+    """Return why a full pattern can be neither closed nor refuted."""
     if vertex is None and column is None and recording.search.targets.norm == "linf":
         return (
             "the Euclidean norm of more than two outputs over a cube is known by the cube's "

@@ -1,8 +1,8 @@
-"""Accepting bounds of pre-activations: which ones are written, with how much room.
+"""Bounds of pre-activations in proofs: which ones are written, and with what margin.
 
-Dual ascent (or a pass backwards, or intervals where the domain has no ends) claims them.  What is
-accepted is what the rounded multipliers prove, with room for the checker's own rounding; the node
-goes on with that and not with what was claimed.
+They come from dual ascent, from CROWN, or from intervals on unbounded domains.  The accepted bounds
+are those that the rounded multipliers prove, with a margin for the checker's own rounding; later
+steps use these, not the original ones.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from lipyomo_check import linear as checked
 from lipyomo_check.parts import rational
 
 Written = list[Any]
-"""A bound as it is written: unit, side, value, weights."""
+"""A bound as written to the file: unit, side, value, weights."""
 
 
 ROUGH = 4.0 * float(np.finfo(np.float32).eps)
-"""Room of bounds, as a share of the sizes of their terms: the checker's lines are those of float64
+"""Margin of bounds, relative to the sizes of their terms: the checker's lines are of float64
 numbers, its chords have 24 bits; ours are float32."""
 
 
 def tightened(recording: Recording, cases: Sequence[Case]) -> list[Case]:
-    """The cases with bounds of their pre-activations, under which nothing may be left."""
+    """Bound the pre-activations of cases; this may close some of them."""
     if not recording.search.domain.is_bounded:
         return [_by_intervals(recording, case) for case in cases]
     ascent = recording.search.ascent
@@ -53,7 +53,7 @@ def tightened(recording: Recording, cases: Sequence[Case]) -> list[Case]:
 def _where(
     cases: Sequence[Case], use: Iterable[int], step: Callable[[list[Case]], list[Case]]
 ) -> list[Case]:
-    """The cases, some of them after a step."""
+    """Apply a step to some of the cases, and return all."""
     found, used = list(cases), [k for k, own in enumerate(use) if own]
     for k, case in zip(used, step([cases[k] for k in used]) if used else [], strict=True):
         found[k] = case
@@ -61,7 +61,7 @@ def _where(
 
 
 def _by_intervals(recording: Recording, case: Case) -> Case:
-    """State what intervals know of an unbounded domain, if the checker finds the same."""
+    """Add interval bounds on an unbounded domain, as far as the checker confirms them."""
     linear, system = recording.linear, recording.search.system
     stack = Stack.of([case.ours])
     propagate(system.network.hidden, recording.search.domain, stack, linear=False)
@@ -86,7 +86,7 @@ def _by_intervals(recording: Recording, case: Case) -> Case:
 
 
 def _crown(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> list[Case]:
-    """Bound the units for which that seems to matter."""
+    """Add bounds by CROWN for the units that these decide or tighten much."""
     system, found = recording.search.system, list(cases)
     stack = Stack.of([case.ours for case in cases])
     width = stack.upper - stack.lower
@@ -107,12 +107,12 @@ def _crown(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> l
 
 
 def _ascend(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> list[Case]:
-    """Bound by dual ascent what it improves."""
+    """Add those bounds that dual ascent improves."""
     context, params = recording.search, recording.search.params
     steps = params.ascent_cold * params.ascent_steps
     work = 2 * steps * ascent.work * max(case.still for case in cases)
     share = max(params.ascent_work // work, 1)
-    if len(cases) > share:  # all steps are to be taken
+    if len(cases) > share:  # smaller batches, so that all steps are taken
         parts = cases[:share], cases[share:]
         return [case for part in parts for case in _ascend(recording, ascent, part)]
     found = list(cases)
@@ -149,7 +149,7 @@ def _stated(
     keys: IntArray,
     values: FloatArray | None,
 ) -> list[Case]:
-    """State bounds (two keys a unit) of some cases, with these multipliers."""
+    """Add bounds (two keys for each unit) to some cases, from these multipliers."""
     found = list(cases)
     if not keys.size:
         return found
@@ -157,7 +157,7 @@ def _stated(
     stack = Stack.of([case.ours for case in cases])
     unit = keys // 2
     rows = WantedBounds(node, unit, np.where(keys % 2 == 0, 1.0, -1.0))
-    lower, upper = (  # those that are infinite still are of later layers
+    lower, upper = (  # only bounds of later layers are still infinite
         np.where(np.isfinite(side), side, other)
         for side, other in ((stack.lower, -1.0), (stack.upper, 1.0))
     )
@@ -186,7 +186,7 @@ def _stated(
 
 
 def _noted(recording: Recording, case: Case, bounds: list[Written]) -> Case:
-    """A case with bounds, as they are written, and what follows."""
+    """Add written bounds to a case, with the phases that follow."""
     node = case.node.copy()
     known = [(k, 1 if side == "R" else -1, value, checked.NONE) for k, side, value, _ in bounds]
     is_open = recording.linear.note(node, known) and case.is_open
@@ -200,10 +200,10 @@ def _weights(
     still: BoolArray,
     steeper: BoolArray,
 ) -> list[Written]:
-    """Multipliers of dual ascent (R, columns) as they are written; `rounded` follows them.
+    """Encode multipliers of dual ascent (R, columns) for the file, and set `rounded` to them.
 
-    `still` tells the unstable units of each row, `steeper` those whose line the checker takes with
-    their right slope.
+    `still` has the unstable units of each row, `steeper` those for which the checker takes the line
+    with the right slope.
     """
     system, params = recording.search.system, recording.params
     count, top = system.count, 1 << checked.SLOPE
@@ -225,12 +225,12 @@ def _weights(
 
 
 def _sides(stack: Stack) -> FloatArray:
-    """Upper bounds of z and of -z, two columns a unit, shape (B, 2 N)."""
+    """Upper bounds of z and of -z, two columns for each unit, shape (B, 2 N)."""
     return np.stack([stack.upper, -stack.lower], axis=2).reshape(len(stack.upper), -1)
 
 
 def _pairs(numbers: IntArray, use: BoolArray) -> list[list[list[int]]]:
-    """Of each row, indices and numbers of what is used."""
+    """Return the indices and values of the used entries of each row."""
     row, index = np.nonzero(use)
     ends = np.searchsorted(row, np.arange(len(use) + 1)).tolist()
     found = index.tolist(), numbers[row, index].tolist()
@@ -238,6 +238,6 @@ def _pairs(numbers: IntArray, use: BoolArray) -> list[list[list[int]]]:
 
 
 def _shortened_up(value: float, bits: int) -> float:
-    """A number of few bits that is at least as large."""
+    """Round a number up to a number of few bits."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(math.ceil(math.ldexp(mantissa, bits)), exponent - bits)

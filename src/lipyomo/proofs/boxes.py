@@ -1,9 +1,9 @@
-"""The tree of boxes of a smooth network's proof, made with the checker's own bound.
+"""The tree of boxes in a smooth network's proof, made with the checker's own bound.
 
-What a file says of a case is where it is cut and along which axis it is split; whether it ends is
+For each case the file says where it is cut and along which axis it is split; whether it ends is
 decided by the bound that the checker will compute (`lipyomo_check.smooth`).  A case is split along
-the axis that the relaxations' gaps come from: each unit's gap is shared among the axes as its
-pre-activation's (or its tangent's) range is.
+the axis with the largest share of the relaxation gaps: each unit's gap is attributed to the axes in
+proportion to their shares of its pre-activation's (or its tangent's) range.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
 
 SIGN_WEIGHT = Params().sign_weight
-"""That of the search: a direction's share of a gap against an input's."""
+"""Weight of a direction's share of a gap relative to an input's, as in the search."""
 
 
 def write_boxes(
@@ -34,7 +34,7 @@ def write_boxes(
     write: Callable[[bytes], object],
     progress: Callable[[int], object],
 ) -> int:
-    """Write the tree of a statement's upper end.
+    """Write the tree that proves a statement's upper bound.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def write_boxes(
     write : callable
         Takes the next bytes of the file.
     progress : callable
-        Called with the number of cases that are written.
+        Called with the number of cases written so far.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def write_boxes(
     Raises
     ------
     UnfinishedError
-        If the clock ends before, or boxes become too small for float64 before they are closed.
+        If the clock expires, or boxes become too small for float64 before they are closed.
     lipyomo_check.ProofError
         If there is no proof of this kind for the statement.
     """
@@ -76,7 +76,7 @@ def write_boxes(
 
 
 def _step(question: Question, taken: Taken) -> Step:
-    """What becomes of cases: those that may end do, the others are cut and split."""
+    """End the cases that may end, and cut and split the others."""
     boxes, bounded, split = taken.cases.boxes, taken.bounded, ~taken.may_end
     codes = np.zeros(len(split), dtype=np.uint16)
     d, sides = boxes.low.shape[1], question.sides
@@ -95,9 +95,9 @@ def _step(question: Question, taken: Taken) -> Step:
 
 
 def _cuts(goal: FloatArray, boxes: Boxes, upper: FloatArray, x: FloatArray, v: FloatArray) -> Bytes:
-    """How many parts of each width may be cut off; none where that is hardly worth its bytes."""
+    """Return how many parts of each width may be cut off; none if a cut is not worth its bytes."""
     slack = upper - goal
-    slack = slack + PARAMS.aim * slack + PARAMS.room * np.abs(goal)  # the checker's own is less
+    slack = slack + PARAMS.aim * slack + PARAMS.room * np.abs(goal)  # more than the checker's own
     width, flip = boxes.high - boxes.low, boxes.v_high - boxes.v_low
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         kept = slack[:, None] / (np.abs(x) * width)
@@ -111,7 +111,7 @@ def _cuts(goal: FloatArray, boxes: Boxes, upper: FloatArray, x: FloatArray, v: F
 
 
 def _scores(question: Question, taken: Taken) -> FloatArray:
-    """How much of the gaps comes from each axis, (N, d + k); -1 where nothing can be split."""
+    """Return the share of the gaps due to each axis, (N, d + k); -1 if it cannot be split."""
     boxes, bounded = taken.cases.boxes, taken.bounded
     reach, v_reach = (boxes.high - boxes.low) / 2.0, (boxes.v_high - boxes.v_low) / 2.0
     of_x, of_v = np.zeros_like(reach), np.zeros_like(v_reach)
@@ -145,9 +145,10 @@ def _scores(question: Question, taken: Taken) -> FloatArray:
 
 
 def _of_breaks(question: Question, taken: Taken) -> FloatArray:
-    """The gaps of units whose range has a break inside, (N, number of breaks).
+    """Return the gaps of units whose range contains a break, (N, number of breaks).
 
-    What is across, and comes from no input, is shared among them as the ranges of their slopes are.
+    The gap of the rest of the Jacobian that no input accounts for is attributed to them in
+    proportion to the ranges of their slopes.
     """
     bounded, goals = taken.bounded, taken.goals
     found = np.full((len(bounded.upper), len(question.breaks)), -1.0)
@@ -166,12 +167,12 @@ def _of_breaks(question: Question, taken: Taken) -> FloatArray:
 
 
 def _size(question: Question) -> float:
-    """The upper end: what is across adds half its square, over this, to the norm."""
+    """Return the upper bound: the rest of J adds half its square, divided by this, to the norm."""
     return max(question.upper, 1e-300)
 
 
 def _shared(gap: FloatArray, ranges: list[FloatArray]) -> list[FloatArray]:
-    """Units' gaps, shared among the axes as their ranges are."""
+    """Attribute units' gaps to the axes, in proportion to their shares of the units' ranges."""
     total = sum((r.sum(axis=2) for r in ranges), np.zeros_like(gap)) + 1e-300
     with np.errstate(invalid="ignore", over="ignore"):
         weight = (gap / total)[:, None, :]

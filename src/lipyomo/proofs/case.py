@@ -1,4 +1,4 @@
-"""Cases: parts of the domain and of the patterns, of which a proof says what becomes."""
+"""Cases: parts of the domain and of the patterns, each of which a proof closes or divides."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from lipyomo.search.spaces.phases.node import Ahead, Node
 from lipyomo_check import linear as checked
 
 Step = list[Any]
-"""A step of the proof, as it is written."""
+"""A step of the proof, as written to the file."""
 
 OURS: dict[int, int] = {checked.OPEN: OPEN, checked.RIGHT: RIGHT, checked.LEFT: LEFT}
-"""The search's phases by the checker's."""
+"""Maps the checker's phases to those of the search."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parting:
-    """A split on a unit, of which something is learnt once both sides are settled.
+    """A split on a unit, from whose score the statistics learn once both sides are finished.
 
     Attributes
     ----------
     ours : Node
-        What was split.
+        The node that was split.
     unit : int
     features : ndarray
-        What was known of the unit.
+        Features of the unit.
     """
 
     ours: Node
@@ -41,26 +41,26 @@ class Parting:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A case, with what is claimed of it so far; whatever accepts a claim makes a new one.
+    """A case with its proof steps so far; immutable, each new step makes a new one.
 
     Attributes
     ----------
     node : lipyomo_check.linear.Node
-        The checker's; only copies of it are written to.
+        The checker's node, which must be copied before it is changed.
     ours : Node
-        The search's, which follows it.
+        The corresponding node of the search.
     steps : tuple of Step
-        What the checker accepts so far.
+        Steps so far, all of which the checker accepts.
     parting : Parting, optional
-        The split that it is a side of.
+        The split of which it is one side.
     before : int, optional
-        If it is one side of a cut: the number of units that were open before that.
+        For one side of a cut, the number of units that were open before the cut.
     form : NodeForm, optional
-        The form under which it was bounded.
+        The form with which it was bounded.
     worst : Ahead, optional
-        What holds its bound up.
+        Look-ahead of its worst target.
     is_open : bool
-        Whether something of it is left.
+        Whether any part of it is left.
     """
 
     node: checked.Node
@@ -74,7 +74,7 @@ class Case:
 
     @property
     def is_root(self) -> bool:
-        """Whether it is the whole."""
+        """Whether it is the root of the tree."""
         return self.parting is None and self.before is None
 
     @property
@@ -84,7 +84,7 @@ class Case:
 
     @property
     def is_known(self) -> bool:
-        """Whether nothing was decided since it was bounded."""
+        """Whether it was bounded, and no unit was decided since."""
         return self.form is not None and self.form.units.size == self.still
 
     @property
@@ -94,15 +94,15 @@ class Case:
         return self.form
 
     def claim(self, *steps: Step) -> Case:
-        """With these steps as well."""
+        """Add steps."""
         return replace(self, steps=(*self.steps, *steps))
 
     def end(self, *steps: Step) -> Case:
-        """With these steps as well, after which nothing is left."""
+        """Add steps that close the case."""
         return replace(self, steps=(*self.steps, *steps), is_open=False)
 
     def at(self, recording: Recording, node: checked.Node) -> Case:
-        """With this node of the checker's, which ours follows."""
+        """Set the checker's node, and update the search's node to match it."""
         ours, points = self.ours, recording.points
         phases = np.array([OURS[p] for p in node.phases], dtype=np.int8)
         kinked = np.flatnonzero(recording.search.system.kinked)
@@ -117,10 +117,10 @@ class Case:
         return replace(self, node=node, ours=ours)
 
     def needed(self, recording: Recording) -> list[Step]:
-        """The steps of a case that leaves none, without the bounds that nothing rests on.
+        """Return the steps of a closed case, without the bounds on which nothing depends.
 
-        What decides a unit, or contradicts itself, matters; so do, for what is proved afterwards,
-        the ranges of the layers that it goes back through.
+        Needed are bounds that decide a unit or contradict each other, and bounds of all layers
+        through which later steps substitute back.
         """
         system, node, steps, last = recording.search.system, self.node, [], -1
         layer_of = system.layer_of

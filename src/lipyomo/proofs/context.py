@@ -1,4 +1,4 @@
-"""What never changes while a proof is recorded."""
+"""The data that stay fixed while a proof is recorded."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from lipyomo_check.statement import Statement
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The statement to be proved, in the words of the search and of the checker.
+    """The statement to be proved, in the data structures of the search and of the checker.
 
     Attributes
     ----------
     search : Context
-        Of the original units, in the inputs that move.
+        The search's context, with the original units and without frozen inputs.
     linear : lipyomo_check.linear.Linear
         The checker's arithmetic.
     moving : ndarray of int
-        The inputs that move.
+        Indices of the inputs that are not frozen.
     pairs : tuple of (int or None, int or None)
         The checker's targets: vertex and input.
     numbers : tuple of int
-        The place among them of each of the search's targets.
+        Index in `pairs` of each of the search's targets.
     turned : frozenset of int
-        Those of the search's targets whose functionals are the checker's with the other sign.
+        The search's targets whose functionals have the opposite sign of the checker's.
     points : Points
-        Known points, of which there are ever more.
+        Known points; further ones are added.
     clock : Clock
     params : Params
     """
@@ -59,17 +59,17 @@ class Recording:
     def of(
         cls, problem: LipschitzProblem, statement: Statement, clock: Clock, params: Params
     ) -> Recording:
-        """The recording of a problem's statement.
+        """Prepare recording the proof of a problem's statement.
 
         Raises
         ------
         ProofError
-            If the statement is one about other targets.
+            If the statement has other targets than the problem.
         """
         domain = problem.domain
         network, moving = problem.network, ~domain.frozen
         if not moving.all():
-            # its biases round, and it only suggests certificates: the checker's own do not
+            # rounded biases are sound here: certificates are verified by the checker without them
             network = freeze(network, ~moving, domain.upper, rounding=True).network
         small = problem.of_moving(network, moving)
         domain = small.domain
@@ -84,17 +84,17 @@ class Recording:
 
     @cached_property
     def region(self) -> RegionProgram:
-        """The programs that tell whether cases have interior."""
+        """The linear programs that decide whether cases have interior."""
         return RegionProgram(self.search.system, self.search.domain)
 
     @property
     def upper(self) -> float:
-        """The upper end to be proved."""
+        """The upper bound to be proved."""
         return self.linear.statement.upper
 
     @property
     def aim(self) -> float:
-        """What floating-point bounds should reach."""
+        """How low floating-point bounds should be."""
         return self.upper * (1.0 - self.params.aim)
 
 
@@ -104,7 +104,7 @@ def _numbered(
     statement: Statement,
     pairs: tuple[tuple[int | None, int | None], ...],
 ) -> tuple[tuple[int, ...], frozenset[int]]:
-    """The checker's number of each of our targets, and those with the other sign."""
+    """Return the checker's index of each of our targets, and which have the opposite sign."""
     known = statement.vertices or []
     place = {pair: number for number, pair in enumerate(pairs)}
     found: list[int] = []

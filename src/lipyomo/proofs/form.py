@@ -1,4 +1,4 @@
-"""Which form a proof has: certificates of phases in whole numbers, or boxes in float64."""
+"""The kind of a proof: by phases with integer certificates, or by boxes in float64."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from lipyomo_check.statement import read_statement
 
 
 def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
-    """Whether boxes are what leads to a proof of a piecewise linear network.
+    """Return whether a piecewise-linear network should be proved by boxes.
 
-    So it is where few inputs have a domain so wide that bounds of the whole say nothing: then the
-    search halves boxes, too.
+    This is so for few inputs and domains so wide that bounds of the whole domain are useless; then
+    the search bisects boxes as well.
     """
     small = problem.reduced.problem
     if not may_end(small.domain):
@@ -56,7 +56,7 @@ def calls_for_boxes(problem: LipschitzProblem, result: Result) -> bool:
 
 
 def is_shown(statement: dict[str, Any]) -> bool:
-    """Whether the checker of boxes takes the witness of a proof's first line."""
+    """Return whether the checker of boxes accepts the witness in a proof's first line."""
     try:
         check_smooth_witness(read_statement(statement), statement["witness"])
     except CheckError:
@@ -65,21 +65,21 @@ def is_shown(statement: dict[str, Any]) -> bool:
 
 
 def may_end(domain: Domain) -> bool:
-    """Whether a tree of boxes may end, few inputs being halved in a bounded domain."""
+    """Return whether a tree of boxes may be finite: for few inputs on a bounded domain."""
     return domain.is_bounded and int(np.count_nonzero(~domain.frozen)) < HALVED
 
 
 def box_format(network: Network) -> str:
-    """That of values, and of trees of boxes of networks with products or two-slope units."""
+    """Return the format for values, and for trees of boxes with products or two-slope units."""
     if has_products(network):
         return SQUARE_FORMAT
     return LINE_FORMAT if network.kinked_units else PRODUCT_FORMAT
 
 
 def takes_pairs(problem: LipschitzProblem) -> bool:
-    """Whether all pairs of a direction and a functional are bounded together in boxes.
+    """Return whether boxes bound all pairs of a direction and a functional together.
 
-    Of a piecewise-linear network.
+    The network must be piecewise linear.
     """
     if not problem.domain.is_bounded or problem.norm == "l2":
         return False
@@ -94,7 +94,7 @@ def takes_pairs(problem: LipschitzProblem) -> bool:
 
 
 def format_of(problem: LipschitzProblem, boxes: bool) -> str:
-    """The first format whose readers know all of it."""
+    """Return the oldest format that has all features the proof needs."""
     network, domain = problem.network, problem.domain
     if not boxes:
         return FORMAT if problem.directions is None else DIRECTED_FORMAT
@@ -104,7 +104,7 @@ def format_of(problem: LipschitzProblem, boxes: bool) -> str:
     elif takes_pairs(problem):
         return PAIR_FORMAT
     if tree and (has_products(network) or network.kinked_units):
-        return box_format(network)  # only trees of boxes have it
+        return box_format(network)  # for trees of boxes only
     kinds = [curve.activation for layer in network.layers for curve in layer.curves]
     newer = any(isinstance(kind, Confined | Unbounded | Derivative) for kind in kinds)
     return PRODUCT_FORMAT if newer else SMOOTH_FORMAT

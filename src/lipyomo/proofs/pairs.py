@@ -1,9 +1,9 @@
-"""The tree of boxes of a two-slope network's proof, with all pairs of a box together.
+"""The tree of boxes in a two-slope network's proof, with all pairs of a box bounded together.
 
-It is made with the checker's own bound (`lipyomo_check.pairs`); what a file says of a box is only
-how it is split.  Boxes are halved along the input that the ranges of most open units come from, as
-in the search; where a single kink is left, or boxes have become small, at kinks: of units that add
-most to the bounds of the pairs that are left.
+It is made with the checker's own bound (`lipyomo_check.pairs`); for each box the file only says how
+it is split.  Boxes are bisected along the input that accounts for the ranges of most open units, as
+in the search.  If a single kink is left, or boxes have become small, they are split at the kink of
+the unit that adds most to the bounds of the remaining pairs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lipyomo_check.smooth.steps import Codes, write_codes
 
 
 class UnfinishedError(Exception):
-    """The tree was not written to its end; the text says why."""
+    """The tree was not completed; the message says why."""
 
 
 def pairs_written(asked: Asked, write: Callable[[bytes], object]) -> Iterator[int]:
-    """Write the tree of boxes of what is asked; yields how many are done.
+    """Write the tree of boxes, and yield the numbers of finished boxes.
 
-    Bounds are to be a little lower than the checker needs them: on another machine sums may round
-    in another order.
+    Bounds are required to be slightly lower than the checker needs, since sums may be rounded in
+    another order on another machine.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def pairs_written(asked: Asked, write: Callable[[bytes], object]) -> Iterator[in
 
 
 def _codes(asked: Asked, bounded: Bounded) -> Codes:
-    """Codes of boxes: those without pairs end, the others are split."""
+    """Return the codes of boxes: those without pairs end, the others are split."""
     boxes = bounded.boxes
     codes = np.zeros(boxes.size, dtype=np.uint16)
     split = np.flatnonzero(boxes.live.any(axis=(1, 2)))
@@ -71,12 +71,12 @@ def _codes(asked: Asked, bounded: Bounded) -> Codes:
 
 
 def _firsts(asked: Asked) -> list[int]:
-    """Units with two slopes, but for those that are split with one before them."""
+    """Return the two-slope units, except those that are split together with an earlier one."""
     return [unit for unit, twins in asked.twins.items() if all(unit < t.unit for t in twins)]
 
 
 def _counts(asked: Asked, units: Sequence[Units], radius: FloatArray) -> FloatArray:
-    """Open units, each in shares of its range that inputs make up, (N, d)."""
+    """Count open units by input, (N, d); each is divided by the inputs' shares of its range."""
     rows: FloatArray = np.eye(radius.shape[1])[None]
     counts = np.zeros_like(radius)
     for kinks, own in zip(asked.hidden, units, strict=True):
@@ -89,7 +89,7 @@ def _counts(asked: Asked, units: Sequence[Units], radius: FloatArray) -> FloatAr
 
 
 def _gaps(asked: Asked, units: Sequence[Units], live: BoolArray) -> FloatArray:
-    """What open units add to the bounds of pairs, about, (N, K); -1 for others."""
+    """Estimate what open units add to the bounds of pairs, (N, K); -1 for others."""
     tangents: FloatArray = asked.directions.T[None]
     sizes = []
     for kinks, own in zip(asked.hidden, units, strict=True):

@@ -1,4 +1,4 @@
-"""The numbers of proofs: what they trade."""
+"""All parameters of recording proofs, in one place."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from lipyomo.base.numerics.rounding import EQUAL
 
 @dataclass(frozen=True)
 class Params:
-    """What recording trades; none of it can make a proof wrong, only longer or impossible.
+    """Parameters of recording; they cannot make a proof wrong, only longer or impossible.
 
     Attributes
     ----------
     room : float
-        Relative room between the upper ends of a result and of its proof: certificates are strict.
+        Relative margin between the upper bounds of a result and of its proof, since certificates
+        are strict.
     aim : float
-        Relative distance below the upper end that floating-point bounds aim at: where they are
-        proved with their rounding errors, the checker finds the same.  It is also the room of
-        networks with smooth units, whose checker computes in float64.
+        Relative distance below the upper bound at which floating-point bounds aim, so that the
+        checker also proves them.  It is also the margin for networks with smooth units, whose
+        checker computes in float64.
     multiplier_bits : int
-        Of the largest multiplier of a target, the others being whole multiples of the same unit:
-        longer files against looser bounds.  Where nothing else is lost (full patterns, what
-        refutes a case) they have twice as many.
+        Bits of a target's largest multiplier, the others being integer multiples of the same unit:
+        longer files against looser bounds.  Twice as many are used for full patterns and for
+        refutations, which have no other slack.
     bound_bits : int
-        Of stated bounds, and of their largest weights; their room is a unit of the last bit, of the
-        pre-activation's range.
+        Bits of written bounds, and of their largest weights; the margin of bounds is one unit of
+        the last bit, relative to the pre-activation's range.
     gain : float
         Bounds are written if they cut off this share of a pre-activation's range.
     negligible : float
-        Weights below this share of the largest refute nothing.
+        Weights below this share of the largest are dropped from refutations.
     points : int
-        Sampled points that tell which cases are not empty.
+        Number of sampled points, which show that cases are not empty.
     looks : float
-        Nodes that the averages of the search count as.
+        Number of nodes that the averages taken over from the search count as.
     least_cut : float
-        Boxes are cut where that takes this share of a width: a longer file against fewer boxes.
+        Boxes are cut if this removes such a share of a width: a longer file against fewer boxes.
     least_width : float
-        Boxes narrower than this share of the domain are not halved: where kinks meet in a point,
-        some box is open however small it is.
+        Boxes narrower than this share of the domain are not bisected: where kinks meet in a point,
+        some box stays open however small it is.
     small : float
-        Boxes of two-slope networks that are narrower than this share of the domain are split at
-        kinks: where kinks meet, halving does not part them.
+        Boxes of two-slope networks narrower than this share of the domain are split at kinks, since
+        bisection does not separate kinks that meet.
     """
 
     room: float = 2.0**-40
@@ -58,4 +59,4 @@ class Params:
 
 
 PARAMS = Params()
-"""Those of the proofs that are written."""
+"""The default parameters."""

@@ -1,14 +1,14 @@
-"""The recorder: the upper end as a tree of cases that `lipyomo_check` can check.
+"""The recorder: proves the upper bound by a tree of cases that `lipyomo_check` can check.
 
-The tree is made once the interval is known: a branch and bound that only has to prove its cutoff,
-with the steps of the search and with an acceptor of its own.  Steps claim; `bounds.py`,
-`accept.py`, `undivided.py` and `refute.py` round what is claimed, try what has no room in the
-checker's arithmetic, and go on with what that accepts; `split.py` splits.
+The tree is made once the interval is known, by a branch and bound that only has to prove its
+cutoff.  It uses the steps of the search: `bounds.py`, `accept.py`, `undivided.py` and `refute.py`
+round the numbers that these compute, test in the checker's arithmetic what has no margin, and
+continue with what is accepted; `split.py` splits.
 
-The engine of the search does not drive it.  A proof is read depth first, each case before those
-that it leaves, and is written as it is made, so that neither side holds the tree: what counts is
-where a case stands and what is left of it, and not its bound, its incumbent or its batch, all of
-which the engine is about.  The loop below is what remains without them.
+It is not driven by the search's engine.  A proof is read depth first, each case before its parts,
+and written as it is made, so that neither writer nor checker holds the whole tree.  So the order of
+cases is fixed, and does not depend on bounds, incumbents or batches, with which the engine is
+concerned; the loop below is what remains without these.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 
 
 class Unfinished(ProofError):
-    """The tree was stopped before its end."""
+    """Recording was stopped before the tree was complete."""
 
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """A case of which the steps are known: what is written, and what it leaves.
+    """A finished case: the steps to write, and its parts.
 
     Attributes
     ----------
     steps : list of Step
     parts : tuple of int
-        Numbers of the cases that it leaves, left first.
+        Numbers of the cases into which it is divided, left first.
     """
 
     steps: list[Step]
@@ -56,14 +56,14 @@ class Recorder:
     ----------
     recording : Recording
     look_ahead : ndarray, shape (N,), optional
-        The search's look-ahead of a split on each unit, on average.
+        The search's average look-ahead of splits on each unit.
 
     Attributes
     ----------
     cases : int
-        Number of cases that were handed out.
+        Number of cases generated so far.
     undivided : (float, list of Step) or None
-        The upper end that follows from the whole without any split, and its steps, once known.
+        The upper bound that is proved without any split, and its steps, once known.
     """
 
     def __init__(self, recording: Recording, look_ahead: FloatArray | None = None) -> None:
@@ -74,27 +74,27 @@ class Recorder:
             self._statistics = replace(
                 statistics, ahead=looks * look_ahead, looks=statistics.looks + looks
             )
-        self._sides: dict[Parting, list[Node]] = {}  # of which one is settled
+        self._sides: dict[Parting, list[Node]] = {}  # splits with one finished side
         self.cases = 0
         self.undivided: tuple[float, list[Step]] | None = None
 
     def nodes(self) -> Iterator[list[Step]]:
-        """The nodes of the proof, depth first.
+        """Generate the nodes of the proof, depth first.
 
         Raises
         ------
         Unfinished
-            If it is stopped.
+            If the time is up.
         ProofError
             If a case can be neither closed nor split.
         """
         recording = self._recording
         node = recording.linear.root()
         root = Case(node, recording.search.whole(recording.points.pool.count)).at(recording, node)
-        unwritten, waiting, count = [0], [(0, root)], 1  # the next one last
+        unwritten, waiting, count = [0], [(0, root)], 1  # stacks: the next one is last
         settled: dict[int, Settled] = {}
         together = recording.search.params.together
-        del root  # what is written is forgotten
+        del root  # keep no case that is written
         while unwritten:
             while unwritten[-1] not in settled:
                 if recording.clock.expired:
@@ -115,10 +115,10 @@ class Recorder:
             unwritten += reversed(now.parts)
 
     def _settle(self, cases: list[Case]) -> list[tuple[Case, tuple[Case, ...]]]:
-        """The cases with all their steps, and what they leave."""
+        """Process cases: return each with all its steps, and its parts."""
         recording, found = self._recording, list(cases)
         left: dict[int, tuple[Case, ...]] = {}
-        for k, case in enumerate(cases):  # what it inherits may close it before it is tightened
+        for k, case in enumerate(cases):  # inherited multipliers may close it before tightening
             if case.ours.certificates and recording.search.ascent is not None:
                 found[k] = self._bound(case)
         going = [k for k, case in enumerate(found) if case.is_open]
@@ -140,7 +140,7 @@ class Recorder:
         return parts
 
     def _bound(self, case: Case) -> Case:
-        """A case with bounds of its gradient; they may close it, or decide units."""
+        """Bound the gradient of a case; this may close it, or decide units."""
         recording = self._recording
         case = replace(case, form=recording.search.system.form(case.ours.phases))
         if not case.known_form.units.size:
@@ -157,7 +157,7 @@ class Recorder:
         return case
 
     def _part(self, case: Case) -> tuple[Case, tuple[Case, ...]]:
-        """Refute a case, or else part it."""
+        """Refute a case, or else split it."""
         case, self._statistics = refuted(self._recording, case, self._statistics)
         if not case.is_open:
             return case, ()
@@ -165,7 +165,7 @@ class Recorder:
         return case, parts
 
     def _learn(self, case: Case, is_left: bool) -> None:
-        """Note what a split was worth, once both sides are known."""
+        """Enter the score of a split into the statistics, once both sides are finished."""
         parting = case.parting
         if parting is None:
             return

@@ -1,4 +1,4 @@
-"""What proof files say of a problem: layers, domains and norms as JSON."""
+"""The parts of a problem in proof files: layers, domains and norms as JSON."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lipyomo.problems.problem import LipschitzProblem
 
 
 def line_of(value: Any) -> bytes:
-    """A line of a proof file."""
+    """Encode a value as a line of a proof file."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def network_record(network: Network) -> list[dict[str, Any]]:
-    """The layers of a network; squares that are products are named in pairs."""
+    """Encode the layers of a network; pairs of squares that form products are listed."""
     layers = network.layers
     found = [layer_record(layer) for layer in layers]
     for record, layer, after in zip(found, layers, layers[1:], strict=False):
@@ -35,7 +35,7 @@ def network_record(network: Network) -> list[dict[str, Any]]:
 
 
 def has_products(network: Network) -> bool:
-    """Whether any squares of a network are products."""
+    """Return whether any pair of a network's squares forms a product."""
     layers = network.layers
     return any(
         square_pairs(layer, after.dense_weight) for layer, after in pairwise(layers) if layer.curves
@@ -43,7 +43,7 @@ def has_products(network: Network) -> bool:
 
 
 def layer_record(layer: Layer) -> dict[str, Any]:
-    """A layer with all its numbers; units are the functions themselves, on any domain."""
+    """Encode a layer; units are written as the functions themselves, independent of the domain."""
     record: dict[str, Any] = {
         "inputs": layer.inputs,
         "weight": _rows(layer.weight),
@@ -54,14 +54,14 @@ def layer_record(layer: Layer) -> dict[str, Any]:
     if layer.curves:
         record["curves"] = _curves(layer)
     for curve in layer.curves:
-        if isinstance(curve.activation.true, Unbounded):  # there are none
+        if isinstance(curve.activation.true, Unbounded):  # no finite slopes
             for k in curve.units.tolist():
                 record["left"][k] = record["right"][k] = 0.0
     return record
 
 
 def _curves(layer: Layer) -> list[Any]:
-    """Names and units; a domain may have made two curves of one, on either side of a pole."""
+    """Return names and units; curves that a domain has split at a pole are joined again."""
     found: list[tuple[Activation, list[int]]] = []
     for curve in layer.curves:
         true, units = curve.activation.true, curve.units.tolist()
@@ -73,16 +73,16 @@ def _curves(layer: Layer) -> list[Any]:
 
 
 def directions_record(directions: Matrix) -> dict[str, Any]:
-    """The matrix T of a problem's directions."""
+    """Encode the matrix T of a problem's directions."""
     return {"columns": int(directions.shape[1]), "rows": _rows(directions)}
 
 
 def _rows(given: Matrix) -> list[Any]:
-    """Rows of a matrix, with their zeros unless it has many."""
+    """Encode the rows of a matrix, without zeros if it is sparse."""
     matrix = sp.csr_array(given, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    if 2 * matrix.nnz <= matrix.shape[0] * matrix.shape[1]:  # an index for each number
+    if 2 * matrix.nnz <= matrix.shape[0] * matrix.shape[1]:  # indices take as much as numbers
         parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
         return [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
     rows: list[Any] = dense(given).tolist()
@@ -96,7 +96,7 @@ def _number(value: float) -> float | str:
 
 
 def domain_record(domain: Domain) -> dict[str, Any]:
-    """A domain; a ball's bounding box is rounded outwards."""
+    """Encode a domain; a ball's bounding box is rounded outwards."""
     low, high, ball = domain.lower, domain.upper, None
     if domain.ball is not None:
         point, radius, clip = domain.ball.point, domain.ball.radius, domain.ball.clip
@@ -114,7 +114,7 @@ def domain_record(domain: Domain) -> dict[str, Any]:
 
 
 def output_norm_record(problem: LipschitzProblem) -> Any:
-    """The output norm by its name, or by the vertices of its dual ball."""
+    """Encode the output norm by its name, or by the vertices of its dual ball."""
     norm = problem.output_norm
     if norm.kind in ("l1", "l2", "linf", "cross"):
         return norm.name

@@ -1,7 +1,7 @@
-"""Refuting cases: weights by which one contradicts itself, in the form that the checker takes.
+"""Refuting empty cases: weights that prove a contradiction, in the form that the checker takes.
 
-A linear program over the triangle relaxation of the case asks for a point with positive margin; if
-there is none, its duals are the weights.  The checker's arithmetic has the last word.
+A linear program over the triangle relaxation of the case looks for a point with positive margin; if
+there is none, its duals are the weights.  They are verified in the checker's arithmetic.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lipyomo.search.spaces.phases.statistics import Statistics
 from lipyomo_check import linear as checked
 
 Suggestion = tuple[list[Any], list[Any], list[Any]]
-"""Pairs of beta, alpha and rho."""
+"""Lists of (index, weight) for beta, alpha and rho."""
 
 
 def refuted(recording: Recording, case: Case, statistics: Statistics) -> tuple[Case, Statistics]:
-    """A case of which no point is known: closed by weights that contradict it, if some are found.
+    """Try to refute a case in which no point is known, and close it if weights are found.
 
-    Otherwise it may come to know a point.
+    Otherwise this may find a point in it.
     """
     points, form = recording.points, case.known_form
     if case.ours.points.size:
@@ -57,11 +57,11 @@ def refuted(recording: Recording, case: Case, statistics: Statistics) -> tuple[C
 def _refute(
     recording: Recording, node: checked.Node, form: NodeForm, ours: Node
 ) -> tuple[list[Any] | None, Optimum | None]:
-    """Weights that contradict the case, as they are written, if some do; else what was found.
+    """Return weights that refute the case, as written to the file; otherwise the optimum, if any.
 
-    Its point has a positive margin: the case is not empty.
+    The optimum's point has a positive margin: the case is not empty.
     """
-    if not form.units.size:  # bounds may rest on each other: all signs take part
+    if not form.units.size:  # bounds may depend on each other, so signs of all units are used
         free = np.full(ours.lower.size, np.inf)
         ours = replace(ours, lower=-free, upper=free)
     suggestions, optimum = _suggested(recording, form, ours)
@@ -75,7 +75,7 @@ def _refute(
         if found is not None:
             return found, None
     if form.units.size and optimum is None:
-        # what is rounded does not cancel: forms of stable units may contradict themselves
+        # rounded weights do not cancel exactly; forms of stable units alone may be contradictory
         found = _exactly(recording, _of_decided(recording, form, ours), node, ours)
         if found is not None:
             return found, None
@@ -85,7 +85,7 @@ def _refute(
 def _exactly(
     recording: Recording, suggestion: Suggestion | None, node: checked.Node, ours: Node
 ) -> list[Any] | None:
-    """Weights of suggested units that cancel exactly, as they are written."""
+    """Return weights of the suggested units that cancel exactly, as written to the file."""
     if suggestion is None:
         return None
     exact = _cancelling(recording, [int(k) for k, _ in suggestion[0]], ours)
@@ -95,7 +95,7 @@ def _exactly(
 
 
 def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion | None:
-    """Weights of those stable units whose forms depend on no open ones."""
+    """Suggest weights of those stable units whose forms do not depend on open ones."""
     rows, d = recording.region.rows(form, ours), form.variables
     own = np.flatnonzero(~rows.rows[: rows.counts[0], d:-2].any(axis=1))
     if not own.size:
@@ -115,12 +115,12 @@ def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion 
 
 
 def _cancelling(recording: Recording, units: list[int], ours: Node) -> dict[int, int] | None:
-    """Weights of stable units whose forms cancel exactly, up to the box's finite sides.
+    """Find integer weights of stable units with which their forms cancel, up to the box's sides.
 
     Parameters
     ----------
     units : list of int
-        Those with a weight in floating point; no unstable unit has a part in their forms.
+        Units with a weight in floating point, whose forms do not depend on unstable units.
     ours : Node
     """
     form, d = ExactForm(recording.search.system, ours.phases), ours.low.size
@@ -141,11 +141,11 @@ def _cancelling(recording: Recording, units: list[int], ours: Node) -> dict[int,
 def _suggested(
     recording: Recording, form: NodeForm, ours: Node
 ) -> tuple[list[Suggestion], Optimum | None]:
-    """Weights from the duals of the margin program, or its point where there is one."""
+    """Suggest weights from the duals of the margin program, or return its point if it has one."""
     rows = recording.region.rows(form, ours)
     d, (count, inner, _) = form.variables, rows.counts
     most = rows.most.copy()
-    most[d:] = np.inf  # the checker knows unstable units by their chords
+    most[d:] = np.inf  # the checker bounds unstable units by their chords
     rows = replace(rows, most=most)
     units, size = rows.owners[:count], rows.size
     if not count:
@@ -170,7 +170,7 @@ def _suggested(
 def _pushed_out(
     recording: Recording, form: NodeForm, rows: NodeRows, ours: Node
 ) -> list[Suggestion]:
-    """Weights that hold a full pattern's region away from the centre of a Euclidean ball."""
+    """Suggest weights that separate a full pattern's region from a Euclidean ball."""
     ball = recording.search.domain.ball
     if form.units.size or ball is None or ball.norm != "l2":
         return []
@@ -180,7 +180,7 @@ def _pushed_out(
 
 
 def _kernel(matrix: fmpq_mat) -> list[list[fmpq]]:
-    """A basis of the vectors that `matrix` maps to zero."""
+    """Return a basis of the kernel of a matrix."""
     n, (table, pivots) = matrix.ncols(), row_reduced(matrix)
     basis = []
     for free in sorted(set(range(n)) - set(pivots)):
@@ -193,7 +193,7 @@ def _kernel(matrix: fmpq_mat) -> list[list[fmpq]]:
 
 
 def _whole(beta: list[Any], alpha: list[Any], rho: list[Any], bits: int) -> checked.Weights:
-    """Weights as whole multiples of one unit."""
+    """Round weights to integer multiples of one unit."""
     top = max([w for _, w in beta + rho], default=0.0)
     bits = max(bits - math.frexp(top)[1], 0)
     first, last = ({k: round(math.ldexp(w, bits)) for k, w in part} for part in (beta, rho))
@@ -201,12 +201,12 @@ def _whole(beta: list[Any], alpha: list[Any], rho: list[Any], bits: int) -> chec
 
 
 def _written(weights: checked.Weights) -> list[Any]:
-    """Weights as they stand in a file."""
+    """Encode weights for the file."""
     parts = weights.beta, weights.alpha, weights.rho
     return [weights.bits, *([list(part), list(part.values())] for part in parts)]
 
 
 def _kept(recording: Recording, index: Any, values: FloatArray) -> list[list[float]]:
-    """(index, weight) of what matters."""
+    """Return (index, weight) of the weights that are not negligible."""
     bar = recording.params.negligible * values.max(initial=0.0)
     return [[int(k), float(v)] for k, v in zip(index, values, strict=True) if v > bar]

@@ -1,4 +1,4 @@
-"""Splitting a case: on a unit, or by a cut of the input box."""
+"""Splitting a case on a unit, or by a cut of its input box."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _THEIRS = {ours: theirs for theirs, ours in OURS.items()}
 def parted_case(
     recording: Recording, case: Case, statistics: Statistics
 ) -> tuple[Case, tuple[Case, Case], Statistics]:
-    """A case with the step that parts it, and the two that it leaves."""
+    """Split a case: return it with the step that does so, and its two parts."""
     context, ours = recording.search, case.ours
-    # bounds are stated with room, so that ever smaller boxes need not decide anything
+    # written bounds have margins, so ever smaller boxes need not decide any unit
     cuts = wants_box(context, ours) and case.still != case.before
     boxes = box_halves(context, ours) if cuts else []
     if boxes:

@@ -1,12 +1,12 @@
-"""Upper ends that are proved without any split, and their steps.
+"""Upper bounds that are proved without any split, and their proof steps.
 
-`layer_steps` proves that of a deep network layer by layer, where bounds come so as well
-(`lipyomo.relaxations.semidefinite.chain_root`): no matrix is larger than a layer.  `undivided` has
-what the multipliers of a case prove.  `slope_steps` proves that of a network of two-slope units
-whose slopes are the ends of the range of each smooth unit's
-(`lipyomo.search.spaces.boxes.ranges`): what there is on unbounded domains, and what is left where
-there are too many inputs for a tree of boxes.  Its multipliers are found, rounded and proved like
-those of any root; nothing is split, since pre-activations say nothing.
+`layer_steps` proves the bound of a deep network layer by layer, if its bounds are computed in the
+same way (`lipyomo.relaxations.semidefinite.chain_root`), so that no matrix is larger than a layer.
+`undivided` returns the bound that the multipliers of a case prove.  `slope_steps` replaces smooth
+units by two-slope ones whose slopes are the ends of the range of the smooth unit's slope
+(`lipyomo.search.spaces.boxes.ranges`).  This is used on unbounded domains, and with too many inputs
+for a tree of boxes.  Its multipliers are computed, rounded and proved like those of any root;
+splits would not help, since pre-activations are not bounded.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from lipyomo_check.statement import Statement
 
 
 def layer_steps(recording: Recording, case: Case) -> tuple[float, list[Step]] | None:
-    """The upper end that a case proves layer by layer, at least the stated one, and its steps.
+    """Return an upper bound proved layer by layer, at least the statement's, and its steps.
 
-    None where there is no such proof, or another one is cheaper.
+    Returns None if there is no such proof, or another one is cheaper.
     """
     search = recording.search
     system, problem, targets = search.system, search.problem, search.targets
@@ -70,7 +70,7 @@ def layer_steps(recording: Recording, case: Case) -> tuple[float, list[Step]] | 
 def _layered(
     recording: Recording, chain: ChainBounds, target: int
 ) -> tuple[float, FloatArray, FloatArray | None]:
-    """What a target's multipliers prove once they have few bits, and these."""
+    """Round a target's multipliers to few bits; return the bound that they prove, and them."""
     descent = chain.descents.get(target) or chain.together
     if descent is None or descent.best is None:
         return np.inf, np.zeros(0), None
@@ -81,7 +81,7 @@ def _layered(
 
 
 def _short(values: FloatArray, bits: int) -> FloatArray:
-    """Numbers of so many bits each."""
+    """Round numbers to `bits` bits each."""
     mantissa, exponent = np.frexp(values)
     return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits))
 
@@ -89,7 +89,7 @@ def _short(values: FloatArray, bits: int) -> FloatArray:
 def _step(
     upper: float, lam: FloatArray, shape: FloatArray | None, bits: int
 ) -> tuple[list[int], list[int]]:
-    """Zeta and lambda as whole numbers in one unit, where ``tau`` is a quarter of the square."""
+    """Encode zeta and lambda as integers in one unit, where ``tau`` is ``upper**2 / 4``."""
     share = np.ones(1) if shape is None else shape / shape.sum()
     zeta = 0.25 * upper * upper * share
     unit = min(0, int(np.frexp(min(zeta.min(), lam.min()))[1]) - 2 * bits)
@@ -97,13 +97,13 @@ def _step(
 
 
 def _whole(values: FloatArray, unit: int) -> list[int]:
-    """Numbers in units of ``2^unit``, of any size."""
+    """Convert numbers to integer multiples of ``2^unit``, of any size."""
     ratios = (value.as_integer_ratio() for value in values.tolist())
     return [max((top << -unit) // bottom, 1) for top, bottom in ratios]
 
 
 def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | None:
-    """The least upper end that a bounded case proves without leaving others, and its steps."""
+    """Return the lowest upper bound that a bounded case proves without a split, and its steps."""
     ours, form, upper = case.ours, case.known_form, recording.upper
     steps: list[Step] = []
     for target in ours.targets.tolist():
@@ -123,14 +123,14 @@ def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | No
 def slope_steps(
     problem: LipschitzProblem, statement: Statement, clock: Clock
 ) -> tuple[float, list[Step]] | None:
-    """The upper end that ranges of slopes prove, at least the stated one, and its steps.
+    """Return an upper bound proved by ranges of slopes, at least the statement's, and its steps.
 
-    None if there was not enough time.
+    Returns None if there was not enough time.
 
     Raises
     ------
     ProofError
-        If the statement is one about other targets.
+        If the statement has other targets than the problem.
     """
     known = between(statement)
     hidden = [

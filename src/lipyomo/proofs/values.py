@@ -1,4 +1,4 @@
-"""Proofs of ranges: of a network's values, of a Lie derivative, on a domain or a shell in it."""
+"""Proofs of ranges of a network's values or of a Lie derivative, on a domain or a shell in it."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from lipyomo_check.statement import read_statement
 Ends = tuple[float, float]
 
 SIDES = {"both": (1, 0), "high": (1,), "low": (0,)}
-"""Which ends of a range a proof is about: 1 is the largest value."""
+"""The ends of a range that a proof covers: 1 is the largest value, 0 the least."""
 
 
 def lie_network(V: Network, field: Network) -> Network:
-    """``grad V(x) . g(x)`` as a network with one output.
+    """Return ``grad V(x) . g(x)`` as a network with one output.
 
     Raises
     ------
     NetworkError
-        If V is not smooth, or the field does not fit.
+        If V is not smooth, or the sizes of V and the field do not match.
     """
     found = product(gradient(V), field)
     return found.with_functional(np.ones(found.output_dim))
@@ -68,27 +68,28 @@ def write_value_proof(
     Parameters
     ----------
     path : path
-        Another proof there is replaced at the end only, and any other file not at all.
+        An existing proof is replaced only once the new one is complete; any other file is refused.
     network : Network
-        f; of a Lie derivative that of `lie_network`.
+        f; for a Lie derivative, that of `lie_network`.
     domain : Domain
-        A bounded one.
+        A bounded domain.
     found : Range, or several
-        What is known of the values, for each functional.
+        The known range of the values, for each functional.
     functional : array_like, shape (m,) or (k, m), optional
         c, or several; not needed for a network with one output.
     shell : (Network, (float, float)), optional
-        V and two numbers: only points with ``low <= V(x) <= high`` count.
+        V and two numbers: the domain is restricted to ``low <= V(x) <= high``.
     ends : {'both', 'high', 'low'}, optional
-        Prove the largest value only, or the least one.
+        Whether to prove the largest value only, or the least one only.
     stop, progress, time_limit : optional
-        As of `lipyomo.proofs.write_proof`.
+        See `lipyomo.proofs.write_proof`.
 
     Returns
     -------
     Written
-        Its upper end is the largest one of the proof's: of ``c . f``, and of ``-c . f`` for the
-        least value.  None if there was no time for the tree: then the file proves what is attained.
+        Its `upper` is the largest of the proved upper bounds: of ``c . f``, and of ``-c . f`` for
+        the least value.  It is None if there was no time for the tree; then the file only proves
+        the attained values.
 
     Raises
     ------
@@ -137,12 +138,12 @@ def write_value_proof(
 
 
 def _rows(given: Any, count: int) -> list[Any]:
-    """The functionals of so many ranges.
+    """Return the functionals of `count` ranges.
 
     Raises
     ------
     ProofError
-        If there are more or fewer.
+        If their number differs.
     """
     rows = [None] * count if given is None else list(given)
     if not count or len(rows) != count:
@@ -152,7 +153,7 @@ def _rows(given: Any, count: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Claim:
-    """That the largest value of ``row . f`` lies between two numbers, the lower one at x."""
+    """The claim that the largest value of ``row . f`` is in [lower, upper]; x attains `lower`."""
 
     row: FloatArray
     lower: float
@@ -161,12 +162,12 @@ class _Claim:
 
 
 def _claim(network: Network, row: FloatArray, found: Range, side: int) -> _Claim:
-    """What is to be proved of one end, with room for the checker's arithmetic.
+    """Make the claim for one end of a range, with a margin for the checker's arithmetic.
 
     Raises
     ------
     ProofError
-        If nothing is known of it.
+        If the end has no witness or no finite bound.
     """
     at = found.witnesses[side]
     lower, upper = found.high
@@ -174,7 +175,7 @@ def _claim(network: Network, row: FloatArray, found: Range, side: int) -> _Claim
         row, lower, upper = -row + 0.0, -found.low[1], -found.low[0]
     if at is None or not math.isfinite(upper):
         raise ProofError("a range without a witness and a finite end proves nothing")
-    if at.rest is not None:  # files have points of float64 numbers; this one is next to it
+    if at.rest is not None:  # files only have float64 points: use the nearest one
         lower = min(lower, value_at(network, row, at.x)[0])
     size = max(abs(lower), abs(upper), found.tolerance)
     upper = max(upper + PARAMS.aim * size, lower + 0.99 * found.tolerance)
@@ -187,6 +188,6 @@ def _record(network: Network) -> list[dict[str, Any]]:
 
 
 def _shell(V: Network, ends: Ends) -> dict[str, Any]:
-    """What a file says of a shell."""
+    """Encode a shell for the file."""
     low, high = (end if math.isfinite(end) else None for end in ends)
     return {"network": _record(V), "low": low, "high": high}

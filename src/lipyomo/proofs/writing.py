@@ -44,24 +44,24 @@ from lipyomo_check.smooth.kinds import LARGEST, parameters_of
 from lipyomo_check.statement import read_statement
 
 _WITNESS = ("x", "rest", "functional", "pattern")
-"""What a proof holds of a witness; ``rest`` only between float64 numbers."""
+"""Fields of a witness in a proof; ``rest`` only for points that are not float64 numbers."""
 
 _IN_BOXES = ("x", "functional")
-"""The same of a proof in boxes."""
+"""Fields of a witness in a proof by boxes."""
 
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a proof file proves.
+    """Summary of a written proof.
 
     Attributes
     ----------
     cases : int
-        0 if only the lower end is proved.
+        Number of cases; 0 if only the lower bound is proved.
     upper : float or None
-        The upper end that is proved.
+        The proved upper bound, if any.
     """
 
     cases: int
@@ -75,23 +75,23 @@ def statement_of(
     certify: bool = False,
     boxes: bool = False,
 ) -> dict[str, Any]:
-    """The first line of a proof.
+    """Make the first line of a proof.
 
     Parameters
     ----------
     problem : LipschitzProblem
     result : Result
     onnx : Path, optional
-        The file that the network came from.
+        The file of the network.
     certify : bool, optional
-        Whether an upper end that rests on a solver is to be proved as well.
+        Whether to also prove an upper bound that relies on a solver.
     boxes : bool, optional
-        Whether a piecewise linear network is to be proved in boxes; smooth ones are in any case.
+        Whether to prove a piecewise-linear network by boxes; smooth ones always are.
 
     Raises
     ------
     ProofError
-        If the result has no witness that exact arithmetic confirms, or no finite upper end.
+        If the result has no witness that exact arithmetic confirms, or no finite upper bound.
     """
     if result.witness is None:
         raise ProofError("a result without a witness proves nothing from below")
@@ -136,7 +136,7 @@ def statement_of(
 
 
 def check_units(network: Network) -> None:
-    """Raise an error where a unit is none that the checker takes.
+    """Check that the checker accepts all units.
 
     Raises
     ------
@@ -160,10 +160,10 @@ def check_units(network: Network) -> None:
 
 
 def _upper(result: Result, boxes: bool) -> float:
-    """The upper end that is to be proved.
+    """Return the upper bound to be proved.
 
-    That of boxes has room for the checker's arithmetic, and is not nearer to the lower end than
-    what counts as exact.
+    For boxes it has a margin for the checker's arithmetic, and is not closer to the lower bound
+    than the tolerance of an exact result.
     """
     room = PARAMS.aim if boxes else PARAMS.room
     upper = float(np.nextafter(result.upper * (1.0 + room), np.inf))
@@ -171,7 +171,7 @@ def _upper(result: Result, boxes: bool) -> float:
 
 
 def _inner_point(problem: LipschitzProblem) -> list[float]:
-    """A point strictly inside the domain."""
+    """Return a point strictly inside the domain."""
     domain = problem.domain
     if not domain.holds_inside(domain.center):
         raise ProofError("no point was found strictly inside the domain")
@@ -192,32 +192,31 @@ def write_proof(
 ) -> Written:
     """Write the proof of a result.
 
-    Where there is no time for the tree of cases of its upper end, the one that follows from the
-    whole domain, without any split, is proved instead, if there was time for that.
+    If there is no time for the tree of cases of its upper bound, a looser bound that follows from
+    the whole domain without any split is proved instead, if one was found in time.
 
     Parameters
     ----------
     path : path
-        Another proof there is replaced at the end only, and any other file not at all: a proof that
-        is not finished changes nothing.
+        An existing proof is replaced only once the new one is complete; any other file is refused.
     problem : LipschitzProblem
         The original problem.
     result : Result
-        What rests on a solver is proved from below only, and says so.
+        If its upper bound relies on a solver, only the lower one is proved, and the file says so.
     onnx : path, optional
-        The file that the network came from.
+        The file of the network.
     stop : callable, optional
-        Polled; True ends the proof of the upper end.
+        Polled; True ends the proof of the upper bound.
     progress : callable, optional
-        Called with the number of cases that are written.
+        Called with the number of cases written so far.
     certify : bool, optional
-        Prove the upper end also where it rests on a solver.
+        Whether to also prove an upper bound that relies on a solver.
     time_limit : float, optional
-        Seconds, after which the proof of the upper end ends.
+        Seconds after which the proof of the upper bound ends.
     boxes : bool, optional
-        Whether a piecewise linear network is proved in boxes, in float64 with all rounding counted,
-        and not by splits of units, in whole numbers.  By default it is where it has few inputs and
-        so wide a domain that bounds of the whole say nothing.
+        Whether to prove a piecewise-linear network by boxes, in float64 with all rounding errors
+        counted, instead of by splits of units, in integers.  The default is boxes for networks with
+        few inputs on domains so wide that bounds of the whole domain are useless.
 
     Returns
     -------
@@ -241,7 +240,7 @@ def write_proof(
             if in_boxes:
                 cases, first = _write_boxes(stream, first, problem, result, clock, progress)
                 if chosen and not (cases or clock.expired):
-                    # kinks meet in a point, about which boxes do not end
+                    # where kinks meet in a point, bisection does not end
                     first, in_boxes = statement_of(problem, result, source, certify), False
             if not in_boxes:
                 recording = Recording.of(problem, read_statement(first), clock, PARAMS)
@@ -258,7 +257,7 @@ def _first(
     certify: bool,
     boxes: bool | None,
 ) -> tuple[dict[str, Any], bool, bool]:
-    """The first line of a proof, whether it is one in boxes, and whether there was a choice."""
+    """Return a proof's first line, whether it is by boxes, and whether that was chosen here."""
     first = partial(statement_of, problem, result, onnx, certify)
     if problem.network.smooth:
         return first(), True, False
@@ -275,7 +274,7 @@ def _first(
 
 
 def _quiet(cases: int) -> None:
-    """Progress that nobody follows."""
+    """Ignore progress."""
 
 
 def _write_cases(
@@ -285,7 +284,7 @@ def _write_cases(
     result: Result,
     progress: Progress,
 ) -> tuple[int, dict[str, Any]]:
-    """Write the tree of cases; how many they are, and the first line as it came to be."""
+    """Write the tree of cases; return their number, and the final first line."""
     recorder = Recorder(recording, result.look_ahead)
     try:
         _write(stream, first, recorder.nodes(), lambda: progress(recorder.cases))
@@ -308,10 +307,10 @@ def _write_boxes(
     clock: Clock,
     progress: Progress,
 ) -> tuple[int, dict[str, Any]]:
-    """The same in boxes: by ranges of slopes of smooth units, or else as a tree of boxes.
+    """Do the same by boxes: by ranges of slopes of smooth units, or else by a tree of boxes.
 
-    With many inputs a tree hardly ends; where ranges of slopes prove a looser upper end, that is
-    what is left of it then.
+    With many inputs a tree is rarely completed in time; then the looser upper bound by ranges of
+    slopes, if there is one, is proved instead.
     """
     statement, reason = read_statement(first), "its multipliers were not found in time"
     domain, found = problem.domain, None
@@ -335,18 +334,18 @@ def _write_boxes(
 
 
 def _empty(stream: BinaryIO) -> None:
-    """Forget what was written."""
+    """Delete what was written."""
     stream.seek(0)
     stream.truncate()
 
 
 def _open(first: dict[str, Any], result: Result, reason: str) -> dict[str, Any]:
-    """The first line of a proof whose upper end is not proved."""
+    """Return the first line of a proof whose upper bound is not proved."""
     return first | {"basis": f"{result.method}: {reason}"}
 
 
 def write_open(stream: BinaryIO, first: dict[str, Any], basis: str) -> None:
-    """Write a proof of what is attained in the place of all that was written."""
+    """Replace all that was written by a proof of the attained values alone."""
     _empty(stream)
     _write(stream, first | {"basis": basis}, iter(()), lambda: None)
 
@@ -354,7 +353,7 @@ def write_open(stream: BinaryIO, first: dict[str, Any], basis: str) -> None:
 def _write(
     raw: BinaryIO, first: dict[str, Any], nodes: Iterator[Any], progress: Callable[[], object]
 ) -> None:
-    """Write the lines of a proof as they are made."""
+    """Write the lines of a proof as they are generated."""
     with gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
         stream.write(line_of(first))
         for value in nodes:
