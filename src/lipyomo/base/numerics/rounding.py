@@ -28,6 +28,9 @@ UNIT_ROUNDOFF = UNIT / 2.0
 EQUAL = 1e-9
 """Relative difference below which two results of long computations are taken to be equal."""
 
+TINY = 1e-300
+"""Stands in for sizes that vanish, so that nothing is divided by zero."""
+
 UNDERFLOW = 1e-290
 """More than what underflows in a sum of products."""
 

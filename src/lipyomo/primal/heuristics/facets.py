@@ -12,15 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import TINY
 from lipyomo.networks.network import Network
 from lipyomo.problems.affine.signal import affine_pieces
 from lipyomo.problems.domains import Domain
 
 _CLOSE = 1e-9
 """Nearer to a face or kink than this share of its width, or reach, a point counts as so near."""
-
-TINY = 1e-300
-"""Stands in for the reach of rows of zeros, by which nothing may be divided."""
 
 _ENDLESS = 1e-12
 """Curvature of the barrier where the domain has no end, so that nothing is divided by zero: too

@@ -18,6 +18,7 @@ import numpy as np
 
 from lipyomo.base.arrays import FloatArray
 from lipyomo.base.clock import Clock, dense_entries, fits, seconds_of
+from lipyomo.base.numerics.rounding import TINY
 from lipyomo.base.system.memory import BATCH
 from lipyomo.networks.phases import Phases
 from lipyomo.primal.heuristics.ascent import STEPS, TEMPERATURES, SmoothAscent, pulled_inside
@@ -51,9 +52,6 @@ afar, which have a long way to go, and from points near good ones."""
 _BEHIND = 0.06
 """Where inputs are many, ascents take a functional e times less often for each such share of the
 largest norm that its gradients are behind at the first points."""
-
-_TINY = 1e-300
-"""Stands in for the largest norm where all gradients vanish."""
 
 Guide = Callable[[], FloatArray | None]
 """Gives points (k, d) to begin a turn from, as long as it has some."""
@@ -278,7 +276,7 @@ class LocalSearch:
         patterns = problem.network.pattern(self._sampled[:count])
         gradients = jacobian_rows(problem.tangent_network, patterns, functionals)
         tops = vector_norm(gradients, DUAL[problem.norm]).max(axis=0)
-        hope = np.exp((tops / max(float(tops.max()), _TINY) - 1.0) / _BEHIND)
+        hope = np.exp((tops / max(float(tops.max()), TINY) - 1.0) / _BEHIND)
         return np.asarray(hope / hope.sum())
 
     def _ascended_near(

@@ -26,11 +26,11 @@ import numpy as np
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.interior import MarginPrograms
 from lipyomo.base.numerics.params import PARAMS as NUMERICS
-from lipyomo.base.numerics.rounding import gamma
+from lipyomo.base.numerics.rounding import TINY, gamma
 from lipyomo.base.system.memory import CACHED
 from lipyomo.networks.network import Network
 from lipyomo.primal.heuristics.evaluate import GROWTH, pattern_norms, point_norms
-from lipyomo.primal.heuristics.facets import TINY, leverage_work, leverages
+from lipyomo.primal.heuristics.facets import leverage_work, leverages
 from lipyomo.primal.heuristics.landscape import (
     GoodPoints,
     Landscape,

@@ -29,6 +29,9 @@ from lipyomo.networks.network import Layer
 from lipyomo.problems.affine.signal import UnitMap
 from lipyomo.relaxations.semidefinite.chain import Step, eliminated
 from lipyomo.relaxations.semidefinite.verify import (
+    LARGEST,
+    SMALL,
+    VANISHED,
     cholesky_or_none,
     cholesky_slack,
     powers,
@@ -42,14 +45,10 @@ _MOST = 1e-3
 """Largest share: beyond it the proof is given up."""
 _FLOOR = 1e-14
 """Diagonal entries below this share of the largest are replaced by it in what is added."""
-_SMALL, _LARGE = 1e-140, 1e140
-"""Magnitudes of majorants between which products neither overflow nor underflow."""
 _STEEP = 1e20
 """Largest magnitude of weights, for the same reason; above it nothing is proved."""
 _STRETCHED = 1e90
-"""Largest scaling factor for which `_VANISHED` suffices."""
-_VANISHED = 1e-100
-"""Bound of the underflow in the products of a scaled matrix."""
+"""Largest scaling factor for which `VANISHED` suffices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +234,7 @@ class _Joint:
         scale = powers(np.concatenate([extra, np.maximum(quadratic.diagonal(), 0.0)]))
         sizes *= scale
         sizes *= scale[:, None]
-        distance = float(np.linalg.norm(sizes)) * (1.0 + gamma(sizes.size)) + _VANISHED
+        distance = float(np.linalg.norm(sizes)) * (1.0 + gamma(sizes.size)) + VANISHED
         return cls(passed, mixed, quadratic, scale, distance)
 
     def is_definite(self, majorant: FloatArray) -> bool:
@@ -304,13 +303,13 @@ def _largest(majorant: FloatArray, weight: FloatArray | None, root: FloatArray) 
     gap = -gram
     gap[np.diag_indices_from(gap)] += top
     shift = proved_shift(gap, lost + gamma(0) * (abs(top) + float(gram.diagonal().max())))
-    length = np.sqrt(max(top + shift, 0.0)) * (1.0 + gamma(0)) + off + _VANISHED
+    length = np.sqrt(max(top + shift, 0.0)) * (1.0 + gamma(0)) + off + VANISHED
     return float(length * length) * (1.0 + gamma(0))
 
 
 def _inside(size: float) -> bool:
     """Whether products of numbers of this size neither overflow nor underflow."""
-    return bool(_SMALL < size < _LARGE)
+    return bool(SMALL < size < LARGEST)
 
 
 def _within(step: Step, lam: FloatArray) -> bool:

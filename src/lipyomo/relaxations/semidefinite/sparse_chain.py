@@ -37,8 +37,6 @@ from lipyomo.problems.targets import Targets
 from lipyomo.relaxations.semidefinite.sparse_forms import largest
 from lipyomo.relaxations.semidefinite.sparse_majorants import (
     ENTRIES,
-    LARGEST,
-    SMALL,
     gram,
     longest,
     multiple,
@@ -46,6 +44,7 @@ from lipyomo.relaxations.semidefinite.sparse_majorants import (
     proved_multiple,
     squares,
 )
+from lipyomo.relaxations.semidefinite.verify import LARGEST, SMALL
 
 _FLOOR = 1e-14
 """Smallest entry of a diagonal, relative to the largest."""

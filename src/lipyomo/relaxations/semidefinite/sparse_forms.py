@@ -17,7 +17,12 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from lipyomo.base.arrays import FloatArray, IntArray, Matrix
 from lipyomo.base.numerics.rounding import gamma
-from lipyomo.relaxations.semidefinite.verify import cholesky_or_none, cholesky_slack, powers
+from lipyomo.relaxations.semidefinite.verify import (
+    VANISHED,
+    cholesky_or_none,
+    cholesky_slack,
+    powers,
+)
 
 _NEAR = 1e-5
 """Relative gain of `_LOOK` Lanczos steps below which an eigenvalue counts as converged."""
@@ -27,8 +32,6 @@ _STEPS, _LOOK = 200, 8
 """Limit of Lanczos steps, and number of steps between checks of convergence."""
 _SMALL = 200
 """Number of rows up to which all eigenvalues are computed."""
-_VANISHED = 1e-100
-"""Bound of the underflow in a scaled matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +125,7 @@ class Band:
         sizes = (diagonal + np.abs(own)) * scale * scale
         rows = self.size if self.is_full else self.width + 1
         needed = cholesky_slack(float(left.sum()), rows) + gamma(0) * float(sizes.max())
-        left = left - (needed + _VANISHED) * (1.0 + gamma(0))
+        left = left - (needed + VANISHED) * (1.0 + gamma(0))
         if not left.min() > 0.0:
             return False
         if self.is_full:

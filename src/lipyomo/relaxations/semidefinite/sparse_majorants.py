@@ -15,13 +15,12 @@ from lipyomo.base.arrays import FloatArray, Matrix
 from lipyomo.base.clock import Clock, seconds_of
 from lipyomo.base.numerics.rounding import UNIT, gamma
 from lipyomo.relaxations.semidefinite.sparse_forms import Band
+from lipyomo.relaxations.semidefinite.verify import LARGEST, SMALL
 
 _FULL = 4096
 """Number of rows up to which a form is stored as a full matrix."""
 ENTRIES = 1e7
 """Limit of entries of a sparse form, or of a product of weights: half a GB in total."""
-SMALL, LARGEST = 1e-140, 1e140
-"""Sizes of forms between which products neither overflow nor underflow."""
 _BYTES = 5e8
 """Limit of the bytes of a band."""
 _SAMPLED = 16

@@ -38,16 +38,13 @@ from lipyomo.relaxations.semidefinite.switches import (
     SwitchedForm,
     Weights,
 )
-from lipyomo.relaxations.semidefinite.verify import proved_shift
+from lipyomo.relaxations.semidefinite.verify import VANISHED, proved_shift
 
 _LEAST = 1e-4
 """Smallest delta relative to the mean: it must be positive even if vectors vanish."""
 
 _SMALL = 40_000
 """Number of entries up to which a sparse matrix is faster as a dense array."""
-
-_FAINT = 1e-100
-"""A tiny positive number that prevents divisions by zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +207,7 @@ def _multipliers(flow: Flow, adjoints: Adjoints, inner: int) -> FloatArray:
             (adjoints.s, adjoints.h),
         )
     )
-    size = np.maximum(np.linalg.norm(all_of, axis=1), _FAINT)
+    size = np.maximum(np.linalg.norm(all_of, axis=1), VANISHED)
     passed, all_of, pulled = passed / size[:, None], all_of / size[:, None], pulled * size[:, None]
     bases = adjoints.bases.astype(np.float64)
     inside = bases.transpose(0, 2, 1) @ (bases @ pulled)
@@ -230,7 +227,7 @@ def _multipliers(flow: Flow, adjoints: Adjoints, inner: int) -> FloatArray:
 def _deltas(vectors: FloatArray) -> FloatArray:
     """Return the best delta for given coefficients of v or xi."""
     found = 0.5 * np.linalg.norm(vectors, axis=1)
-    return np.asarray(np.maximum(found, _LEAST * float(found.mean()) + _FAINT))
+    return np.asarray(np.maximum(found, _LEAST * float(found.mean()) + VANISHED))
 
 
 def _missing(matrix: FloatArray) -> FloatArray:

@@ -28,6 +28,12 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from lipyomo.base.arrays import FloatArray, IntArray, lengths
 from lipyomo.base.numerics.rounding import UNIT_ROUNDOFF
 
+SMALL, LARGEST = 1e-140, 1e140
+"""Magnitudes of matrices between which products neither overflow nor underflow."""
+
+VANISHED = 1e-100
+"""Bound of the underflow in the products of a scaled matrix."""
+
 
 def cholesky_slack(trace: float, size: int) -> float:
     """Return a shift that covers the rounding of a Cholesky factorisation.

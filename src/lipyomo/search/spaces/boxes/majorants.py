@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.base.arrays import FloatArray
+from lipyomo.base.numerics.rounding import TINY
 from lipyomo.search.spaces.boxes.inputs import times
-from lipyomo.search.spaces.boxes.stacked import LEAST
 
 SWEEPS = 8
 """How often each entry of a point is chosen: near interior maxima of forms that are far from
@@ -82,7 +82,7 @@ def _tangents(Q: FloatArray, N: FloatArray, linear: FloatArray, terms: FloatArra
     above = left.sum(axis=(1, 2)) - np.abs(rises).sum(axis=1) + np.maximum(rises, 0.0).sum(axis=1)
     bend, beside = N[:, index, index], 2.0 * N
     beside[:, index, index] = 0.0
-    steep = 0.5 / np.maximum(-bend.T, LEAST)  # where N does not bend, an end is best
+    steep = 0.5 / np.maximum(-bend.T, TINY)  # where N does not bend, an end is best
     rows, start = np.ascontiguousarray(beside.transpose(1, 2, 0)), linear.T  # entries of e first
     p = np.zeros(start.shape)
     for _ in range(SWEEPS):

@@ -13,6 +13,7 @@ import numpy as np
 
 from lipyomo.base.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.base.numerics.ranges import Ends
+from lipyomo.base.numerics.rounding import TINY
 from lipyomo.search.spaces.boxes.on_cubes import QuadraticOnCube, pairs_of
 
 ENTRIES = 8
@@ -20,10 +21,6 @@ ENTRIES = 8
 
 SWEEPS = 2
 """How often each entry of a point is chosen at which a tangent plane is low: more hardly matter."""
-
-
-LEAST = 1e-300
-"""What stands for no curvature where numbers are divided by it."""
 
 
 @cache
@@ -189,7 +186,7 @@ class Quadratics(QuadraticOnCube):
         lowered = squares - shift
         shape = np.broadcast_shapes(linear.shape, lowered.shape)
         point = np.zeros(shape) if start is None else start.copy()
-        steep = 0.5 / np.maximum(-lowered, LEAST)  # where M does not bend, an end is best
+        steep = 0.5 / np.maximum(-lowered, TINY)  # where M does not bend, an end is best
 
         def with_pairs(found: FloatArray, k: int) -> FloatArray:
             for bend, j in beside[k]:
