@@ -1,1 +1,1 @@
-"""What is asked of a network and what is answered: norms, domains, problems, runs, results."""
+"""Problems and results: norms, domains, problems, runs, and their results."""

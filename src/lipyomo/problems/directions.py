@@ -1,16 +1,15 @@
-"""The directions in which a constant is asked for: some inputs, weighted ones, or any linear map.
+"""Directions of a constant: some inputs, weighted inputs, or any linear map.
 
 A problem with directions T (d x k) asks for ``sup ||J(x) T||`` over the points x of the domain,
-with the input norm on R^k: all inputs vary, and only what J is applied to is restricted.
+with the input norm on R^k: all inputs vary in x, and only the argument of J is restricted.
 
-- ``wrt`` selects inputs: T holds columns of the identity;
-- ``weights`` w scale them, ``T = diag(w)[:, wrt]``: the norm of a direction v is ``|v / w|``, so
-  that moving an input of a large weight costs little, one of infinite weight is free of cost, and
-  one of weight zero does not move;
+- ``wrt`` selects inputs: T consists of columns of the identity;
+- ``weights`` w scale them, ``T = diag(w)[:, wrt]``: the norm of a direction v is ``|v / w|``, so an
+  input of large weight is cheap to change, one of infinite weight changes for free, and one of
+  weight zero does not change;
 - ``directions`` is T itself, for metrics and seminorms.
 
-Directions that leave the domain's inputs where they are do not count: a constant is over pairs of
-points of the domain.
+Directions of frozen inputs do not count, as a constant compares points of the domain.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from lipyomo.networks.naming import Names, called
 Number = TypeVar("Number", bound=Any)
 
 Selection: TypeAlias = "int | slice | Iterable[int] | str | Iterable[str]"
-"""Some inputs: an index, a slice, indices, a mask of all inputs, or names."""
+"""A selection of inputs: an index, a slice, indices, a mask of all inputs, or names."""
 
 
 def parse_directions(
@@ -42,7 +41,7 @@ def parse_directions(
     wrt: Selection | None = None,
     weights: npt.ArrayLike | None = None,
 ) -> Matrix | None:
-    """The matrix T that is meant, shape (d, k), read-only; None for the identity.
+    """Return the matrix T, shape (d, k), read-only; None for the identity.
 
     Parameters
     ----------
@@ -51,14 +50,14 @@ def parse_directions(
     directions : array_like, shape (d, k), optional
         T itself; a vector is a single direction.
     wrt : int, slice, indices or mask, optional
-        Inputs that directions move; negative indices count from the end.
+        Inputs that the directions change; negative indices count from the end.
     weights : array_like, shape (d,), or float, optional
-        Not negative; inputs of infinite weight are left to `free_directions`.
+        Nonnegative; inputs of infinite weight are left to `free_directions`.
 
     Raises
     ------
     ProblemError
-        If these do not fit the inputs or each other, or no direction is left.
+        If the arguments do not fit the inputs or each other, or no direction is left.
     """
     if directions is not None:
         if wrt is not None or weights is not None:
@@ -71,7 +70,7 @@ def parse_directions(
     if not scale[chosen].any():
         raise ProblemError("all inputs have weight zero.  Remedy: give one a positive weight")
     chosen = chosen[(scale[chosen] != 0.0) & np.isfinite(scale[chosen])]
-    if not chosen.size:  # all others are free of cost
+    if not chosen.size:  # all other weights are infinite
         return read_only(np.zeros((inputs, 1)))
     if np.array_equal(chosen, np.arange(inputs)) and (scale == 1.0).all():
         return None
@@ -81,7 +80,7 @@ def parse_directions(
 def free_directions(
     inputs: int, weights: npt.ArrayLike, wrt: Selection | None = None
 ) -> Matrix | None:
-    """Unit vectors (d, f) of the inputs of infinite weight, read-only; None without any.
+    """Return the unit vectors (d, f) of inputs of infinite weight, read-only; None without any.
 
     Parameters are those of `parse_directions`.
     """
@@ -91,12 +90,12 @@ def free_directions(
 
 
 def selected(wrt: Any, inputs: int) -> IntArray:
-    """The inputs that a selection names, in ascending order.
+    """Return the selected inputs in ascending order.
 
     Raises
     ------
     ProblemError
-        If it names none, one that there is not, or one twice.
+        If there is none, an index is out of range, or an input is named twice.
     """
     if isinstance(wrt, slice):
         chosen = np.arange(inputs)[wrt]
@@ -123,7 +122,7 @@ def selected(wrt: Any, inputs: int) -> IntArray:
 
 
 def without_frozen(directions: Matrix, frozen: BoolArray) -> Matrix:
-    """The directions that leave frozen inputs where they are.
+    """Remove the directions that change frozen inputs.
 
     Parameters
     ----------
@@ -133,8 +132,8 @@ def without_frozen(directions: Matrix, frozen: BoolArray) -> Matrix:
     Raises
     ------
     ProblemError
-        If none is left, or only combinations of several: a section of the ball of directions, which
-        is no ball of the same norm.
+        If no direction is left, or if combinations of removed directions would not change frozen
+        inputs: they form a section of the ball of directions, which is no ball of the same norm.
     """
     rows = sp.csr_array(directions)[np.flatnonzero(frozen)]
     touching = np.flatnonzero(abs(rows).sum(axis=0) > 0)
@@ -160,7 +159,7 @@ def without_frozen(directions: Matrix, frozen: BoolArray) -> Matrix:
 def along_columns(
     rows: Sequence[Sequence[Number]], directions: Matrix, number: Callable[[float], Number]
 ) -> list[list[Number]]:
-    """Products of rows with the directions, in the arithmetic of the rows.
+    """Multiply rows with the directions, in the arithmetic of the rows.
 
     Parameters
     ----------
@@ -168,7 +167,7 @@ def along_columns(
         Rational numbers, or balls.
     directions : Matrix, shape (d, k)
     number : callable
-        Makes such a number of a float.
+        Converts a float to such a number.
     """
     columns = sp.csc_array(directions)
     found: list[list[Number]] = [[] for _ in rows]
@@ -181,7 +180,7 @@ def along_columns(
 
 
 def describe_directions(directions: Matrix, inputs: Names | None = None) -> str:
-    """Such as ``wrt 0, 3``, ``3 weighted inputs`` or ``2 directions``; inputs by their names."""
+    """Describe directions, as ``wrt 0, 3``, ``3 weighted inputs`` or ``2 directions``."""
     matrix = sp.coo_array(directions)
     matrix.eliminate_zeros()
     rows, columns = matrix.coords
@@ -195,7 +194,7 @@ def describe_directions(directions: Matrix, inputs: Names | None = None) -> str:
 
 
 def _given(directions: Any, inputs: int) -> Matrix:
-    """A matrix of directions as it was given."""
+    """Check and convert a given matrix of directions."""
     if sp.issparse(directions):
         matrix = sp.csr_array(directions)
         numbers = real_numbers(matrix.data, "the directions", ProblemError)
@@ -214,7 +213,7 @@ def _given(directions: Any, inputs: int) -> Matrix:
 
 
 def _weights(weights: object, inputs: int) -> FloatArray:
-    """The weights of all inputs."""
+    """Check the weights, and repeat a scalar for all inputs."""
     found = real_numbers(weights, "the weights", ProblemError).reshape(-1)
     if found.size == 1:
         found = np.full(inputs, found[0])
@@ -226,18 +225,18 @@ def _weights(weights: object, inputs: int) -> FloatArray:
 
 
 def _columns(inputs: IntArray, sizes: FloatArray, count: int) -> Matrix:
-    """Multiples of unit vectors as the columns of a matrix with `count` rows."""
+    """Return a matrix with `count` rows whose columns are multiples of unit vectors."""
     places = inputs, np.arange(inputs.size)
     return _kept(sp.csr_array((sizes, places), shape=(count, inputs.size)))
 
 
 def _rank(matrix: FloatArray) -> int:
-    """The rank, without rounding."""
+    """Return the rank, in exact arithmetic."""
     return int(fmpq_mat([[exact(entry) for entry in row] for row in matrix.tolist()]).rank())
 
 
 def _kept(matrix: Matrix) -> Matrix:
-    """A read-only matrix, sparse where that pays."""
+    """Return a read-only copy, sparse where that pays."""
     found = settled(matrix)
     if isinstance(found, np.ndarray):
         return read_only(np.array(found))

@@ -1,4 +1,4 @@
-"""A picture of the interval over time."""
+"""Plot of the lower and upper bound over time."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ from lipyomo.problems.problem import LipschitzProblem
 
 
 class DrawnResult(Protocol):
-    """What is drawn of a `lipyomo.Result`, which knows how to draw itself by this module."""
+    """The part of a `lipyomo.Result` that is drawn."""
 
     @property
     def lower(self) -> float:
-        """The attained end."""
+        """The attained lower bound."""
 
     @property
     def upper(self) -> float:
-        """The proved end."""
+        """The proved upper bound."""
 
     @property
     def method(self) -> str:
-        """Whose result it is."""
+        """The method of the result."""
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Seconds since the start of the run."""
 
     @property
     def history(self) -> Sequence[tuple[float, float, float]]:
-        """Rows of seconds, lower and upper end."""
+        """Rows of seconds, lower and upper bound."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether both ends are one number."""
+        """Whether both bounds agree."""
 
 
 def history_of(result: DrawnResult) -> list[tuple[float, float, float]]:
-    """Rows of seconds, lower and upper end, the last one final."""
+    """Return rows of seconds, lower and upper bound, including the final one."""
     return [*result.history, (result.seconds, result.lower, result.upper)]
 
 
 def draw_interval(axes: Any, result: DrawnResult) -> None:
-    """Draw both ends over seconds, and shade what lies between them.
+    """Draw both bounds over seconds, and shade the area between them.
 
-    An end that nobody claimed (a lower end of 0, an infinite upper end) is not drawn.
+    Trivial bounds (a lower bound of 0, an infinite upper bound) are not drawn.
     """
     rows = history_of(result)
     for column, name, colour in ((1, "lower", LOWER), (2, "upper", UPPER)):
@@ -81,16 +81,16 @@ def draw_interval(axes: Any, result: DrawnResult) -> None:
 
 
 def _top(rows: Sequence[tuple[float, float, float]]) -> float:
-    """Where the axis of values ends.
+    """Return the upper limit of the axis of values.
 
-    Bounds from before the first point is known, which can be many times larger, may run off it.
+    Upper bounds before the first lower bound, which can be many times larger, may exceed it.
     """
     both = [row for row in rows if len(drawable(row[1:])) == 2]
     return 1.08 * max(drawable([end for row in both or rows for end in row[1:]]), default=1.0)
 
 
 def _ends(result: DrawnResult) -> list[Label]:
-    """The final values, rounded outwards."""
+    """Return labels of the final bounds, rounded outwards."""
     if result.is_exact:
         return [Label(result.upper, f"{result.lower:.7g} (exact)", INK)]
     ends = [Label(result.lower, down(result.lower, 5), LOWER)] if result.lower > 0 else []
@@ -100,17 +100,17 @@ def _ends(result: DrawnResult) -> list[Label]:
 
 
 def figure_of(result: DrawnResult, title: str = "", norms: str = "") -> Any:
-    """A matplotlib figure of lower and upper ends over seconds.
+    """Return a matplotlib figure of lower and upper bounds over seconds.
 
-    The axis begins with the first end that is known.
+    The time axis starts at the first known bound.
 
     Parameters
     ----------
     result : DrawnResult
     title : str, optional
-        The name of the method follows.
+        The name of the method is appended.
     norms : str, optional
-        As `LipschitzProblem.describe_norms` gives them.
+        As returned by `LipschitzProblem.describe_norms`.
 
     Raises
     ------
@@ -130,13 +130,13 @@ def figure_of(result: DrawnResult, title: str = "", norms: str = "") -> Any:
     axes.set_ylim(0.0, _top(rows))
     last = rows[-1][0]
     axes.set_xlim(*window(min((row[0] for row in rows if drawable(row[1:])), default=last), last))
-    figure.draw_without_rendering()  # labels need the axes where they will be
+    figure.draw_without_rendering()  # labels need the final positions of the axes
     label_ends(axes, last, _ends(result))
     return figure
 
 
 def plot_history(result: DrawnResult, problem: LipschitzProblem, path: Path) -> None:
-    """Draw lower and upper ends over seconds into `path`; the suffix names the format.
+    """Draw lower and upper bounds over seconds into `path`; the suffix names the format.
 
     Raises
     ------

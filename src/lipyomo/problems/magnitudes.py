@@ -1,6 +1,6 @@
-"""The range of float64: problems whose products overflow are refused, those that underflow known.
+"""Overflow and underflow: problems whose products may overflow are refused, underflow is counted.
 
-Nothing else in the package thinks of overflow or underflow, so that both have to be kept out here.
+The rest of the package neglects overflow and underflow, so both are handled here.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ LARGEST = 1e100
 """Numbers above this are refused: their products overflow."""
 
 MOST_GAIN = 0.5 * math.log10(np.finfo(np.float64).max / 1e8)
-"""Largest decimal exponent of a product of one row sum a layer, about 150: sums of 1e8 squares do
-not overflow."""
+"""Largest decimal exponent of a product of one row sum per layer, about 150: sums of 1e8 squares
+do not overflow."""
 
 FAINT = 60.0
-"""Products of one number a layer that are above the inverse of this power of ten, and their
-fourth powers, do not underflow, nor do differences of them.  Where they may be less, at least that
-inverse is added to upper ends."""
+"""Products of one number per layer above ten to minus this power do not underflow, nor do their
+fourth powers and differences.  If products may be smaller, at least ten to minus this power is
+added to upper bounds."""
 
 THINNEST = 10.0**-FAINT
-"""Domains that are thinner in an input that can move are refused."""
+"""Smallest width of a domain in an input that is not frozen; thinner ones are refused."""
 
 LOST = math.log10(UNDERFLOW) + FAINT
-"""Decimal exponent of the gradients that may be lost at a pre-activation that underflows, in the
+"""Decimal exponent of the gradient that may be lost by underflow of a pre-activation in the
 thinnest domain.  Later layers multiply it by their gain."""
 
 SINGLE = 0.5 * math.log10(np.finfo(np.float32).max)
@@ -89,7 +89,7 @@ def check_magnitudes(
 def underflow_of(
     network: Network, functionals: FloatArray | None, directions: Matrix | None = None
 ) -> float:
-    """What is added to upper ends for underflow: zero unless products may underflow."""
+    """Return the addition to upper bounds for underflow, zero if products cannot underflow."""
     drops = [_slope_drop(layer) for layer in network.layers]
     if functionals is not None:
         drops.append(min(0.0, math.log10(_ends(functionals)[1])))
@@ -106,9 +106,9 @@ def underflow_of(
 
 
 def overflow_is_meant(network: Network, domain: Domain) -> AbstractContextManager[object]:
-    """Silence on overflow for networks whose numbers, or their inverses, may leave float32's range.
+    """Silence overflow warnings if numbers, or their inverses, may leave the range of float32.
 
-    Some steps run in float32; what overflows there is a multiplier or a bound that does not count.
+    Some steps run in float32; only multipliers and bounds that are discarded overflow there.
     """
     finite = np.concatenate([ends[np.isfinite(ends)] for ends in (domain.lower, domain.upper)])
     reach = math.log10(max(1.0, _ends(finite)[0]))
@@ -119,7 +119,7 @@ def overflow_is_meant(network: Network, domain: Domain) -> AbstractContextManage
 
 
 def layer_ends(layer: Layer) -> tuple[float, float]:
-    """Largest and least absolute value of a layer's numbers, zeros left out."""
+    """Return the largest and the smallest nonzero absolute value of a layer's numbers."""
     numbers = (_entries(layer), layer.bias, layer.left, layer.right)
     ends = [_ends(part) for part in numbers]
     return max(high for high, _ in ends), min(low for _, low in ends)
@@ -134,18 +134,18 @@ def _numbers(matrix: Matrix) -> FloatArray:
 
 
 def _row_gain(matrix: Matrix) -> float:
-    """Decimal exponent of a matrix' largest row sum, if above 1."""
+    """Return the decimal exponent of a matrix's largest row sum, at least 0."""
     return math.log10(max(1.0, float(abs(matrix).sum(axis=1).max())))
 
 
 def _ends(values: FloatArray) -> tuple[float, float]:
-    """Largest and least absolute value; 0 and 1 (which are harmless) without any but zeros."""
+    """Return the largest and the smallest nonzero absolute value; (0, 1) if all are zero."""
     sizes = np.abs(values)
     return float(sizes.max(initial=0.0)), float(sizes.min(initial=1.0, where=sizes > 0))
 
 
 def _gain(network: Network) -> float:
-    """Decimal exponent of the product of the layers' largest row sums and slopes, if above 1."""
+    """Return the sum of the decimal exponents, at least 0, of the layers' row sums times slopes."""
     total = 0.0
     for layer in network.layers:
         steepest = max(_ends(layer.left)[0], _ends(layer.right)[0])
@@ -154,9 +154,9 @@ def _gain(network: Network) -> float:
 
 
 def _slope_drop(layer: Layer) -> float:
-    """Decimal exponent of the least weight times the least slope, at most 0.
+    """Return the decimal exponent, at most 0, of the smallest weight times the smallest slope.
 
-    Slopes of smooth units are as small as numbers get.
+    It is minus infinity for smooth units, whose slopes can be arbitrarily small.
     """
     if layer.curves:
         return -math.inf

@@ -32,19 +32,20 @@ NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]
 DUAL: dict[str, InputNorm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 
 ONE_BY_ONE = 512
-"""Most vertices of a dual ball, or ends of entries, that get a bound, a program or a pass each;
-more count as a whole, or in groups.  So many has the dual ball of the l1 norm of ten outputs."""
+"""Largest number of vertices of a dual ball, or of bounds of entries, that are treated one by one;
+more are treated as a whole, or in groups.  The dual ball of l1 with ten outputs has this number of
+vertices, up to sign."""
 
 
 def check_input_norm(name: Any) -> InputNorm:
-    """The input norm of a name, or of 1, 2 or infinity; `NormError` if it is none."""
+    """Convert a name, or 1, 2 or infinity, to an input norm; `NormError` if it is none."""
     name = norm_name(name)
     one_of(name, get_args(InputNorm), "input norm", NormError)
     return cast(InputNorm, name)
 
 
 def vector_norm(values: FloatArray, norm: InputNorm) -> FloatArray:
-    """Norms of the vectors along the last axis of `values`."""
+    """Return the norms of the vectors along the last axis of `values`."""
     if norm == "l1":
         return np.asarray(np.abs(values).sum(axis=-1))
     if norm == "linf":
@@ -53,7 +54,7 @@ def vector_norm(values: FloatArray, norm: InputNorm) -> FloatArray:
 
 
 def maximiser(gradient: FloatArray, norm: InputNorm, axis: int = -1) -> FloatArray:
-    """Directions v with ``|v|_norm <= 1`` along an axis that maximise ``gradient . v``."""
+    """Return directions v with ``|v|_norm <= 1`` along an axis that maximise ``gradient . v``."""
     if norm == "linf":
         return np.where(gradient >= 0, 1.0, -1.0).astype(gradient.dtype, copy=False)
     v = np.zeros_like(gradient)
@@ -68,14 +69,14 @@ def maximiser(gradient: FloatArray, norm: InputNorm, axis: int = -1) -> FloatArr
 
 
 class OutputNorm(ABC):
-    """A norm on the outputs, known by its dual ball.
+    """A norm on the outputs, defined by its dual ball.
 
     Attributes
     ----------
     label : int or None
-        The output that cross(i) sets against the others; None for other norms.
+        The output that cross(i) compares with the others; None for other norms.
     excess : float
-        Share by which vertices may lie outside the dual ball; they are never inside of it.
+        Relative distance by which vertices may lie outside the dual ball; their hull contains it.
     proved : bool
         Whether that is proved.
     """
@@ -87,26 +88,26 @@ class OutputNorm(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As shown to users and read by `parse_output_norm`."""
+        """Name as shown to users and read by `parse_output_norm`."""
 
     @abstractmethod
     def vertices(self, m: int) -> FloatArray | None:
-        """Vertices of the dual ball, one of each pair +-y, shape (k, m); None if too many."""
+        """Return vertices of the dual ball, one of each pair +-y, (k, m); None if too many."""
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
-        """(A, b) with dual ball ``{y : A y <= b}``; None if not linear, too many, or not stated."""
+        """Return (A, b) of the dual ball ``{y : A y <= b}``; None if not linear or not known."""
         return None
 
     def value(self, outputs: FloatArray) -> FloatArray:
-        """Norms of output vectors along the last axis."""
+        """Return the norms of output vectors along the last axis."""
         vertices = self.vertices(outputs.shape[-1])
-        assert vertices is not None  # those without override this
+        assert vertices is not None  # norms without vertices override this
         return np.asarray(np.abs(outputs @ vertices.T).max(axis=-1))
 
     def largest(self, sizes: FloatArray) -> FloatArray:
-        """Largest norms of outputs whose absolute values are at most `sizes`, along the last axis.
+        """Return the largest norms of outputs with absolute values at most `sizes` (last axis).
 
-        Where functionals have both signs, that is more than the norm of `sizes`.
+        If functionals have entries of both signs, this is more than the norm of `sizes`.
         """
         if self.dual_ball != "hull":
             return self.value(sizes)
@@ -117,7 +118,7 @@ class OutputNorm(ABC):
     @property
     @abstractmethod
     def kind(self) -> NormKind:
-        """What methods say they treat: the name without labels, ``linear`` for users' own."""
+        """Kind of norm by which methods are chosen: the name without label, or ``linear``."""
 
     @property
     def dual_ball(self) -> Literal["cube", "round", "hull"]:
@@ -130,9 +131,9 @@ class OutputNorm(ABC):
         return True
 
     def attaining(self, outputs: FloatArray) -> FloatArray:
-        """Functionals y of the dual ball with ``y . outputs = |outputs|``, both (..., m)."""
+        """Return functionals y of the dual ball with ``y . outputs = |outputs|``, both (..., m)."""
         vertices = self.vertices(outputs.shape[-1])
-        assert vertices is not None  # those without override this
+        assert vertices is not None  # norms without vertices override this
         products = (outputs @ vertices.T).reshape(-1, len(vertices))
         best = np.abs(products).argmax(axis=1)
         sign = np.where(products[np.arange(len(best)), best] >= 0, 1.0, -1.0)
@@ -148,12 +149,12 @@ class OutputNorm(ABC):
 
 
 def signs_fit(count: int) -> bool:
-    """Whether there are so few sign vectors of a length that all of them may be enumerated."""
+    """Whether the sign vectors of length `count` are few enough to be enumerated."""
     return 8 * count << max(count - 1, 0) <= BATCH
 
 
 def _signs(count: int) -> FloatArray:
-    """All sign vectors of length `count` up to sign, shape (2^(count-1), count)."""
+    """Return all sign vectors of length `count`, one of each pair, shape (2^(count-1), count)."""
     index = np.arange(1 << max(count - 1, 0))[:, None]
     bits = (index >> np.arange(count)) & 1
     return 1.0 - 2.0 * bits.astype(np.float64)
@@ -167,11 +168,11 @@ class L1Output(OutputNorm):
     dual_ball = "cube"
 
     def attaining(self, outputs: FloatArray) -> FloatArray:
-        """The signs of the outputs."""
+        """Return the signs of the outputs."""
         return np.where(outputs >= 0, 1.0, -1.0)
 
     def vertices(self, m: int) -> FloatArray | None:
-        """Sign vectors, or None where they are too many."""
+        """Return the sign vectors, or None if there are too many."""
         return _signs(m) if signs_fit(m) else None
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray]:
@@ -194,7 +195,7 @@ class LinfOutput(OutputNorm):
         return np.eye(m)
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
-        """The cross-polytope has 2^m facets; None where they are too many."""
+        """Return the 2^m facets of the cross-polytope; None if there are too many."""
         if not signs_fit(m):
             return None
         half = _signs(m)
@@ -239,8 +240,8 @@ class L2Output(OutputNorm):
 class CrossOutput(OutputNorm):
     """The cross norm, dual ball conv{+-e_i, e_i - e_j} (LipMIP, Definition 22).
 
-    With `label` i it is cross(i), from the vertices e_i - e_j and e_i only: the rate at which the
-    margin of class i over any other class can change.
+    With `label` i it is cross(i), with the vertices e_i - e_j and e_i only: it measures how fast
+    the margin of class i over any other class can change.
     """
 
     label: int | None = None
@@ -283,13 +284,13 @@ class LinearOutput(OutputNorm):
     vertices : array_like, shape (k, m), optional
         Points y whose hull with their negatives is the dual ball.
     A, b : array_like, shapes (r, m) and (r,), optional
-        The dual ball as ``{y : A y <= b}``; it must be bounded and hold 0 in its interior.
+        The dual ball as ``{y : A y <= b}``; it must be bounded and contain 0 in its interior.
     name : str, optional
 
     Raises
     ------
     NormError
-        If neither or both forms are given, or the ball is not one.
+        If neither or both forms are given, or they do not define a dual ball.
     """
 
     def __init__(
@@ -324,7 +325,7 @@ class LinearOutput(OutputNorm):
         return self._name
 
     def check(self, m: int) -> None:
-        """Raise `NormError` if the dual ball lives in another dimension than `m`."""
+        """Raise `NormError` if the dimension of the dual ball is not `m`."""
         if self._vertices.shape[1] != m:
             raise NormError(
                 f"{self._name}: it has {self._vertices.shape[1]} entries, "
@@ -341,10 +342,10 @@ class LinearOutput(OutputNorm):
 
 
 def _around(rows: FloatArray, right: FloatArray) -> tuple[FloatArray, float, bool]:
-    """Points whose hull holds ``rows y <= right``, their `excess`, and whether that is proved.
+    """Return points whose hull contains ``rows y <= right``, their `excess`, and whether proved.
 
-    If true vertices are off the rounded ones by no more than a share e of the ball, the ball lies
-    in the hull of these divided by 1 - e.
+    If the true vertices differ from the rounded ones by at most a share e of the ball, the ball
+    lies in the hull of the rounded ones divided by 1 - e.
     """
     points = _vertices_of(rows, right)
     found = exact_vertices(rows, right)
@@ -364,7 +365,7 @@ def _around(rows: FloatArray, right: FloatArray) -> tuple[FloatArray, float, boo
 
 
 def _vertices_of(rows: FloatArray, right: FloatArray) -> FloatArray:
-    """Vertices of the bounded polytope ``rows y <= right`` that holds 0 in its interior."""
+    """Return the vertices of the bounded polytope ``rows y <= right``, which has 0 inside."""
     from scipy.spatial import HalfspaceIntersection, QhullError
 
     if rows.ndim != 2 or right.shape != (len(rows),):
@@ -391,7 +392,7 @@ def _vertices_of(rows: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def functional(c: npt.ArrayLike) -> LinearOutput:
-    """The scalar functional ``|c . f|``; `c` of shape (m,)."""
+    """Return the norm of the scalar functional ``|c . f|``; `c` has shape (m,)."""
     vector = real_numbers(c, "the functional", NormError)
     if vector.ndim != 1:
         raise NormError(f"the functional has shape {vector.shape}, expected one number an output")
@@ -399,7 +400,7 @@ def functional(c: npt.ArrayLike) -> LinearOutput:
 
 
 def read_functional(c: npt.ArrayLike, outputs: int) -> FloatArray:
-    """The functional (m,) that is given for a network with m outputs, read-only.
+    """Check a given functional for a network with `outputs` outputs; read-only.
 
     Raises
     ------
@@ -417,7 +418,7 @@ def read_functional(c: npt.ArrayLike, outputs: int) -> FloatArray:
 
 
 def output_norm_of(norm: str | OutputNorm) -> OutputNorm:
-    """A norm as it is, or by its name (see `parse_output_norm`)."""
+    """Return a given norm, or the norm of a name (see `parse_output_norm`)."""
     return norm if isinstance(norm, OutputNorm) else parse_output_norm(norm)
 
 

@@ -1,11 +1,10 @@
 """The operator norm of one Jacobian, with the direction and the functional that attain it.
 
-And the product of the operator norms of a network's layers, which bounds the norms of all of its
+Also the product of the operator norms of a network's layers, which bounds the norms of all its
 Jacobians (Szegedy et al., 2013).
 
-Most pairs of norms have closed forms.  ``linf -> l2``, ``l2 -> l1`` and ``linf -> l1`` are
-NP-hard in general: they are enumerated over sign vectors while these are few, and given as an
-interval otherwise.
+Most pairs of norms have closed forms.  ``linf -> l2``, ``l2 -> l1`` and ``linf -> l1`` are NP-hard
+in general: they are enumerated over sign vectors if these are few, and enclosed otherwise.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class OperatorNorm:
     value : float
         ``y . J v``, attained by the two vectors below (up to rounding).
     upper : float
-        A bound from above; whenever the norm could be computed, `value` and its rounding error.
+        Upper bound; if the norm could be computed, `value` plus its rounding error.
     direction : ndarray, shape (d,)
         v in the unit ball of the input norm.
     functional : ndarray, shape (m,)
@@ -68,7 +67,7 @@ class OperatorNorm:
 def operator_norm(
     jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
 ) -> OperatorNorm:
-    """Norm of `jacobian` (m, d) from `input_norm` to `output_norm`.
+    """Compute the norm of `jacobian` (m, d) from `input_norm` to `output_norm`.
 
     Parameters
     ----------
@@ -88,7 +87,7 @@ def operator_norm(
 
 
 def norm_of_sizes(sizes: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> float:
-    """A bound of the norms of all matrices (m, d) whose entries are at most `sizes` in size."""
+    """Bound the norms of all matrices (m, d) whose absolute entries are at most `sizes`."""
     if output_norm.dual_ball != "hull":
         return operator_norm(sizes, input_norm, output_norm).upper
     vertices = output_norm.vertices(len(sizes))
@@ -99,9 +98,9 @@ def norm_of_sizes(sizes: FloatArray, input_norm: InputNorm, output_norm: OutputN
 
 
 def _rounded(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> OperatorNorm:
-    """The operator norm as floating-point numbers have it.
+    """Compute the operator norm in floating point.
 
-    The upper end has room for what cancels in it, which no factor makes up for.
+    `upper` includes the errors by cancellation, which no relative factor could cover.
     """
     m, d = jacobian.shape
     if output_norm.kind == "linf":
@@ -121,7 +120,7 @@ def _rounded(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNor
 
 
 def exact_square(gradient: Sequence[fmpq], input_norm: InputNorm) -> fmpq:
-    """The square of a gradient's norm in the dual of `input_norm`, without rounding."""
+    """Return the exact square of a gradient's norm in the dual of `input_norm`."""
     if input_norm == "l2":
         return sum((entry * entry for entry in gradient), fmpq(0))
     sizes = [abs(entry) for entry in gradient]
@@ -142,7 +141,7 @@ def _finish(
 def _over_vertices(
     jacobian: FloatArray, input_norm: InputNorm, vertices: FloatArray
 ) -> OperatorNorm:
-    """Best vertex of the dual ball."""
+    """Maximise over the vertices of the dual ball."""
 
     def size(rows: FloatArray) -> FloatArray:
         return vector_norm(rows, DUAL[input_norm])
@@ -160,9 +159,9 @@ def _over_vertices(
 def _best_signs(
     matrix: FloatArray, size: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, float]:
-    """The sign vector whose product with a matrix (k, n) is largest, and a bound of all sizes.
+    """Return the sign vector whose product with a matrix (k, n) has the largest size, and a bound.
 
-    What is measured by `size` must not be less for larger absolute values.
+    `size` must be monotone in the absolute values of its argument.
     """
     signs = L1Output().vertices(len(matrix))
     assert signs is not None  # they fit
@@ -175,14 +174,14 @@ def _best_signs(
 
 
 def _over_rows(jacobian: FloatArray, input_norm: InputNorm) -> OperatorNorm:
-    """Linf outputs: the dual ball has the vertices +-e_i, so the best row decides."""
+    """Norm for linf outputs: the dual ball has the vertices +-e_i, so the best row decides."""
     y = np.zeros(len(jacobian))
     y[int(np.argmax(vector_norm(jacobian, DUAL[input_norm])))] = 1.0
     return _finish(jacobian, input_norm, y)
 
 
 def _over_columns(jacobian: FloatArray, output_norm: OutputNorm) -> OperatorNorm:
-    """l1 inputs: the unit ball has the vertices +-e_j, so the best column decides."""
+    """Norm for l1 inputs: the unit ball has the vertices +-e_j, so the best column decides."""
     values = output_norm.value(jacobian.T)
     k = int(np.argmax(values))
     y = output_norm.attaining(jacobian[:, k])
@@ -192,10 +191,10 @@ def _over_columns(jacobian: FloatArray, output_norm: OutputNorm) -> OperatorNorm
 def _over_signs(
     jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
 ) -> OperatorNorm:
-    """The hard pairs: ``linf -> l2``, ``linf -> l1`` and ``l2 -> l1``.
+    """Norm for the hard pairs: ``linf -> l2``, ``linf -> l1`` and ``l2 -> l1``.
 
-    Signs sit on the inputs for linf and on the outputs for l1; the smaller side is enumerated.
-    When both are too long, alternating maximisation gives a value and norm equivalence a bound.
+    Sign vectors are those of the inputs for linf and of the outputs for l1 (tried before).  If they
+    are too many, alternating maximisation gives a value and norm equivalence a bound.
     """
     m, d = jacobian.shape
     if input_norm == "linf" and signs_fit(d):
@@ -207,7 +206,7 @@ def _over_signs(
 
 
 def _planar(jacobian: FloatArray) -> OperatorNorm:
-    """``linf -> l2`` with two outputs: the image of the cube is a zonogon with 2 d corners."""
+    """Norm ``linf -> l2`` with two outputs: the cube's image is a zonogon with 2 d corners."""
     generators = (
         jacobian.T
         * np.where((jacobian[1] < 0) | ((jacobian[1] == 0) & (jacobian[0] < 0)), -1.0, 1.0)[:, None]
@@ -222,7 +221,7 @@ def _planar(jacobian: FloatArray) -> OperatorNorm:
 
 
 def _local(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> OperatorNorm:
-    """A local maximum over (v, y), and a bound by norm equivalence.
+    """Find a local maximum over (v, y), and a bound by norm equivalence.
 
     With ``|v|_2 <= sqrt(d)`` on the cube and ``|z|_1 <= sqrt(m) |z|_2`` the spectral norm bounds
     every pair here; row and column sums give a second bound.
@@ -243,13 +242,13 @@ def _local(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm)
 def alternating(
     jacobians: FloatArray, functionals: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Local maxima of ``y . J v``: each the best for the other in turn, until none grows.
+    """Find local maxima of ``y . J v`` by alternating maximisation over v and y.
 
     Parameters
     ----------
     jacobians : ndarray, shape (N, m, d), or (m, d) for all
     functionals : ndarray, shape (N, m)
-        Where to begin; of any length.
+        Starting points, of any length.
 
     Returns
     -------
@@ -269,15 +268,15 @@ def alternating(
 
 
 def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
-    """Largest operator norm of a layer, over all slopes of its units.
+    """Bound the operator norm of a layer over all slopes of its units.
 
-    For l1, l2 and linf outputs a unit cannot stretch its coordinate by more than its steeper
-    slope, so the steepest slopes decide; other output norms are used on affine layers only.  The
-    spectral norm of a large convolution is at most the root of its l1 norm times its linf norm.
+    For l1, l2 and linf outputs a unit stretches its coordinate at most by its steeper slope, so the
+    steepest slopes decide; other output norms are used on affine layers only.  The spectral norm of
+    a large convolution is bounded by the root of its l1 norm times its linf norm.
     """
     steepest = layer.steepest
     if norm_out.kind == norm_in and not isinstance(layer.weight, np.ndarray):
-        sizes = layer.sizes  # large ones are never written out
+        sizes = layer.sizes  # sparse, as large layers are never stored densely
         column = float((sizes.T @ steepest).max())
         row = float((steepest * sizes.sum(axis=1)).max())
         if norm_in != "l2" or min(sizes.shape) > SINGULAR_ORDER:
@@ -288,7 +287,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
 
 
 def norm_seconds(network: Network, norm: InputNorm) -> float:
-    """About how long the norms of all layers take: singular values where these are asked for."""
+    """Predict the time to compute the norms of all layers, including singular values for l2."""
     found = 0.0
     for layer in network.layers:
         found += 8.0 * dense_entries(layer.weight)
@@ -301,12 +300,12 @@ def norm_seconds(network: Network, norm: InputNorm) -> float:
 
 
 def norms_of_layers(network: Network, norm: InputNorm, output_norm: OutputNorm) -> list[float]:
-    """Operator norms of all layers, hidden ones in `norm`."""
+    """Bound the operator norms of all layers, those of hidden ones from `norm` to `norm`."""
     factors = [layer_norm(layer, norm, _SAME[norm]) for layer in network.hidden]
     return [*factors, layer_norm(network.head, norm, output_norm)]
 
 
 def product_of_norms(network: Network, norm: InputNorm, output_norm: OutputNorm) -> float:
-    """A bound of the norms of all Jacobians, in the norm of the inputs."""
+    """Bound the norms of all Jacobians by the product of the layers' operator norms."""
     factors = norms_of_layers(network, norm, output_norm)
     return rounded_up(float(np.prod(factors)), len(factors))

@@ -1,4 +1,4 @@
-"""The one thing that every method takes: a network, a domain and a pair of norms."""
+"""`LipschitzProblem`, the input of every method: a network, a domain and a pair of norms."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from lipyomo.problems.reductions.presolve import thin
 from lipyomo.problems.reductions.reduction import Reduction
 
 LOOKS = 16
-"""Points that are looked at where a few are enough: how large norms are, whether an import computes
-the same, whether one is a witness."""
+"""Number of sample points where a few suffice: to estimate norms, to compare an import with its
+original, or to find a first witness."""
 
 
 class _Asked(NamedTuple):
-    """What is asked of directions, whatever the domain: as `LipschitzProblem` takes it."""
+    """The arguments of `LipschitzProblem` about directions, independent of the domain."""
 
     directions: Matrix | None = None
     wrt: IntArray | None = None
@@ -60,7 +60,7 @@ class _Asked(NamedTuple):
 
     @classmethod
     def of(cls, inputs: int, directions: Any, wrt: Any, weights: Any) -> _Asked:
-        """Copies, which the caller cannot change."""
+        """Check and copy the arguments."""
         return cls(
             None if directions is None else parse_directions(inputs, directions, wrt, weights),
             None if wrt is None else selected(wrt, inputs),
@@ -69,7 +69,7 @@ class _Asked(NamedTuple):
 
 
 class ProblemKeywords(TypedDict, total=False):
-    """Keywords of `LipschitzProblem` beside its norms."""
+    """Keywords of `LipschitzProblem` other than its norms."""
 
     functional: npt.ArrayLike | None
     margin: int | None
@@ -81,8 +81,8 @@ class ProblemKeywords(TypedDict, total=False):
 class LipschitzProblem:
     """``L(f, X) = sup |f(x) - f(y)|_beta / |x - y|_alpha`` over x != y in X.
 
-    With directions T: the supremum of ``||J(x) T||`` over X, which is over all inputs; only what
-    the Jacobian is applied to is restricted (`lipyomo.problems.directions`).
+    With directions T it is the supremum of ``||J(x) T||`` over X: all inputs vary in x, and only
+    the argument of the Jacobian is restricted (`lipyomo.problems.directions`).
 
     Parameters
     ----------
@@ -102,34 +102,34 @@ class LipschitzProblem:
     directions : array_like, shape (d, k), optional
         T; the input norm is one on R^k.
     wrt : int, slice, indices, mask or names, optional
-        The inputs that directions move; by default all.  Names are those of the network's
+        The inputs that directions change; by default all.  Names are those of the network's
         `input_names`, or of an ONNX file's inputs.
-        Of a smooth network, an input that the domain fixes may be named: then ``J(x) T`` has its
-        partial derivative at the fixed value, such as a normal derivative on a boundary.
+        For a smooth network, an input that the domain fixes may be named: then ``J(x) T`` contains
+        its partial derivative at the fixed value, such as a normal derivative on a boundary.
     weights : array_like, shape (d,), or float, optional
-        The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move,
-        one of infinite weight is free of cost, so that the constant is infinite unless its partial
-        derivatives vanish.
+        The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not
+        change, and one of infinite weight changes for free, so that the constant is infinite unless
+        its partial derivatives vanish.
     input_norm : str, optional
         `norm` by its name of version 0.3; deprecated.
 
     Attributes
     ----------
     network : Network
-        f on X: units whose slopes are bounded only where their arguments are, such as squares, are
-        confined to what X leads to (`lipyomo.problems.reductions.confine`).
+        f on X.  Units with slopes that are bounded on bounded ranges only, such as squares, are
+        confined to the ranges of their arguments on X (`lipyomo.problems.reductions.confine`).
     directions : Matrix, shape (d, k), or None
-        T, read-only, without directions that move an input which the domain fixes; None for all.
+        T, read-only, without directions that change an input which the domain fixes; None for all.
     at_fixed : ndarray of bool, shape (d,)
-        Inputs that the domain fixes and `wrt` names, where the network is smooth: derivatives along
-        them count, at the values that they have.
+        Inputs that the domain fixes and `wrt` names, for smooth networks: derivatives with respect
+        to them count, at their fixed values.
     functional : ndarray, shape (m,), or None
         c, read-only.
     notes : tuple of str
-        What results are to say of the problem: a norm by default, inputs that cannot move.
+        Remarks for results: about a default norm, or inputs that the domain fixes.
     free : LipschitzProblem or None
-        That of the directions which are free of cost: the constant is infinite unless this one's is
-        zero.
+        The problem of the inputs of infinite weight: the constant is infinite unless the constant
+        of this problem is zero.
 
     Raises
     ------
@@ -223,14 +223,14 @@ class LipschitzProblem:
         return _Derived(self, self.network, self.domain, directions=moving)
 
     def _remarks(self, by_default: bool, eliminated: int) -> tuple[str, ...]:
-        """What results of the problem are to say of it.
+        """Return the remarks for results of the problem.
 
         Parameters
         ----------
         by_default : bool
-            Whether nobody has chosen the output norm.
+            Whether the output norm is the default one.
         eliminated : int
-            Number of inputs that do not count, since they cannot move.
+            Number of inputs that were eliminated because the domain fixes them.
         """
         notes = []
         if by_default and self.network.output_dim > 1:
@@ -255,7 +255,7 @@ class LipschitzProblem:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether one functional decides: the dual ball has one vertex (up to sign)."""
+        """Whether there is only one functional: the dual ball has one vertex (up to sign)."""
         vertices = self.dual_vertices
         return vertices is not None and len(vertices) == 1
 
@@ -266,35 +266,35 @@ class LipschitzProblem:
 
     @cached_property
     def underflow(self) -> float:
-        """What upper ends have to be raised by, because products may underflow; mostly zero.
+        """Amount to add to upper bounds because products may underflow; usually zero.
 
-        The `rounding` of directions adds to it.
+        It includes the `rounding` of directions.
         """
         found = underflow_of(self.network, self._given_vertices, self.directions)
         return self.rounding + (0.0 if found and self.is_constant else found)
 
     @property
     def rounding(self) -> float:
-        """By how much norms of `reduced` may be off on either side; zero but for some directions.
+        """Error bound of norms of `reduced`; zero except for some directions.
 
-        Their product with the first layer's weight rounds: where that is not negligible, `reduced`
-        has a layer more, and the product is exact.
+        Their product with the first layer's weight may round.  If that is not negligible, `reduced`
+        has an additional layer, and the product is exact.
         """
         return self._reduced[1]
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether no input reaches an output that counts: nothing is multiplied, nothing rounds."""
+        """Whether no input influences an output that counts, so the constant is exactly zero."""
         linked, vertices = self.reduced.problem.tangent_network.linked, self.dual_vertices
         return not (linked if vertices is None else vertices[:, linked]).any()
 
     @property
     def _given_vertices(self) -> FloatArray | None:
-        """Vertices of a dual ball whose numbers were given, such as a functional."""
+        """Vertices of a dual ball given by the user, such as a functional; else None."""
         return self.dual_vertices if self.output_norm.kind == "linear" else None
 
     def describe_norms(self) -> str:
-        """Such as ``linf -> cross(3)``, or ``l2 -> |.|, wrt 0, 3``."""
+        """Describe the norms, as ``linf -> cross(3)`` or ``l2 -> |.|, wrt 0, 3``."""
         names = self.network.input_names
         scalar = self.network.output_dim == 1 and self.output_norm.kind in ("l2", "linf")
         along = (
@@ -306,9 +306,9 @@ class LipschitzProblem:
 
     @cached_property
     def tangent_network(self) -> Network:
-        """``v -> f(T v)``: the network's units with directions as inputs, whose gradients count.
+        """The network ``v -> f(T v)`` of directions v, whose gradients are bounded.
 
-        The network itself without directions.  Its phases are those of `network`.
+        Without directions it is the network itself.  Its phases are those of `network`.
         """
         if self.directions is None:
             return self.network
@@ -317,7 +317,7 @@ class LipschitzProblem:
     # -- values at points -------------------------------------------------------------------------
 
     def norm_of(self, jacobian: FloatArray) -> OperatorNorm:
-        """Operator norm of a Jacobian (m, d) in this problem's norms, applied to its directions.
+        """Return the operator norm of a Jacobian (m, d) in the problem's norms and directions.
 
         Frozen columns are ignored.
         """
@@ -332,7 +332,7 @@ class LipschitzProblem:
         return OperatorNorm(found.value, found.upper, direction, found.functional)
 
     def _along(self, jacobian: FloatArray, directions: Matrix) -> OperatorNorm:
-        """`norm_of` with directions, for the rounding of the product as well."""
+        """Compute `norm_of` with directions; `upper` includes the rounding of the product."""
         along = np.asarray(sparse_product(jacobian, directions))
         found = operator_norm(along, self.norm, self.output_norm)
         upper = found.upper
@@ -344,19 +344,19 @@ class LipschitzProblem:
         return OperatorNorm(found.value, upper, direction, found.functional)
 
     def value_at(self, x: FloatArray) -> OperatorNorm:
-        """Operator norm of the Jacobian at the point `x`, shape (d,)."""
+        """Return the operator norm of the Jacobian at the point `x`, shape (d,)."""
         return self.norm_of(self.network.jacobian_at(x))
 
     # -- reductions -------------------------------------------------------------------------------
 
     @cached_property
     def reduced(self) -> ReducedProblem:
-        """The problem that algorithms work on: without frozen inputs, fused and merged."""
+        """The reduced problem for algorithms: without frozen inputs, layers fused, units merged."""
         return self._reduced[0]
 
     @cached_property
     def _reduced(self) -> tuple[ReducedProblem, float]:
-        """That problem, and what rounding of its directions may take from norms."""
+        """The reduced problem, and the error bound of norms by rounding of its directions."""
         found, lost = exactly(self.network, self.domain, self.at_fixed), 0.0
         problem = self.of_moving(found.network, found.moving)
         if problem.directions is not None:
@@ -368,7 +368,7 @@ class LipschitzProblem:
         return ReducedProblem(**vars(found), problem=problem), lost
 
     def of_moving(self, network: Network, moving: BoolArray) -> LipschitzProblem:
-        """The problem of a network whose inputs are some of this one's (d,): those that move."""
+        """Return the problem of a network whose inputs are the `moving` ones (d,) of this one."""
         directions = self.directions
         if directions is not None:
             directions = directions[np.flatnonzero(moving)]
@@ -376,12 +376,14 @@ class LipschitzProblem:
         return _Derived(self, network, domain, directions=directions)
 
     def thinned(self, phases: Phases) -> LipschitzProblem:
-        """What primal heuristics look at: the same but for rounding, without decided kinks.
+        """Return the problem for primal heuristics, without units that the domain decides.
+
+        It is the same function up to rounding.
 
         Parameters
         ----------
         phases : Phases
-            That follow from the domain, in which all inputs can move.
+            Phases that follow from the domain, which must not fix any input.
         """
         found = thin(self.network, self.functional, phases)
         if found.network is self.network:
@@ -389,11 +391,11 @@ class LipschitzProblem:
         return _Derived(self, found.network, self.domain, found.functional, self.directions)
 
     def with_network(self, network: Network) -> LipschitzProblem:
-        """The problem of a network with the same inputs and outputs, as it stands."""
+        """Return the problem of another network with the same inputs and outputs, unchecked."""
         return _Derived(self, network, self.domain, directions=self.directions)
 
     def over(self, domain: Domain) -> LipschitzProblem:
-        """The problem of the same network, norms and directions over another domain.
+        """Return the problem of the same network, norms and directions over another domain.
 
         Raises
         ------
@@ -418,7 +420,7 @@ class LipschitzProblem:
 def _chosen_output(
     m: int, norm: str | OutputNorm | None, functional: npt.ArrayLike | None, margin: int | None
 ) -> tuple[FloatArray | None, OutputNorm]:
-    """The functional, if one is given, and the norm of m outputs."""
+    """Return the functional, if one is given, and the norm of m outputs."""
     if sum(choice is not None for choice in (norm, functional, margin)) > 1:
         raise ProblemError("give only one of output norm, functional and margin")
     row = None
@@ -433,7 +435,7 @@ def _chosen_output(
 
 
 class _Derived(LipschitzProblem):
-    """A problem in the norms of another one; what was checked there is not checked again."""
+    """A problem in the norms of another one, without repeated checks."""
 
     def __init__(
         self,
@@ -444,7 +446,7 @@ class _Derived(LipschitzProblem):
         directions: Matrix | None = None,
     ) -> None:
         self.network, self.domain, self.notes = network, domain, ()
-        # a smaller network has inputs left that cannot move only where these are differentiated by
+        # a reduced network keeps fixed inputs only if derivatives are taken with respect to them
         self.at_fixed = origin.at_fixed if domain is origin.domain else domain.frozen
         self.directions, self.free, self._asked = directions, None, _Asked(directions)
         self.norm, self.functional = origin.norm, origin.functional
@@ -455,12 +457,12 @@ class _Derived(LipschitzProblem):
 
 @dataclass(frozen=True, eq=False)
 class ReducedProblem(Reduction):
-    """A reduction of a problem's network, with the problem that it is there.
+    """A reduction of a problem's network, with the problem of the reduced network.
 
     Attributes
     ----------
     problem : LipschitzProblem
-        In the same norms, and in the inputs that can move.
+        In the same norms, over the inputs that are left.
     """
 
     problem: LipschitzProblem

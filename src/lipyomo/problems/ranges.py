@@ -1,4 +1,4 @@
-"""Where the values of a function on a domain lie: both ends, each an interval with its witness."""
+"""The range of a function on a domain: infimum and supremum, each an interval with a witness."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from lipyomo.problems.result import Point, Status
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """The range of a function over a domain, of a network's values or of its derivatives.
+    """The range over a domain of a network's values or of its derivatives.
 
     Attributes
     ----------
     low : (float, float)
-        The infimum lies in this interval: its lower end is proved, its upper end is attained.
+        Interval of the infimum: its lower end is proved, its upper end is attained.
     high : (float, float)
-        The supremum lies in this one: its lower end is attained, its upper end is proved.
+        Interval of the supremum: its lower end is attained, its upper end is proved.
     witnesses : (Point or None, Point or None)
-        Where the attained ends of `low` and `high` are reached, enclosed in exact or ball
-        arithmetic: ``x``, or ``x + rest`` between float64 numbers.  None where nothing is attained,
+        Points where the attained ends of `low` and `high` are reached, verified in exact or ball
+        arithmetic: ``x``, or ``x + rest`` between float64 numbers.  None if nothing is attained,
         and the end is infinite.
     status : Status
-        ``exact`` if both intervals are as narrow as `is_exact` asks, else why they are not;
+        ``exact`` if both intervals are narrow enough for `is_exact`, else why they are not;
         ``contradiction`` if an attained end lies beyond a proved one, which is a defect of lipyomo.
     seconds : float
     nodes : int
         Nodes of branch and bound.
     unwritten : str
-        Why the checkpoint could not be written the last time; empty where it could, or none was
-        asked for.
+        Why the checkpoint could not be written the last time; empty if it was written or not
+        requested.
     """
 
     low: tuple[float, float]
@@ -64,18 +64,18 @@ class Range:
         return self.low[0] > self.low[1] or self.high[0] > self.high[1]
 
     def ended(self, clock: Clock) -> Range:
-        """The same with the status that follows from the ends, and from the clock of a search."""
+        """Return the range with the status that follows from its ends and the search's clock."""
         status = Status.EXACT if self.is_exact else why_open(clock)
         return replace(self, status=Status.CONTRADICTION if self.contradicts else status)
 
     @property
     def tolerance(self) -> float:
-        """A millionth of the largest absolute value that is attained, at least 1e-12."""
+        """Width that counts as exact: 1e-6 of the largest attained value, at least 1e-12."""
         return tolerance_of(self.low[1], self.high[0])
 
     @property
     def magnitude(self) -> tuple[float, float]:
-        """The interval of the largest absolute value."""
+        """Interval of the largest absolute value."""
         least = max(self.high[0], -self.low[1], 0.0)
         return least, max(self.high[1], -self.low[0], 0.0)
 
@@ -84,7 +84,7 @@ class Range:
         return max(self.low[1] - self.low[0], self.high[1] - self.high[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; infinite ends are None."""
+        """Return plain data for JSON; infinite ends are None."""
         return {
             "low": [finite(end) for end in self.low],
             "high": [finite(end) for end in self.high],
@@ -96,13 +96,13 @@ class Range:
 
 
 def tolerance_of(*values: float) -> float:
-    """Width up to which an interval around such values counts as exact: relative, and a floor."""
+    """Return the width up to which an interval around these values counts as exact."""
     size = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     return EXACT_TOLERANCE * max(size, EXACT_TOLERANCE)
 
 
 def why_open(clock: Clock) -> Status:
-    """Why an end of a range is an interval still, where a search has come to an end."""
+    """Return why a range is not exact at the end of a search."""
     if clock.interrupted:
         return Status.INTERRUPTED
     return Status.TIME_LIMIT if clock.expired else Status.PRECISION
@@ -136,7 +136,7 @@ def check_parts(network: Network, domain: Domain) -> None:
 
 
 def chosen_functional(network: Network, functional: npt.ArrayLike | None) -> FloatArray:
-    """The functional (m,) that is given, or the one output of a network.
+    """Return the given functional (m,), or the only output of a network.
 
     Raises
     ------

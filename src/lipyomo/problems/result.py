@@ -1,4 +1,4 @@
-"""The one thing that every method returns: a checked interval with its witness and provenance."""
+"""`Result`, the output of every method: a checked interval with its witness and provenance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lipyomo.base.system.plain import PlainEntries, plain
 from lipyomo.problems.history import figure_of
 
 DEFECT = "This is a defect of lipyomo, please report it"
-"""What is said where an attained value is above a bound."""
+"""Message if an attained value exceeds a bound."""
 
 
 class Status(StrEnum):
@@ -38,7 +38,7 @@ class Status(StrEnum):
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
     PRECISION = "precision"
-    """What is left open is too small for float64 numbers: more time does not help."""
+    """The open parts cannot be resolved in float64: more time does not help."""
 
     BOUNDS = "bounds"
     CONTRADICTION = "contradiction"
@@ -56,20 +56,20 @@ class Guarantee(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a running method, as given to progress callbacks.
+    """The state of a running method, as passed to progress callbacks.
 
     Attributes
     ----------
     seconds : float
-        Since the method started.
+        Time since the method started.
     lower, upper : float
-        The interval known by then.
+        The current interval.
     nodes : int
         Nodes of branch and bound so far.
     message : str
-        What is being done, such as ``bounds``.
+        The current stage, such as ``bounds``.
     question : str
-        What the interval is of, where one call answers several questions.
+        The question that the interval belongs to, if one call answers several.
     """
 
     seconds: float
@@ -98,14 +98,14 @@ ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Point:
-    """A point at which something is attained.
+    """A point at which a value is attained.
 
     Attributes
     ----------
     x : ndarray, shape (d,)
-        Where `rest` is None, the point; else the float64 point next to it, which proves nothing.
+        The point if `rest` is None; otherwise only the nearest float64 point.
     rest : ndarray, shape (d,), optional
-        The point is ``x + rest``, in exact arithmetic, where its region holds no float64 point.
+        The point is ``x + rest`` in exact arithmetic, if its region contains no float64 point.
     """
 
     x: FloatArray
@@ -113,7 +113,7 @@ class Point:
 
     @classmethod
     def at(cls, parts: FloatArray) -> Point:
-        """From a point (d,), or the two rows (2, d) of a sum."""
+        """Build it from a point (d,), or from the two rows (2, d) of a sum."""
         x, *rest = np.atleast_2d(parts)
         return Point(x, rest=rest[0] if rest and rest[0].any() else None)
 
@@ -131,12 +131,12 @@ class Point:
 
     @property
     def exactly(self) -> tuple[Fraction, ...]:
-        """``x + rest`` without rounding."""
+        """``x + rest`` in exact arithmetic."""
         parts = np.atleast_2d(self.point).T.tolist()
         return tuple(sum(map(Fraction, column), Fraction(0)) for column in parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers; `rest` only if there is one."""
+        """Return plain lists and numbers; `rest` only if there is one."""
         found: dict[str, Any] = plain(vars(self))
         if self.rest is None:
             del found["rest"]
@@ -156,14 +156,15 @@ class Witness(Point):
     functional : ndarray, shape (m,)
         y in the dual ball of the output norm; the value is ``y . J(x) v``.
     pattern : tuple of bool arrays
-        Right-hand slopes at x, one array a hidden layer of the original network.
+        Which units have their right-hand slope at x, one array for each hidden layer of the
+        original network.
     margin : float
-        Distance of x (in the linf norm) to the nearest kink or face of the domain; in networks of
-        thousands of units, at most that.
+        Distance of x (in the linf norm) to the nearest kink or face of the domain; a lower bound of
+        it for networks of thousands of units.
     value : float
         The operator norm of the Jacobian at x.
     rest : ndarray, shape (d,), optional
-        The point is ``x + rest``, in exact arithmetic, where its region holds no float64 point.
+        The point is ``x + rest`` in exact arithmetic, if its region contains no float64 point.
     """
 
     direction: FloatArray
@@ -174,7 +175,7 @@ class Witness(Point):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Witness:
-        """The witness that `to_dict` has written.
+        """Read the output of `to_dict`.
 
         Raises
         ------
@@ -196,7 +197,7 @@ class Witness(Point):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers; the pattern as one string of 0 and 1 a layer."""
+        """Return plain lists and numbers; the pattern as one string of 0 and 1 per layer."""
         found = super().to_dict()
         found["pattern"] = ["".join("1" if on else "0" for on in layer) for layer in self.pattern]
         return found
@@ -204,16 +205,16 @@ class Witness(Point):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result:
-    """An interval [lower, upper] that holds the Lipschitz constant, and how it was found.
+    """An interval [lower, upper] that contains the Lipschitz constant, and how it was found.
 
     Attributes
     ----------
     lower : float
-        Attained: an operator norm recomputed from the weights at an interior point.  Zero when
+        Attained: an operator norm recomputed from the weights at an interior point.  Zero if
         nothing was attained.
     upper : float
-        A bound: of a solver, of branch and bound, of an interval; never an incumbent.  Infinite
-        when unknown.
+        A bound, by a solver, branch and bound or intervals; never an incumbent.  Infinite if
+        unknown.
     status : Status
     method : str
     guarantee : Guarantee
@@ -224,22 +225,23 @@ class Result:
     seconds : float
     nodes : int, optional
     unstable : int, optional
-        Units whose switch stayed undecided by the bounds.
+        Number of units that the bounds leave open.
     bounds : str, optional
         The tightest relaxation that was used: interval, linear, ascent or lp.
     basis : str, optional
-        What `upper` rests on: ``proved`` (from the weights, with rounding accounted for), or a
-        solver with its tolerance; None where there is no bound.
+        The basis of `upper`: ``proved`` (from the weights, with rounding accounted for), or a
+        solver with its tolerance; None if there is no bound.
     witness : Witness, optional
     warnings : list of str
     history : list of (seconds, lower, upper)
     details : dict
         Method-specific plain data (fit quality, sizes, checks).
     look_ahead : ndarray, shape (N,), optional
-        The look-ahead of a split on each hidden unit, averaged over the nodes of a search: its
-        proof splits in this order.  Not written to files.
+        The look-ahead of a split on each hidden unit, averaged over the nodes of a search: a proof
+        branches in this order.  Not written to files.
     stopped : bool
-        Whether it was told to stop by Ctrl-C, even if all was known by then.  Not written to files.
+        Whether it was interrupted by Ctrl-C, even if it was complete by then.  Not written to
+        files.
     """
 
     lower: float
@@ -264,38 +266,38 @@ class Result:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the constant is known: attained, and bounded to within 1e-6 relative."""
+        """Whether the constant is known: attained, and bounded to a relative accuracy of 1e-6."""
         return self.status is Status.EXACT
 
     @property
     def gap(self) -> float:
-        """Relative gap ``(upper - lower) / upper``; infinite when the upper bound is."""
+        """Relative gap ``(upper - lower) / upper``; infinite if the upper bound is."""
         if not math.isfinite(self.upper):
             return math.inf
         return 0.0 if self.upper <= 0 else max(0.0, (self.upper - self.lower) / self.upper)
 
     @property
     def value(self) -> float:
-        """The one number of a method, read together with `guarantee`."""
+        """The main value of a method, with the meaning given by `guarantee`."""
         if self.estimate is not None:
             return self.estimate
         return self.lower if self.guarantee in (Guarantee.LOWER, Guarantee.EXACT) else self.upper
 
     def noting(self, *warnings: str, **details: Any) -> Result:
-        """The result with more warnings and details."""
+        """Return the result with additional warnings and details."""
         return replace(
             self, warnings=[*self.warnings, *warnings], details={**self.details, **details}
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; infinities become None."""
+        """Return plain data for JSON; infinities become None."""
         witness = None if self.witness is None else self.witness.to_dict()
         found: dict[str, Any] = plain({**vars(self), "gap": self.gap, "witness": witness})
         del found["look_ahead"], found["stopped"]
         return found
 
     def summary(self) -> str:
-        """A few lines for people: interval, status, method, what the ends rest on."""
+        """Return a few lines of text: interval, status, method, and the basis of both ends."""
         rows = {
             "constant": _interval(self),
             "status": _ending(self),
@@ -311,11 +313,11 @@ class Result:
         return "\n".join(lines + [f"{'warning':<10}  {note}" for note in self.warnings])
 
     def __eq__(self, other: object) -> bool:
-        """Whether all that `to_dict` gives is the same."""
+        """Whether `to_dict` of both is the same."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
     def __repr__(self) -> str:
-        """Three lines at most: the interval, how it ended, by what."""
+        """Return at most three lines: interval, status, method."""
         shown = f"Result {_interval(self)}"
         if self.estimate is not None:
             shown += f", estimate {self.estimate:.9g}"
@@ -324,7 +326,7 @@ class Result:
         return f"{shown}\n  {_ending(self)}{more}\n  {_how(self)}"
 
     def _repr_html_(self) -> str:
-        """A small table for notebooks."""
+        """Return a small table for notebooks."""
         pairs = [(line[:10].strip(), line[12:]) for line in self.summary().splitlines()]
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
@@ -334,7 +336,7 @@ class Result:
         return f"<table>{rows}</table>"
 
     def to_frame(self) -> Any:
-        """The history as a pandas frame with columns ``seconds``, ``lower`` and ``upper``.
+        """Return the history as a pandas frame with columns ``seconds``, ``lower`` and ``upper``.
 
         Raises
         ------
@@ -345,7 +347,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Result:
-        """The result that `to_dict` has written, for instance as JSON.
+        """Read the output of `to_dict`, for instance from JSON.
 
         Parameters
         ----------
@@ -378,12 +380,12 @@ class Result:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the result into a JSON file, which `load` reads.
+        """Write the result to a JSON file, which `load` reads.
 
         Parameters
         ----------
         path : str or path-like
-            Another result there is replaced, any other file is not.
+            An existing result is replaced, any other file is not.
 
         Raises
         ------
@@ -395,12 +397,12 @@ class Result:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Result:
-        """The result that `save`, or ``lipyomo NET ... --json``, has written into a file.
+        """Read a file written by `save`, or by ``lipyomo NET ... --json``.
 
         Raises
         ------
         ResultError
-            If the file cannot be read, or holds no result.
+            If the file cannot be read, or contains no result.
         """
         try:
             data = json.loads(Path(path).read_text("utf-8"))
@@ -417,7 +419,7 @@ class Result:
         Parameters
         ----------
         path : str or path-like, optional
-            A file for the picture; its ending names the format.
+            A file for the picture; its suffix names the format.
         title : str, optional
 
         Returns
@@ -437,7 +439,7 @@ class Result:
         return figure
 
     def to_json(self, indent: int | None = None) -> str:
-        """One JSON object."""
+        """Return the result as one JSON object."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
@@ -463,7 +465,7 @@ def _how(found: Result) -> str:
 def frame_of(
     rows: Iterable[Any], instead: str = "iterate over the rows", columns: list[str] | None = None
 ) -> Any:
-    """Rows as a pandas frame.
+    """Return rows as a pandas frame.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""The one state of a run: clock, the interval with its witness, history, progress.
+"""The state of a run: clock, the interval with its witness, history, progress.
 
-A method gets a `Run` and returns ``run.result(...)``.  On the way it says what it has found,
-``run.raise_lower(witness)`` and ``run.drop_upper(bound)``, and asks ``run.expired`` wherever it
-could go on for long.  Whatever stops it (its own end, the time limit, the caller, Ctrl-C), the
-interval known by then is the answer, and its status follows from the two ends as they are stated.
+A method gets a `Run` and returns ``run.result(...)``.  It reports improvements at once, by
+``run.raise_lower(witness)`` and ``run.drop_upper(bound)``, and checks ``run.expired`` regularly.
+However it ends (by itself, the time limit, the caller or Ctrl-C), the current interval is the
+result, and its status follows from the two ends.
 
-What lies below the methods needs no interval: it takes a `Clock` (`base/clock.py`).
+Code below the methods does not need the interval: it takes a `Clock` (`base/clock.py`).
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from lipyomo.problems.result import DEFECT, Guarantee, Progress, Result, Status,
 from lipyomo.problems.settings import Settings
 
 PROVED = "proved"
-"""What an upper end rests on that follows from the weights alone, with rounding accounted for."""
+"""Basis of an upper bound that follows from the weights alone, with rounding accounted for."""
 
 
 class Run:
-    """What a method knows while it runs, and whom it has to tell.
+    """The state of a running method.
 
     Parameters
     ----------
     problem : LipschitzProblem
-        As it was given (a method works on ``problem.reduced`` and lifts its points).
+        The original problem (a method works on ``problem.reduced`` and lifts its points).
     settings : Settings, optional
     method : str, optional
     guarantee : Guarantee, optional
-        What the method guarantees.
+        The guarantee of the method.
     clock : Clock, optional
-        By default one that follows `settings`.
+        By default one according to `settings`.
 
     Attributes
     ----------
     lower, upper : float
-        The interval.  `lower` is the value of `witness`; `upper` is a bound and never moved by
+        The interval.  `lower` is the value of `witness`; `upper` is a bound, independent of
         `lower`.
     witness : Witness or None
     basis : str
-        What `upper` rests on: ``proved``, or the name of a solver with its tolerance.
+        The basis of `upper`: ``proved``, or the name of a solver with its tolerance.
     history : list of (seconds, lower, upper)
     """
 
@@ -76,22 +76,22 @@ class Run:
 
     @property
     def expired(self) -> bool:
-        """Whether the time is over or the caller asked to stop."""
+        """Whether time is up or the caller asked to stop."""
         return self.clock.expired
 
     # -- the interval ------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
-        """Whether the gap that was asked for is reached (1e-6 relative without one)."""
+        """Whether the requested gap is reached (1e-6 relative by default)."""
         return self.closed_by(self.upper)
 
     def closed_by(self, upper: float) -> bool:
-        """Whether the gap that was asked for would be reached if this were the upper end."""
+        """Whether the requested gap would be reached with this upper bound."""
         return close_enough(self.lower, upper) or self.settings.within_gap(self.lower, upper)
 
     def raise_lower(self, witness: Witness | None) -> bool:
-        """Take a witness of the original problem; True if it is the best so far."""
+        """Record a witness of the original problem; True if it is the best so far."""
         if witness is None or (self.witness is not None and witness.value <= self.lower):
             return False
         self.witness, self.lower = witness, witness.value
@@ -99,13 +99,13 @@ class Run:
         return True
 
     def drop_upper(self, bound: float, basis: str = PROVED) -> bool:
-        """Take a bound of the whole problem; True if it is the least so far.
+        """Record an upper bound of the problem; True if it is the smallest so far.
 
         Parameters
         ----------
         bound : float
         basis : str, optional
-            What the bound rests on, if it is not proved.
+            The basis of the bound, if it is not proved.
         """
         bound = float(bound) + self.problem.underflow
         if basis == PROVED:
@@ -117,16 +117,16 @@ class Run:
         return True
 
     def show(self, upper: float | None = None, nodes: int | None = None, message: str = "") -> None:
-        """Tell the caller how far the method is.
+        """Report progress to the caller.
 
         Parameters
         ----------
         upper : float, optional
-            A bound that is not confirmed yet: it is shown and not relied upon.
+            A bound that is not confirmed yet: it is shown but not used.
         nodes : int, optional
             Nodes of branch and bound so far.
         message : str, optional
-            What is being done.
+            The current stage.
         """
         if upper is not None:
             self._shown = min(self._shown, upper)
@@ -135,11 +135,11 @@ class Run:
         self._note(message=message)
 
     def count(self, nodes: int) -> None:
-        """Keep the number of nodes so far."""
+        """Record the number of nodes so far."""
         self.nodes = nodes
 
     def _note(self, better: bool = False, message: str = "") -> None:
-        """Enter the interval in the history and tell the caller, both not too often."""
+        """Append the interval to the history and report it, both at a limited rate."""
         seconds = self.clock.seconds
         upper = max(min(self._shown, self.upper), self.lower)
         if not self.history or self.history[-1][1:] != (self.lower, upper):
@@ -154,16 +154,16 @@ class Run:
     # -- the end -----------------------------------------------------------------------------------
 
     def warn(self, *notes: str) -> None:
-        """Keep remarks for the result, each once."""
+        """Add warnings to the result, each once."""
         new = [note for note in dict.fromkeys(notes) if note not in self._warnings]
         self._warnings.extend(new)
 
     def record(self, **details: Any) -> None:
-        """Keep plain data for the result's details."""
+        """Add plain data to the result's details."""
         self._details.update(details)
 
     def state(self, **facts: Any) -> None:
-        """Keep fields of the result: formulation, solver, unstable, bounds."""
+        """Set fields of the result: formulation, solver, unstable, bounds."""
         self._facts.update(facts)
 
     def result(
@@ -175,18 +175,18 @@ class Run:
         precise: bool = True,
         **facts: Any,
     ) -> Result:
-        """The interval as a `Result`.
+        """Return the interval as a `Result`.
 
         Parameters
         ----------
         done : bool, optional
-            Whether the method did all that it set out to do; by default whether there is time left
-            and nothing was left out for want of it.
+            Whether the method was completed; by default whether there is time left and nothing was
+            skipped for lack of time.
         guarantee : Guarantee, optional
-            If it is not the method's usual one.
+            If it differs from the method's usual one.
         estimate : float, optional
         precise : bool, optional
-            Whether float64 numbers were fine enough for all that was tried.
+            Whether float64 was precise enough for everything that was tried.
         **facts
             As for `state`.
 
@@ -195,7 +195,7 @@ class Run:
         Result
         """
         guarantee = guarantee or self.guarantee
-        if self.upper < min(self.lower, self._proved):  # it rests on a solver
+        if self.upper < min(self.lower, self._proved):  # the bound of a solver
             if refutes(self.lower, self.upper):
                 self.warn(
                     f"{self.lower!r} is attained, above the bound {self.upper!r} of a "
@@ -233,8 +233,8 @@ class Run:
         )
 
     def _status(self, guarantee: Guarantee, done: bool, precise: bool) -> Status:
-        """How the run ended; it follows from the ends as they are stated."""
-        if self.lower > self.upper:  # both are proved, in exact arithmetic or with their rounding
+        """Return the status, which follows from the final ends."""
+        if self.lower > self.upper:  # both are proved, exactly or with rounding accounted for
             return Status.CONTRADICTION
         if close_enough(self.lower, self.upper) and (self.witness is not None or self.upper == 0):
             return Status.EXACT
@@ -246,14 +246,14 @@ class Run:
         exactly = guarantee is Guarantee.EXACT
         if exactly and precise and self.settings.gap > 0 and self.closed:
             return Status.GAP
-        if not precise or (exactly and done):  # and all the same the ends are apart
+        if not precise or (exactly and done):  # complete, but the ends differ
             return Status.PRECISION
         return Status.BOUNDS
 
     def _closing_history(self) -> list[tuple[float, float, float]]:
-        """The history, with the final interval as its last row.
+        """Return the history with the final interval as its last row.
 
-        Bounds that were shown below the final one were not confirmed and are lifted.
+        Unconfirmed upper bounds below the final one are raised to it.
         """
         rows = [(at, low, max(high, self.upper)) for at, low, high in self.history]
         last = (self.clock.seconds, self.lower, self.upper)

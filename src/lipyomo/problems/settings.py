@@ -1,7 +1,7 @@
-"""What a caller can ask of any method; methods read what concerns them.
+"""Settings of all methods; each method reads those that concern it.
 
-Questions take fields of settings as keywords, by `Unpack` of a table such as `SettingsKeywords`: it
-has the types that users may give, where the fields have those that are kept.
+Public functions take the fields of settings as keywords, by `Unpack` of a table such as
+`SettingsKeywords`.  The table has the types that users may pass, the fields those that are stored.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class WorkKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """How long something may take, and where it runs: what all questions have in common.
+    """Settings that all public functions share: the time limit, and where the work is done.
 
     Attributes
     ----------
     time_limit : float
         Seconds of wall-clock time, or a text such as ``"5m"``.
     workers : int, optional
-        Processes; one a core by default, 1 runs everything in this process.
+        Number of processes, by default one per core; 1 runs everything in this process.
     executor : concurrent.futures.Executor, optional
-        Run there instead, such as ``distributed.Client(...).get_executor()`` or
+        An executor to use instead, such as ``distributed.Client(...).get_executor()`` or
         ``mpi4py.futures.MPIPoolExecutor()``.
     dask : str, optional
         Address of a dask scheduler to run on (extra ``[dask]``).
@@ -79,12 +79,12 @@ class Work:
         instance(self.dask, (str, NoneType), "dask", MethodError, "the address of a scheduler")
 
     def pool(self, jobs: int | None) -> Workers[Any, Any]:
-        """Where so many jobs run, if that is known."""
+        """Return the workers for a number of jobs, if it is known."""
         asked = self.workers, self.executor, self.dask, jobs
         return Workers(*asked, time_limit=self.time_limit)
 
     def workers_within(self, clock: Clock) -> Workers[Any, Any] | None:
-        """The workers of a search that has so much time; None if it has none."""
+        """Return the workers of a search within a clock's time; None if it runs in this process."""
         if self.executor is None and self.dask is None and (self.workers or 1) == 1:
             return None
         asked = self.workers, self.executor, self.dask
@@ -121,53 +121,54 @@ class Settings(Work):
     Attributes
     ----------
     time_limit : float
-        Seconds of wall-clock time, or a text such as ``"5m"``; the best interval found is
-        returned then.
+        Seconds of wall-clock time, or a text such as ``"5m"``; after it the best interval found is
+        returned.
     gap : float
         Relative gap at which to stop (LipMIP(x %) of the paper); 0 asks for the exact constant.
     workers : int, optional
         Processes of a search, or threads of a MIP solver; None leaves it to the method.
     executor : concurrent.futures.Executor, optional
-        Where branch and bound searches subtrees, instead of in processes of its own.
+        Executor for subtrees of branch and bound, instead of its own processes.
     dask : str, optional
-        Address of a dask scheduler that does so.
+        Address of a dask scheduler for the same purpose.
     checkpoint : Path, optional
-        Where branch and bound writes its state, after a few seconds, every few minutes and when it
-        ends.  A checkpoint that is there is an error without `resume` or `overwrite`.  For one
-        search of several, the part of a file where it keeps its state.
+        File to which branch and bound writes its state, after a few seconds, every few minutes and
+        at the end.  An existing checkpoint is an error without `resume` or `overwrite`.  For one
+        search of several it is the part of a file for its state.
     resume : bool
-        Go on from the checkpoint, if the file exists.
+        Continue from the checkpoint, if the file exists.
     overwrite : bool
         Replace the checkpoint, if the file exists.
     seed : int
-        Of all sampling; equal seeds and workers give equal answers.
+        Seed of all sampling; equal seeds and workers give equal results.
     solver : str
         A name of ``solvers.toml`` or ``auto``.
     solvers_file : Path, optional
         Another ``solvers.toml``.
     check_claims : bool
-        Whatever a solver claims to be the optimum is checked by branch and bound, for at most a
-        fifth of the solver's time and 0.3 seconds, or for all that is left where tolerances put
-        the claim in doubt; False takes it at its word.
+        Whether to check a solver's claim of optimality by branch and bound, for at most a fifth of
+        the solver's time plus 0.3 seconds, or for all the time left if tolerances make the claim
+        doubtful.  False accepts the claim.
     formulation : {'auto', 'adjoint', 'tangent'}
         MIP encoding of the gradient.
     bounds : {'auto', 'interval', 'linear', 'lp'}
         The tightest relaxation of pre-activations.
     attain : bool
-        Methods that only bound from above begin with a short local search, for a lower end; it
-        takes a few hundredths of a second on small networks, and a tenth of the time limit at most.
+        Whether methods that only bound from above start with a short local search for a lower
+        bound; it takes a few hundredths of a second on small networks, and at most a tenth of the
+        time limit.
     rational : bool
-        Recompute the witness in exact rational arithmetic as well.
+        Whether to recompute the witness in exact rational arithmetic as well.
     progress : callable, optional
-        Called with `Progress` now and then.
+        Called regularly with `Progress`.
     should_stop : callable, optional
-        Polled; True ends the run as an interruption does.
+        Polled; True ends the run like an interruption.
     started : float, optional
         Value of ``time.monotonic()`` from which `time_limit` and all seconds count; by default the
-        moment at which it is asked for.
+        time of the call.
     verbose : bool
-        Print what happens: one line whenever the interval narrows, and the result.  In notebooks
-        it is the same line again.
+        Print a line whenever the interval narrows, and the result.  In notebooks the same line is
+        updated.
     options : dict
         Options of single methods, by name (``{'samples': 5000}``); unknown ones are errors.
     threads : int, optional
@@ -223,16 +224,16 @@ class Settings(Work):
             one_of(getattr(self, name), get_args(kind), name, MethodError)
 
     def within_gap(self, lower: float, upper: float) -> bool:
-        """Whether such an interval has the gap that is asked for, if any is."""
+        """Whether an interval has the requested gap, if one was requested."""
         return self.gap > 0.0 and upper - lower <= self.gap * upper
 
     def keeping(self, kept: Kept | None) -> Settings:
-        """The same for one search of several, which keeps its state there and goes on from it."""
+        """Return settings for one search of several, which keeps its state in `kept`."""
         return replace(self, checkpoint=kept, resume=False, overwrite=False)
 
 
 FORMER = frozenset({"threads"})
-"""Fields that are taken with a warning, and no longer offered."""
+"""Deprecated fields, accepted with a warning."""
 
 Chosen = TypeVar("Chosen", bound=Work)
 Taken = ParamSpec("Taken")
@@ -240,18 +241,18 @@ Value = TypeVar("Value")
 
 
 def check_gap(gap: float) -> None:
-    """Refuse a relative gap outside of [0, 1)."""
+    """Raise `MethodError` for a relative gap outside of [0, 1)."""
     if not 0 <= real_number(gap, "gap", MethodError) < 1:
         raise MethodError(f"gap must be in [0, 1), not {gap}")
 
 
 def changed(kind: type[Chosen], given: Chosen | None, keywords: Mapping[str, Any]) -> Chosen:
-    """Settings of a kind with some fields changed.
+    """Return settings of a kind with some fields changed.
 
     Raises
     ------
     MethodError
-        If they are none of the kind, or a value is wrong.
+        If `given` is not of this kind, or a value is wrong.
     """
     if given is not None:
         remedy = f"give a {kind.__name__}, or its fields as keywords"
@@ -260,10 +261,10 @@ def changed(kind: type[Chosen], given: Chosen | None, keywords: Mapping[str, Any
 
 
 def takes(table: type) -> Callable[[Callable[Taken, Value]], Callable[Taken, Value]]:
-    """Have a question refuse keywords that are not its own and not in a table, and document these.
+    """Decorate a function with ``**keywords`` to check and document them by a table.
 
-    The refusal is an `UnknownKeyword` with the nearest name; the docstring lists the table where it
-    describes the parameter with two stars.
+    Keywords that are neither its own nor in the table raise `UnknownKeyword` with the nearest name.
+    The table is listed in the docstring at the parameter with two stars.
     """
     starred = r"(\n(?:\w+, )*\*\*\w+[^\n]*(?:\n {4}[^\n]*)+)"
     listed = [name for name in table.__annotations__ if name not in FORMER]

@@ -1,13 +1,13 @@
-"""What a node has to bound: one scalar a target.
+"""Targets: the scalars that each node bounds.
 
-The constant is the largest of finitely many scalars ``max_v |y . J v|``:
+The constant is the maximum of finitely many scalars ``max_v |y . J v|``, the targets:
 
-- y runs through the vertices of the dual ball if it is a polytope;
-- v runs through the input ball as a whole (linf, l2), or through its vertices +-e_j (l1), each of
-  which is a target of its own.
+- y is a vertex of the dual ball if it is a polytope, each with targets of its own;
+- v ranges over the whole input ball (linf, l2), or is one of its vertices +-e_j (l1), each with
+  targets of its own.
 
-For a Euclidean output ball there is one target that stands for all y.  Nodes carry the targets
-that can still matter.
+For a Euclidean output ball there is one target for all y.  A node carries the targets that are
+above the cutoff.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lipyomo.problems.operator_norm import operator_norm
 from lipyomo.problems.problem import LipschitzProblem
 
 MAX_TARGETS = 1 << 14
-"""Most pairs of a dual vertex and an input column that are told apart."""
+"""Limit of the number of targets: pairs of a dual vertex and an input column."""
 
 _ALL = -1
 
@@ -37,12 +37,12 @@ class Targets:
     Attributes
     ----------
     functionals : ndarray, shape (k, m)
-        Vertices of the dual ball; the identity for one as a whole.
+        Vertices of the dual ball; the identity if it is treated as a whole.
     rows : ndarray of int, shape (T,)
         Functional of each target, or -1 for the ball over all rows (`whole_ball`): a Euclidean
         one, or, for semidefinite bounds, a cube with too many vertices.
     columns : ndarray of int, shape (T,)
-        Input, or direction, of each target (`by_column`), or -1.
+        Input, or direction, of each target (`by_column`), or -1 for all.
     norm : {'l1', 'l2', 'linf'}
     """
 
@@ -55,9 +55,9 @@ class Targets:
     def of(
         cls, vertices: FloatArray | None, outputs: int, inputs: int | None, input_norm: InputNorm
     ) -> Targets:
-        """Each vertex (k, m) of a dual ball with each direction that is told apart.
+        """Combine each vertex (k, m) of a dual ball with each input of an l1 ball.
 
-        None stands for the ball as a whole, and for inputs of which none is told apart.
+        `vertices` is None for the ball as a whole, `inputs` None to treat all inputs together.
         """
         functionals = np.eye(outputs) if vertices is None else vertices
         rows = np.array([_ALL]) if vertices is None else np.arange(len(vertices))
@@ -69,7 +69,7 @@ class Targets:
 
     @property
     def whole_ball(self) -> bool:
-        """Whether targets are of the dual ball as a whole: mostly a Euclidean one over all rows."""
+        """Whether targets stand for the dual ball as a whole, usually a Euclidean one."""
         return bool(self.rows[0] == _ALL)
 
     @property
@@ -79,7 +79,7 @@ class Targets:
 
     @property
     def by_column(self) -> bool:
-        """Whether each input, or direction, has targets of its own."""
+        """Whether each input, or direction, has its own targets."""
         return bool(self.columns[0] != _ALL)
 
     @property
@@ -88,9 +88,9 @@ class Targets:
         return len(self.rows)
 
     def interval(self, sizes: FloatArray) -> FloatArray:
-        """Bounds (B, T) of the targets from bounds (B, k, d) of the gradients' entries.
+        """Bound the targets (B, T) by bounds (B, k, d) of the gradients' absolute entries.
 
-        With room for the rounding of the norms.
+        The rounding of the norms is included.
         """
         if self.by_column and not self.whole_ball:
             return np.asarray(sizes[:, self.rows, self.columns])
@@ -108,14 +108,14 @@ class Targets:
         return np.asarray(np.linalg.norm(sizes, 2, axis=(1, 2)))[:, None]
 
     def exact(self, gradients: FloatArray) -> FloatArray:
-        """The targets (T,) where the gradients (k, d) are constant; bounds for the hard pair."""
+        """Return the targets (T,) for constant gradients (k, d); bounds for the hard pair."""
         if self.whole_ball and not self.by_column:
             return np.array([operator_norm(gradients, self.norm, L2Output()).upper])
         return np.asarray(self.interval(np.abs(gradients)[None])[0])
 
 
 def targets_of(problem: LipschitzProblem) -> Targets:
-    """The targets of a problem without frozen inputs.
+    """Return the targets of a problem without frozen inputs.
 
     Raises
     ------

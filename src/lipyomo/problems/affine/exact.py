@@ -1,4 +1,4 @@
-"""Affine signals without rounding, maps of chosen rows pulled back, and inequalities of nodes."""
+"""Affine signals in exact arithmetic, pulled-back maps of some rows, and the rows of nodes' LPs."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from lipyomo.problems.affine.system import FlatPhases, UnitSystem
 
 @remembered
 def exact_weights(layer: Layer) -> ExactWeights:
-    """The (remembered) weights of a layer."""
+    """Return the exact weights of a layer, cached."""
     return ExactWeights(layer.weight, layer.bias)
 
 
 @dataclass(frozen=True)
 class ExactSignal:
-    """A signal without rounding.
+    """A signal in exact arithmetic.
 
     Attributes
     ----------
     values : Exact, shape (n + 1, w)
-        The last row is the constant one: a unit vector in the column of the constant, the last.
+        The last row is the constant one, and the last column that of the constant.
     """
 
     values: Exact
 
     @classmethod
     def of(cls, start: FloatArray) -> ExactSignal:
-        """From the float64 signal (d, w) of the inputs; the last column is the constant's."""
+        """Convert the float64 signal (d, w) of the inputs; the last column is the constant's."""
         constant = np.zeros((1, start.shape[1]))
         constant[0, -1] = 1.0
         return cls(Exact.of(np.concatenate([start, constant])))
 
     @classmethod
     def at(cls, x: FloatArray) -> ExactSignal:
-        """The constant signal of a point, shape (d,), or (2, d) for the sum of two rows."""
+        """Return the constant signal of a point (d,), or of the sum of rows (k, d)."""
         first, *others = np.atleast_2d(np.asarray(x, dtype=np.float64))
         values = cls.of(first[:, None]).values
         for rest in others:
@@ -53,11 +53,11 @@ class ExactSignal:
         return cls(values)
 
     def through(self, layer: Layer) -> ExactSignal:
-        """The pre-activations of a layer."""
+        """Return the pre-activations of a layer."""
         return ExactSignal(exact_weights(layer).after(self.values))
 
     def past(self, unit_map: UnitMap) -> ExactSignal:
-        """What leaves the units."""
+        """Return the outputs of the units."""
         scaled = self.values.rows_scaled(np.append(unit_map.slope, 1.0))
         if not unit_map.units.size:
             return ExactSignal(scaled)
@@ -72,15 +72,15 @@ class ExactSignal:
 
 
 def pulled_back(rows: FloatArray, layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> Exact:
-    """Affine functions of the inputs, from rows of the last layer's pre-activations.
+    """Pull functionals of the last layer's pre-activations back to affine functions of the inputs.
 
     Parameters
     ----------
     rows : ndarray, shape (k, n)
-        ``rows @ z`` with z the pre-activations of the last of the layers.
+        Functionals ``rows @ z`` of the pre-activations z of the last layer.
     layers : sequence of Layer
     pattern : sequence of ndarray of bool
-        Of all layers but the last.
+        Pattern of all layers but the last.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def pulled_back(rows: FloatArray, layers: Sequence[Layer], pattern: Sequence[Boo
 
 
 class ExactForm:
-    """The maps of a `NodeForm`, without rounding.
+    """The maps of a `NodeForm` in exact arithmetic.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class ExactForm:
         return list(carry(start, system.network.hidden, system.unit_maps(self._phases)))
 
     def _unit(self, unit: int) -> tuple[list[fmpq], fmpq]:
-        """Coefficients and constant of a pre-activation."""
+        """Return the coefficients and the constant of a pre-activation."""
         layer = int(self._system.layer_of[unit])
         values, row = self._layers[layer].values, unit - self._system.starts[layer]
         entries = (values.matrix[row, j] for j in range(self._width + 1))
@@ -125,18 +125,18 @@ class ExactForm:
         return coefs, constant
 
     def sign_row(self, unit: int, on: bool) -> list[fmpq]:
-        """``(a, b)`` of ``a . w < b``: the unit is on the side that was decided."""
+        """Return ``(a, b)`` with ``a . w < b`` if and only if the unit is on (or off)."""
         coefs, constant = self._unit(unit)
         return [*(-a for a in coefs), constant] if on else [*coefs, -constant]
 
     def above_row(self, unit: int) -> list[fmpq]:
-        """``z - y <= 0`` for an unstable unit."""
+        """Return the row ``z - y <= 0`` of an unstable unit."""
         coefs, constant = self._unit(unit)
         coefs[self._columns[unit]] -= 1
         return [*coefs, -constant]
 
     def chord_row(self, unit: int, low: float, high: float) -> list[fmpq]:
-        """``(high - low) y - high z <= -high low`` for unstable units in ``low <= z <= high``."""
+        """Return the chord's row ``(high - low) y - high z <= -high low``, ``low <= z <= high``."""
         coefs, constant = self._unit(unit)
         least, most = exact(low), exact(high)
         row = [-most * a for a in coefs]
@@ -144,6 +144,6 @@ class ExactForm:
         return [*row, most * constant - most * least]
 
     def face_row(self, normal: FloatArray, limit: float) -> list[fmpq]:
-        """A face of the domain."""
+        """Return the row of a face of the domain."""
         row = [exact(float(a)) for a in normal]
         return [*row, *[fmpq(0)] * (self._width - len(row)), exact(float(limit))]

@@ -1,15 +1,15 @@
-"""How far the affine maps of one node can be off, for the values that its variables have there.
+"""Error bounds of the affine maps of one node, for the ranges of its variables there.
 
 `lipyomo.problems.affine.system.preactivation_errors` holds under all phases, and multiplies
-absolute weights from layer to layer.  Where layers are many that is far too much: here the layers'
-own errors go on as the node's maps take them on,
+absolute weights from layer to layer.  For deep networks this is far too pessimistic.  Here each
+layer's own errors are propagated by the node's maps,
 
     delta_i = W_i D_{i-1} delta_{i-1} + r_i,        |r_i| <= gamma (|W_i| p_{i-1} + |b_i|),
 
 with D the slopes of units (the left one of an unstable unit, whose y is a variable), and p the
-sums of absolute terms of what units pass on.  So ``|delta_i| <= sum over k of |J_ik| |r_k|``, with
-the Jacobian J_ik of layer i by layer k.  It is computed in float64, too, and its own errors are at
-most gamma times products of absolute weights; they are multiplied by those of the r_k.
+sums of absolute terms of the units' outputs.  So ``|delta_i| <= sum over k of |J_ik| |r_k|``, with
+the Jacobian J_ik of layer i by layer k.  This Jacobian is computed in float64, too: its errors are
+at most gamma times products of absolute weights, and are multiplied by the bounds of r_k.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from lipyomo.problems.affine.system import FlatPhases, NodeForm, UnitSystem
 def local_errors(
     system: UnitSystem, form: NodeForm, phases: FlatPhases, reach: FloatArray
 ) -> FloatArray:
-    """What `maps` of a form may be off by on its node, shape (N,); the weights are exact.
+    """Bound the errors of the `maps` of a form on its node, shape (N,), for exact weights.
 
     Parameters
     ----------
     system : UnitSystem
     form : NodeForm
-        Of the phases.
+        The form of the phases.
     phases : ndarray of int8, shape (N,)
     reach : ndarray, shape (d + F,)
-        The largest absolute values of the variables; those that are infinite prove nothing.
+        The largest absolute values of the variables; no bounds follow from infinite ones.
 
     Returns
     -------
     ndarray, shape (N,)
-        Not below the distance of ``maps @ (w, 1)``, in exact arithmetic, from the pre-activations,
-        with room for eight more operations on each entry.  NaN or infinite where nothing is known.
+        Bounds of the distance of ``maps @ (w, 1)``, in exact arithmetic, from the pre-activations,
+        with a margin for eight more operations on each entry.  NaN or infinite without a bound.
     """
     layers, unit_maps = system.network.hidden, system.unit_maps(phases)
     terms = sum(layer.inputs + 12 for layer in layers) + form.maps.shape[1]

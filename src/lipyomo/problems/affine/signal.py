@@ -1,25 +1,25 @@
-"""Affine signals: what reaches a layer as a matrix, one row a unit, one column a variable.
+"""Affine signals: the values at one place of a network as a matrix, rows units, columns variables.
 
-Under partial phases a network is affine in its inputs x and one variable of its own for each open
-unit.  A signal is the matrix of such maps at one place of the network; its columns are variables,
-and one of them may be the constant one.  Two steps carry it on,
+Under partial phases a network is affine in its inputs x and one additional variable for each open
+unit.  A signal is the matrix of these maps at one place of the network.  Its columns are variables,
+and one of them may be the constant one.  Two steps propagate it,
 
     through a layer:   Z = W H          (the bias goes to the column of the constant),
     past its units:    H = diag(slope) Z + change,
 
-where a stable unit has its slope and no change, and an open one ``y_k = max(z_k, 0)`` passes on
-``left z_k + (right - left) y_k``: slope left, and a change in the column of y_k.  Tangents obey the
-same maps without the constant, with ``s_k = (switch of k) * u_k`` in place of y_k.
+where a stable unit has its slope and no change.  An open one with ``y_k = max(z_k, 0)`` has the
+output ``left z_k + (right - left) y_k``: slope left, and a change in the column of y_k.  Tangents
+obey the same maps without the constant, with ``s_k = (switch of k) * u_k`` in place of y_k.
 
 The same two steps are taken in three arithmetics:
 
-- `FloatSignal`: in float64.  Sparse weights stay sparse, as do sparse signals.
+- `FloatSignal`: in float64.  Sparse weights and sparse signals stay sparse.
 - `SizeSignal`: in magnitudes, ``|W| H + |b|``.  Sums of absolute terms through all layers bound the
   rounding errors of everything that is computed from the same weights.
-- `lipyomo.problems.affine.exact.ExactSignal`: without rounding.
+- `lipyomo.problems.affine.exact.ExactSignal`: in exact arithmetic.
 
-`TrackedSignal` is the first two together: values with a bound of their rounding errors.  Where the
-ranges of the variables are known, `RangedSignal` needs one magnitude a row for that.
+`TrackedSignal` combines the first two: values with a bound of their rounding errors.  If the ranges
+of the variables are known, `RangedSignal` needs only one magnitude per row.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from lipyomo.networks.phases import OPEN, RIGHT
 
 @dataclass(frozen=True)
 class UnitMap:
-    """What the units of a layer pass on: ``slope * z``, and a variable of their own for some.
+    """The map of a layer's units: outputs ``slope * z``, plus an own variable for some units.
 
     Attributes
     ----------
     slope : ndarray, shape (n,), or (K, n) under each of K patterns
     units : ndarray of int, shape (F,)
-        Units of the layer with a variable of their own.
+        Units of the layer with an own variable.
     columns : ndarray of int, shape (F,)
-        Its column in the signal.
+        Columns of these variables in the signal.
     change : ndarray, shape (F,)
-        Its coefficient.
+        Coefficients of these variables.
     """
 
     slope: FloatArray
@@ -60,7 +60,7 @@ class UnitMap:
 
     @classmethod
     def of(cls, layer: Layer, phases: npt.NDArray[np.int8], first: int = 0) -> UnitMap:
-        """Under `phases` (n,); the unstable units have the columns ``first, first + 1, ...``."""
+        """Build the map under `phases` (n,); open units get the columns from `first` on."""
         layer.check_two_slope()
         units = np.flatnonzero(phases == OPEN)
         slope = np.where(phases == RIGHT, layer.right, layer.left)
@@ -69,20 +69,20 @@ class UnitMap:
 
     @classmethod
     def of_slopes(cls, slope: FloatArray) -> UnitMap:
-        """Slopes alone: no unit has a variable of its own."""
+        """Build a map of slopes only: no unit has an own variable."""
         none = np.zeros(0, dtype=np.intp)
         return cls(slope, none, none, np.zeros(0))
 
     @property
     def size(self) -> UnitMap:
-        """The same in magnitudes."""
+        """The map of magnitudes."""
         return UnitMap(np.abs(self.slope), self.units, self.columns, np.abs(self.change))
 
 
 def unit_maps_of(
     layers: Sequence[Layer], phases: Sequence[npt.NDArray[np.int8]], first: int
 ) -> list[UnitMap]:
-    """What each layer passes on; the unstable units of all layers have columns from `first` on."""
+    """Return the map of each layer's units; open units of all layers have columns from `first`."""
     found = []
     for layer, phase in zip(layers, phases, strict=True):
         found.append(UnitMap.of(layer, phase, first))
@@ -91,18 +91,18 @@ def unit_maps_of(
 
 
 def decided(layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> list[UnitMap]:
-    """What each layer passes on under a full pattern, or a stack of them."""
+    """Return the map of each layer's units under a full pattern, or a stack of them."""
     return [UnitMap.of_slopes(layer.slopes(on)) for layer, on in zip(layers, pattern, strict=True)]
 
 
 def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
-    """Pre-activations and outputs as affine functions of x on the region of `pattern`.
+    """Return pre-activations and outputs as affine functions of x on the region of `pattern`.
 
     Returns
     -------
     list of (G, g)
-        One pair a layer, ``z_i(x) = G_i x + g_i`` with G_i of shape (n_i, d); the last pair is
-        the Jacobian and the offset of the outputs.
+        One pair for each layer, ``z_i(x) = G_i x + g_i`` with G_i of shape (n_i, d); the last pair
+        is the Jacobian and the offset of the outputs.
     """
     start = FloatSignal.inputs(network.input_dim)
     unit_maps = decided(network.hidden, pattern)
@@ -111,28 +111,28 @@ def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, 
 
 
 class AffineSignal(Protocol):
-    """A matrix of affine maps that moves through layers."""
+    """A matrix of affine maps that is propagated through layers."""
 
     def through(self: S, layer: Layer) -> S:
-        """The pre-activations of a layer that this signal reaches."""
+        """Return the pre-activations of a layer whose inputs this signal is."""
 
     def past(self: S, unit_map: UnitMap) -> S:
-        """What leaves the units whose pre-activations this signal is."""
+        """Return the outputs of the units whose pre-activations this signal is."""
 
 
 S = TypeVar("S", bound=AffineSignal)
 
 
 def carry(signal: S, layers: Iterable[Layer], unit_maps: Iterable[UnitMap]) -> Iterator[S]:
-    """The pre-activations of each layer.
+    """Yield the pre-activations of each layer.
 
     Parameters
     ----------
     signal : AffineSignal
-        What reaches the first layer.
+        The inputs of the first layer.
     layers : iterable of Layer
     unit_maps : iterable of UnitMap
-        One a layer; the last layer needs none.
+        One for each layer; the last layer needs none.
     """
     units = iter(unit_maps)
     for position, layer in enumerate(layers):
@@ -143,7 +143,7 @@ def carry(signal: S, layers: Iterable[Layer], unit_maps: Iterable[UnitMap]) -> I
 
 
 def _with_entries(matrix: Matrix, rows: IntArray, columns: IntArray, values: FloatArray) -> Matrix:
-    """`matrix` with `values` added to some entries (in place where it is dense)."""
+    """Return `matrix` with `values` added to some entries, in place if it is dense."""
     if isinstance(matrix, np.ndarray):
         matrix[rows, columns] += values
         return matrix
@@ -157,8 +157,8 @@ class FloatSignal:
     Attributes
     ----------
     values : ndarray or sparse array, shape (n, w), or ndarray, shape (K, n, w), or None
-        Of one network or under each of K patterns; None for the inputs themselves: columns 0, 1,
-        ... are theirs.
+        One signal, or one under each of K patterns; None for the inputs themselves, whose columns
+        are 0, 1, ...
     width : int
         Number of columns w.
     constant : int or None
@@ -177,14 +177,14 @@ class FloatSignal:
         moving: BoolArray | None = None,
         fixed: FloatArray | None = None,
     ) -> Self:
-        """Signal of the inputs, with `own` columns for unstable units and one for the constant.
+        """Return the inputs' signal, with `own` columns for open units and one for the constant.
 
         Parameters
         ----------
         dimension : int
         own : int, optional
         moving : ndarray of bool, shape (d,), optional
-            Inputs that are variables; the others are `fixed` numbers (d,) and their columns zero.
+            Inputs that are variables; the others have the values `fixed` (d,) and zero columns.
         """
         width = dimension + own + 1
         if moving is None or fixed is None or moving.all():
@@ -197,18 +197,18 @@ class FloatSignal:
 
     @property
     def matrix(self) -> Matrix:
-        """The values, written out for the inputs too."""
+        """The values; an error for the inputs themselves, which have no matrix."""
         if self.values is None:
             own = 0 if self.constant is None else 1
             raise ValueError(f"the inputs are not written out ({self.width - own} variables)")
         return self.values
 
     def through(self, layer: Layer) -> Self:
-        """The pre-activations of a layer."""
+        """Return the pre-activations of a layer."""
         return self._with(self._mapped(layer.weight, layer.bias))
 
     def _mapped(self, weight: Matrix, bias: FloatArray) -> Matrix:
-        """The values behind an affine map."""
+        """Return the values after an affine map."""
         if self.values is None:  # no product with the identity: inputs may be thousands
             n, d = weight.shape
             found: Matrix = np.zeros((n, self.width))
@@ -224,7 +224,7 @@ class FloatSignal:
         return _with_entries(found, rows, np.full(bias.size, self.constant % self.width), bias)
 
     def past(self, unit_map: UnitMap) -> Self:
-        """What leaves the units."""
+        """Return the outputs of the units."""
         values = scaled_rows(self.matrix, unit_map.slope)
         if unit_map.units.size:
             values = _with_entries(values, unit_map.units, unit_map.columns, unit_map.change)
@@ -239,11 +239,11 @@ class SizeSignal(FloatSignal):
     """A signal in magnitudes: sums of the absolute terms of a `FloatSignal`."""
 
     def through(self, layer: Layer) -> Self:
-        """The magnitudes of a layer's pre-activations."""
+        """Return the magnitudes of a layer's pre-activations."""
         return self._with(self._mapped(layer.sizes, np.abs(layer.bias)))
 
     def past(self, unit_map: UnitMap) -> Self:
-        """What leaves the units."""
+        """Return the magnitudes of the units' outputs."""
         return super().past(unit_map.size)
 
 
@@ -256,7 +256,7 @@ class TrackedSignal:
     values : FloatSignal
     sizes : SizeSignal
     terms : int
-        Length of all sums so far: entries are off by at most ``gamma(terms)`` times the magnitude.
+        Total length of all sums so far: errors are at most ``gamma(terms)`` times the magnitudes.
     """
 
     values: FloatSignal
@@ -265,36 +265,36 @@ class TrackedSignal:
 
     @classmethod
     def of(cls, start: FloatSignal) -> TrackedSignal:
-        """From values without rounding errors."""
+        """Start from values without rounding errors."""
         size = None if start.values is None else abs(start.values)
         return cls(start, SizeSignal(size, start.width, start.constant))
 
     @property
     def relative(self) -> float:
-        """Errors are at most this many times the magnitudes."""
+        """Bound of the errors relative to the magnitudes."""
         return gamma(self.terms)
 
     def through(self, layer: Layer) -> TrackedSignal:
-        """The pre-activations of a layer."""
+        """Return the pre-activations of a layer."""
         terms = self.terms + layer.inputs + 2
         return TrackedSignal(self.values.through(layer), self.sizes.through(layer), terms)
 
     def past(self, unit_map: UnitMap) -> TrackedSignal:
-        """What leaves the units."""
+        """Return the outputs of the units."""
         return TrackedSignal(self.values.past(unit_map), self.sizes.past(unit_map), self.terms + 2)
 
 
 @dataclass(frozen=True)
 class RangedSignal:
-    """A signal in variables of known ranges: one magnitude a row, over all of these.
+    """A signal in variables of known ranges, with one magnitude per row over these ranges.
 
     Attributes
     ----------
     values : FloatSignal
     sizes : SizeSignal
-        Of width 1.
+        Magnitudes, of width 1.
     terms : int
-        Length of all sums so far.
+        Total length of all sums so far.
     """
 
     values: FloatSignal
@@ -303,22 +303,22 @@ class RangedSignal:
 
     @classmethod
     def of(cls, start: FloatSignal, sizes: FloatArray) -> RangedSignal:
-        """From values without rounding errors, and their largest absolute values (n,)."""
-        constant = None if start.constant is None else 0  # it adds up in the same column
+        """Start from values without rounding errors, and their largest absolute values (n,)."""
+        constant = None if start.constant is None else 0  # added in the same column
         return cls(start, SizeSignal(sizes[:, None], 1, constant), sizes.size)
 
     @property
     def error(self) -> FloatArray:
-        """What rounding may have changed in each row, over all values of the variables."""
+        """Bound of the rounding error of each row, over all values of the variables."""
         return np.asarray(gamma(self.terms) * np.asarray(self.sizes.matrix)[:, 0])
 
     def through(self, layer: Layer) -> RangedSignal:
-        """The pre-activations of a layer."""
+        """Return the pre-activations of a layer."""
         terms = self.terms + layer.inputs + self.values.width
         return RangedSignal(self.values.through(layer), self.sizes.through(layer), terms)
 
     def past(self, unit_map: UnitMap, sizes: FloatArray) -> RangedSignal:
-        """What leaves the units; `sizes` (F,) are those of their own variables."""
+        """Return the outputs of the units; `sizes` (F,) are the magnitudes of own variables."""
         place = np.zeros(unit_map.units.size, dtype=np.intp)
         own = UnitMap(unit_map.slope, unit_map.units, place, unit_map.change * sizes)
         return RangedSignal(self.values.past(unit_map), self.sizes.past(own), self.terms + 2)

@@ -1,18 +1,17 @@
 """The hidden units of a network in one numbering, and its form under a partial pattern.
 
-Write ``y_k = max(z_k, 0)`` for an unstable unit k; it passes on ``left z_k + (right - left) y_k``.
+Write ``y_k = max(z_k, 0)`` for an unstable unit k; its output is ``left z_k + (right - left) y_k``.
 Stable units are eliminated, so with F unstable units
 
     z_k = G_k x + S_k y + g_k         for every unit k, decided or open,
     outputs = G x + S y + g,
 
 S strictly triangular.  The tangents obey the same maps without the offsets: ``u_k = G_k v + S_k s``
-with ``s_k = (switch of k) * u_k``.  One form so serves the linear programs (in x and y) and
-the semidefinite bound (in v and s).
+with ``s_k = (switch of k) * u_k``.  The same form therefore serves the linear programs (in x and y)
+and the semidefinite bound (in v and s).
 
-How far floating-point values of pre-activations can be from the true ones follows from magnitudes,
-which are computed once, over a whole domain and with every unit at its steeper slope; they bound
-those under all phases.
+Rounding errors of pre-activations are bounded by magnitudes, which are computed once, over the
+whole domain and with every unit at its steeper slope, and hold under all phases.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from lipyomo.problems.domains import Domain
 
 
 def steepest(layers: Sequence[Layer]) -> list[UnitMap]:
-    """Maps that bound those under all phases, in magnitudes."""
+    """Return maps of the steeper slopes, which bound those under all phases in magnitude."""
     return [UnitMap.of_slopes(layer.steepest) for layer in layers]
 
 
@@ -45,43 +44,43 @@ def term_sizes(
     constants: bool = True,
     unit_maps: Sequence[UnitMap] | None = None,
 ) -> list[FloatArray]:
-    """Sums of the absolute terms of pre-activations.
+    """Return the sums of absolute terms of the pre-activations.
 
     Parameters
     ----------
     layers : sequence of Layer
     start : ndarray, shape (d,)
-        Those of the inputs, or of their tangents.
+        Magnitudes of the inputs, or of their tangents.
     constants : bool, optional
-        Whether the biases count.
+        Whether to include the biases.
     unit_maps : sequence of UnitMap, optional
-        Without columns; the steepest ones if not given.
+        Without columns; by default those of the steeper slopes.
 
     Returns
     -------
     list of ndarray, shapes (n_i,)
-        One a layer.
+        One for each layer.
     """
-    signal = SizeSignal(start[:, None], 1, 0 if constants else None)  # the constant adds up there
+    signal = SizeSignal(start[:, None], 1, 0 if constants else None)  # biases go to column 0
     carried = carry(signal, layers, steepest(layers) if unit_maps is None else unit_maps)
     return [np.asarray(z.matrix)[:, 0] for z in carried]
 
 
 def switched_sizes(network: Network, start: FloatArray, constants: bool) -> list[FloatArray]:
-    """Sums of absolute terms where both slopes of a unit count: ``left z + (right - left) (y z)``.
+    """Return sums of absolute terms with units written as ``left z + (right - left) (y z)``.
 
     Parameters
     ----------
     network : Network
     start : ndarray, shape (d,)
-        Those of the inputs, or of their tangents.
+        Magnitudes of the inputs, or of their tangents.
     constants : bool
-        Whether the biases count.
+        Whether to include the biases.
 
     Returns
     -------
     list of ndarray, shapes (n_i,)
-        One a layer, of its pre-activations; the last of the outputs.
+        For the pre-activations of each hidden layer; the last one for the outputs.
     """
     unit_maps = [
         UnitMap.of_slopes(layer.steepest + np.abs(layer.right - layer.left))
@@ -91,18 +90,18 @@ def switched_sizes(network: Network, start: FloatArray, constants: bool) -> list
 
 
 def coefficient_sizes(network: Network) -> FloatArray:
-    """Largest sums of absolute coefficients of the pre-activations in the inputs, shape (N,)."""
+    """Bound the sums of absolute coefficients of pre-activations in the inputs, shape (N,)."""
     sizes = term_sizes(network.hidden, np.ones(network.input_dim), constants=False)
     return np.concatenate([np.zeros(0), *sizes])
 
 
 def preactivation_errors(network: Network, domain: Domain, roughness: float = 0.0) -> FloatArray:
-    """Rounding errors of pre-activations and of their linear bounds, shape (N,).
+    """Bound the rounding errors of pre-activations and of their linear bounds, shape (N,).
 
-    They hold for values at a point, for the affine maps of a node in its inputs and unstable units,
-    and for bounds by back-substitution (whose lines have slopes between the unit's two, and offsets
-    of at most twice the steeper slope times the pre-activation).  Infinite on unbounded domains.
-    The weights themselves may be off by `roughness` times those of `network`.
+    The bounds hold for values at a point, for the affine maps of a node in its inputs and unstable
+    units, and for bounds by back-substitution (whose lines have slopes between the unit's two, and
+    offsets of at most twice the steeper slope times the pre-activation).  They are infinite on
+    unbounded domains.  The weights may be off by `roughness` times those of `network`.
     """
     layers = network.hidden
     if not domain.is_bounded:
@@ -130,15 +129,15 @@ class UnitSystem:
     ----------
     network : Network
     functionals : ndarray, shape (k, m)
-        Rows y whose gradients ``y . f`` are bounded.
+        Rows y; the gradients of ``y . f`` are bounded.
     domain : Domain
-        Over which rounding errors are bounded.
+        The domain over which rounding errors are bounded.
     magnitudes : Network, optional
-        Bounds the weights' sizes, before anything in them cancelled; `network` if they are exact.
+        Bounds of the weights' magnitudes before cancellation; `network` if the weights are exact.
     roughness : float, optional
-        What the weights are off by, as a share of `magnitudes`.
+        Error bound of the weights relative to `magnitudes`.
     directions : Matrix, shape (d, k), optional
-        Of the tangents; by default all, k = d.
+        Directions of the tangents; by default all inputs, k = d.
 
     Attributes
     ----------
@@ -152,10 +151,10 @@ class UnitSystem:
     head : ndarray, shape (k, n_L)
         The functionals pulled back to the last hidden layer.
     head_errors : ndarray, shape (k, n_L)
-        What rounding may have changed in them.
+        Bounds of their rounding errors.
     errors : ndarray, shape (N,)
-        Rounding errors of pre-activations and of their bounds over the domain; infinite where it is
-        unbounded.
+        Bounds of the rounding errors of pre-activations and of their linear bounds over the domain;
+        infinite if it is unbounded.
     layer_of : ndarray of int, shape (N,)
     """
 
@@ -194,14 +193,14 @@ class UnitSystem:
 
     @cached_property
     def map_errors(self) -> FloatArray:
-        """How far entries of `NodeForm.maps` can be off under any phases, shape (N, d + N + 1).
+        """Error bounds of the entries of `NodeForm.maps` under any phases, shape (N, d + N + 1).
 
         The columns are those of all inputs, of all units, and of the constant.
         """
         layers = self.magnitudes.hidden
         start = SizeSignal.inputs(self.inputs, self.count)
         columns = self.inputs + np.arange(self.count)
-        unit_maps = [  # every unit has a variable of its own
+        unit_maps = [  # every unit has an own variable
             UnitMap(
                 layer.steepest,
                 np.arange(layer.units),
@@ -220,7 +219,7 @@ class UnitSystem:
 
     @cached_property
     def tangent_magnitudes(self) -> Network:
-        """Bounds the sizes of the weights of `tangents`."""
+        """Bounds of the magnitudes of the weights of `tangents`."""
         if self.directions is None:
             return self.magnitudes
         first, *rest = self.magnitudes.layers
@@ -229,7 +228,7 @@ class UnitSystem:
 
     @cached_property
     def rough(self) -> list[FloatArray] | None:
-        """What the entries of the weights of `tangents` are off by; None if they are exact."""
+        """Error bounds of the weights of `tangents`, by layer; None if they are exact."""
         if not self.roughness:
             return None
         found = [self.roughness * layer.dense_weight for layer in self.tangent_magnitudes.hidden]
@@ -239,7 +238,7 @@ class UnitSystem:
 
     @property
     def weight_errors(self) -> FloatArray | None:
-        """What pre-activations are off by for the sake of the weights; None if they are exact."""
+        """Error bounds of the pre-activations if the weights are not exact, else None."""
         return self.errors if self.roughness else None
 
     @property
@@ -248,27 +247,27 @@ class UnitSystem:
         return len(self._spans)
 
     def span(self, layer: int) -> slice:
-        """The units of a layer."""
+        """Return the slice of the units of a layer."""
         return self._spans[layer]
 
     def root_phases(self) -> FlatPhases:
-        """Every kinked unit open."""
+        """Return the phases with every kinked unit open."""
         return np.where(self.kinked, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
 
     def split(self, phases: FlatPhases) -> Phases:
-        """The phases layer by layer."""
+        """Split the phases by layer."""
         return tuple(phases[span] for span in self._spans)
 
     def unit_maps(self, phases: FlatPhases, first: int | None = None) -> list[UnitMap]:
-        """What each layer passes on under `phases`; unstable units have columns after the inputs'.
+        """Return the map of each layer's units under `phases`.
 
-        These begin at `first`, if it is given.
+        Open units have the columns from `first` on, by default after those of the inputs.
         """
         first = self.inputs if first is None else first
         return unit_maps_of(self.network.hidden, self.split(phases), first)
 
     def form(self, phases: FlatPhases) -> NodeForm:
-        """What is left once the stable units of `phases` are multiplied through."""
+        """Eliminate the stable units of `phases`."""
         unstable_units = np.flatnonzero(phases == OPEN)
         start = FloatSignal.inputs(self.inputs, unstable_units.size)
         maps = np.empty((self.count, start.width))
@@ -285,7 +284,7 @@ class UnitSystem:
 
 
 def along_directions(rows: FloatArray, directions: Matrix | None) -> FloatArray:
-    """Rows in all inputs, and in more variables behind them, as rows in directions (d, k)."""
+    """Convert rows over the inputs and further variables to rows over directions (d, k)."""
     if directions is None:
         return rows
     d, k = directions.shape
@@ -297,14 +296,14 @@ def along_directions(rows: FloatArray, directions: Matrix | None) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class NodeForm:
-    """What is left of a network once a pattern is partly decided.
+    """A network under a partial pattern, with the stable units eliminated.
 
     Attributes
     ----------
     units : ndarray of int, shape (F,)
         The unstable units.
     variables : int
-        d: the inputs that pre-activations depend on.
+        Number d of inputs of the pre-activations.
     maps : ndarray, shape (N, d + F + 1)
         Rows ``(G_k, S_k, g_k)`` of all units.
     objective : ndarray, shape (k, d' + F)
@@ -321,7 +320,7 @@ class NodeForm:
 
     @property
     def inputs(self) -> int:
-        """The inputs d' of tangents."""
+        """Number d' of directions."""
         return self.variables if self.directions is None else int(self.directions.shape[1])
 
     @cached_property
@@ -331,5 +330,5 @@ class NodeForm:
 
     @property
     def jacobian(self) -> FloatArray:
-        """Gradients of the functionals if no unit is unstable, shape (k, d')."""
+        """Gradients (k, d') of the functionals if no unit is unstable."""
         return self.objective[:, : self.inputs]

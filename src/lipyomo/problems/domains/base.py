@@ -1,7 +1,7 @@
-"""Convex sets X on which the Lipschitz constant is taken: what all kinds of them can do.
+"""Base class of convex domains X of the Lipschitz constant.
 
-Every domain knows its bounding box, its further linear rows, an upper bound on linear functions
-(`support`), how to sample itself, and whether a point is inside without any rounding.
+Every domain has a bounding box, further linear rows, upper bounds on linear functions (`support`),
+random samples, and an exact membership test.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class LinearRows:
 
     @cached_property
     def dense(self) -> FloatArray:
-        """A as an array: products with a few points take a tenth of a sparse one's time."""
+        """A as a dense array: its products with a few points are ten times as fast."""
         return np.asarray(self.A.toarray())
 
     def exactly(self, moving: BoolArray, held: FloatArray) -> list[list[fmpq]]:
-        """``(a, b)`` of each row in the inputs that can move, the others at `held` (d,)."""
+        """Return ``(a, b)`` of each row over the `moving` inputs, others fixed at `held` (d,)."""
         found = []
         for normal, limit in zip(self.A.toarray(), self.b.tolist(), strict=True):
             right = affine_value(-normal[~moving], held[~moving], limit)
@@ -51,7 +51,7 @@ class LinearRows:
 
 
 def box_sides(lower: FloatArray, upper: FloatArray) -> list[list[fmpq]]:
-    """``(a, b)`` of the finite sides of a box, as rows ``a . x <= b``."""
+    """Return the finite sides of a box as rows ``(a, b)`` with ``a . x <= b``."""
     found = []
     for sign, ends in ((1, upper), (-1, lower)):
         for j in np.flatnonzero(np.isfinite(ends)).tolist():
@@ -62,7 +62,7 @@ def box_sides(lower: FloatArray, upper: FloatArray) -> list[list[fmpq]]:
 
 
 INWARDS = 2.0 ** -np.arange(52.0, 0.0, -4.0)
-"""Shares of the way to the centre by which a point that rounding left outside is pulled."""
+"""Shares of the way to the centre by which a point is moved if rounding left it outside."""
 
 
 @lru_cache(maxsize=64)
@@ -71,7 +71,7 @@ def _no_rows(d: int) -> LinearRows:
 
 
 class RoundPart(Protocol):
-    """A ball ``|x - point|_p <= radius``, p = 1 or 2, in a box, as others see it.
+    """A ball ``|x - point|_p <= radius``, p = 1 or 2, intersected with a box.
 
     Attributes
     ----------
@@ -93,10 +93,10 @@ class RoundPart(Protocol):
         """The box that the ball is intersected with (infinite without one)."""
 
     def sizes(self, directions: Matrix) -> FloatArray:
-        """Dual norms of rows (..., d)."""
+        """Return the dual norms of rows (..., d)."""
 
     def slack(self, points: FloatArray) -> FloatArray:
-        """``radius - |x - point|_p`` for `points` (..., d)."""
+        """Return ``radius - |x - point|_p`` for `points` (..., d)."""
 
 
 class Domain(ABC):
@@ -118,7 +118,7 @@ class Domain(ABC):
 
     @property
     def frozen(self) -> BoolArray:
-        """Inputs that cannot move (lower equals upper), shape (d,)."""
+        """Which inputs are fixed (lower equals upper), shape (d,)."""
         return np.asarray(self.lower == self.upper)
 
     @property
@@ -128,21 +128,21 @@ class Domain(ABC):
 
     @property
     def rows(self) -> LinearRows:
-        """Linear rows beyond the bounding box."""
+        """Linear rows in addition to the bounding box."""
         return _no_rows(self.dimension)
 
     @property
     def ball(self) -> RoundPart | None:
-        """The round part: the domain is what box, rows and this ball share."""
+        """The round part: the domain is the intersection of box, rows and this ball."""
         return None
 
     @property
     def is_polyhedral(self) -> bool:
-        """Whether bounding box and rows are the whole domain."""
+        """Whether bounding box and rows describe the whole domain."""
         return self.ball is None
 
     def polyhedron(self) -> Domain | None:
-        """The domain by its box and rows only, rounded outwards by less than 1e-15; or None."""
+        """Return the domain as box and rows only, rounded outwards by less than 1e-15; or None."""
         return self
 
     @property
@@ -151,10 +151,10 @@ class Domain(ABC):
         return self.is_polyhedral and self.rows.count == 0
 
     def support(self, directions: Matrix) -> FloatArray:
-        """Upper bounds of ``c . x`` over the domain for each row c of `directions` (k, d).
+        """Return upper bounds of ``c . x`` over the domain for each row c of `directions` (k, d).
 
-        Exact for boxes, unclipped balls and polytopes; infinite where unbounded.  These are the
-        exact maxima over the bounding box; zero entries ignore infinities.
+        Exact for boxes, unclipped balls and polytopes; infinite where unbounded.  This method
+        maximises over the bounding box; zero entries ignore infinite bounds.
         """
         if self.is_bounded:
             middle, radius = 0.5 * (self.lower + self.upper), 0.5 * (self.upper - self.lower)
@@ -166,10 +166,10 @@ class Domain(ABC):
         return np.asarray(terms.sum(axis=1))
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Random points, of the interior up to rounding, shape (count, d).
+        """Draw random points of the interior, up to rounding, shape (count, d).
 
-        Uniform in the bounding box, on its unbounded sides Gaussian around the nearest finite
-        point; and then drawn into the domain.
+        They are uniform in the bounding box, Gaussian around `center` in unbounded inputs, and then
+        moved into the domain.
         """
         if self.is_bounded:
             return self.drawn_in(rng.uniform(self.lower, self.upper, (count, self.dimension)))
@@ -182,25 +182,25 @@ class Domain(ABC):
 
     @abstractmethod
     def restrict(self, keep: BoolArray) -> Domain:
-        """The domain in the inputs `keep`, with the (frozen) others at their values."""
+        """Return the domain in the inputs `keep`, with the (frozen) others at their values."""
 
     @abstractmethod
     def clipped(self, lower: FloatArray, upper: FloatArray) -> Domain:
-        """What lies in a box as well.
+        """Return the intersection with a box.
 
         Raises
         ------
         DomainError
-            If that is empty, flat, or does not hold a ball's centre.
+            If it is empty, flat, or does not contain a ball's centre.
         """
 
     @abstractmethod
     def describe(self) -> str:
-        """One line for summaries."""
+        """Describe the domain in one line for summaries."""
 
     @property
     def center(self) -> FloatArray:
-        """A point of the domain, interior when there is an interior, shape (d,)."""
+        """A point of the domain, interior if there is an interior, shape (d,)."""
         below, above = np.isfinite(self.lower), np.isfinite(self.upper)
         low, high = np.where(below, self.lower, 0.0), np.where(above, self.upper, 0.0)
         room = np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
@@ -209,7 +209,7 @@ class Domain(ABC):
         return np.asarray(low + 0.5 * (high - low))
 
     def margin(self, x: FloatArray) -> float:
-        """Half the width of the largest cube around `x` (d,) in the domain, in moving inputs."""
+        """Return half the width of the largest cube around `x` (d,), in inputs not frozen."""
         moving = ~self.frozen
         gaps = np.minimum(self.upper - x, x - self.lower)[moving]
         found = float(gaps.min(initial=np.inf))
@@ -223,7 +223,7 @@ class Domain(ABC):
 
     @property
     def row_lengths(self) -> FloatArray:
-        """l1 norms of the rows in the inputs that can move."""
+        """l1 norms of the rows over the inputs that are not frozen."""
         free = abs(self.rows.A[:, np.flatnonzero(~self.frozen)])
         return np.asarray(free.sum(axis=1)).reshape(-1)
 
@@ -241,7 +241,7 @@ class Domain(ABC):
         return np.asarray(inside)
 
     def drawn_in(self, points: FloatArray) -> FloatArray:
-        """Points (n, d) of the domain near the given ones, on their ways to the centre.
+        """Move points (n, d) towards the centre until they are in the domain.
 
         Rounding may leave some on the boundary, or just beyond it.
         """
@@ -257,18 +257,18 @@ class Domain(ABC):
             with np.errstate(divide="ignore", invalid="ignore"):
                 share = np.minimum(share, np.where(rise > room, room / rise, 1.0).min(axis=1))
         if self.ball is not None:
-            for _ in range(40):  # further in until the ball holds the point
+            for _ in range(40):  # shrink until the ball contains the point
                 out = self.ball.slack(center + share[:, None] * away) < 0
                 if not out.any():
                     break
                 share[out] *= 0.98
-            else:  # far outside: slacks are concave on the ways to the centre
+            else:  # far outside: slacks are concave along the segments to the centre
                 room, here = self.ball.slack(center), self.ball.slack(inside[out])
                 share[out] = np.minimum(share[out], room / (room - here))
         return np.asarray(np.clip(center + share[:, None] * away, self.lower, self.upper))
 
     def pulled_in(self, x: FloatArray) -> list[FloatArray]:
-        """The point (d,), and some ever nearer to the centre: rounding may have left it outside."""
+        """Return the point (d,), and points ever nearer to the centre in case it is outside."""
         first = np.clip(x, self.lower, self.upper)
         last = self.drawn_in(x[None])[0]
         center = self.center
@@ -276,18 +276,18 @@ class Domain(ABC):
         return [*starts, *(last + share * (center - last) for share in INWARDS[7:]), center]
 
     def holds_inside(self, x: FloatArray) -> bool:
-        """Whether `x` lies strictly inside, without rounding; frozen inputs at their values.
+        """Whether `x` lies strictly inside, decided exactly; frozen inputs must have their values.
 
-        Rows in frozen inputs only need to hold.
+        Rows in frozen inputs only need not hold strictly.
 
         Parameters
         ----------
-        x : ndarray, shape (d,), or (2, d) for the sum of two rows, unevaluated
+        x : ndarray, shape (d,), or (2, d) for the exact sum of two rows
         """
         return self.holds(x, strictly=True)
 
     def holds(self, x: FloatArray, strictly: bool = False) -> bool:
-        """Whether `x` lies in the domain, without rounding; `strictly`, as in `holds_inside`."""
+        """Whether `x` lies in the domain, decided exactly; `strictly`, as in `holds_inside`."""
         moving, parts = ~self.frozen, np.atleast_2d(x)
         below, above = _signs_of(parts, self.lower), _signs_of(parts, self.upper)
         if not ((below >= 0) & (above <= 0)).all():
@@ -311,9 +311,9 @@ class Domain(ABC):
         )
 
     def separating(self, x: FloatArray) -> tuple[FloatArray, float] | None:
-        """``(a, b)`` with ``a . y <= b`` on the domain and not at `x`, a point of box and rows.
+        """Return ``(a, b)`` with ``a . y <= b`` on the domain and not at `x`; None if x is inside.
 
-        None if x lies in the domain.
+        x must satisfy box and rows.
         """
         return None
 
@@ -322,7 +322,7 @@ class Domain(ABC):
 
 
 def _signs_of(parts: FloatArray, ends: FloatArray) -> FloatArray:
-    """Signs of the sum of the rows of `parts` (k, d), less `ends`, without rounding."""
+    """Return the exact signs of the sum of the rows of `parts` (k, d) minus `ends`."""
     found = np.sign(parts[0] - ends)
     if len(parts) > 1:
         for j in np.flatnonzero(np.isfinite(ends)).tolist():
@@ -332,7 +332,7 @@ def _signs_of(parts: FloatArray, ends: FloatArray) -> FloatArray:
 
 
 def read_vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:
-    """Read a vector of length `d` (scalars are repeated); infinities allowed, NaN not."""
+    """Read a vector of length `d` (scalars are repeated); infinities are allowed, NaN is not."""
     vector = real_numbers(values, what, DomainError)
     if vector.ndim == 0 and d is not None:
         vector = np.full(d, float(vector))
@@ -345,7 +345,7 @@ def read_vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:
 
 
 def read_clip(clip: object) -> tuple[npt.ArrayLike, npt.ArrayLike]:
-    """Read the lower and upper bounds of a clip box; infinite ones without it."""
+    """Read the lower and upper bounds of a clip box, infinite by default."""
     if clip is None:
         return -np.inf, np.inf
     if isinstance(clip, str) or not isinstance(clip, Sized) or len(clip) != 2:
@@ -355,7 +355,7 @@ def read_clip(clip: object) -> tuple[npt.ArrayLike, npt.ArrayLike]:
 
 
 def domain_digest(domain: Domain) -> str:
-    """The kind of a domain, and SHA-256 of its numbers."""
+    """Return the kind of a domain and the SHA-256 of its numbers."""
     rows = domain.rows
     facts = [domain.lower, domain.upper, rows.b, rows.A.indptr, rows.A.indices, rows.A.data]
     facts += [getattr(domain, name, None) for name in ("radius", "point")]

@@ -1,4 +1,4 @@
-"""Domains with further inputs, each of which lies in an interval of its own."""
+"""Products of a domain with intervals of further inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lipyomo.problems.domains.polytope import Polytope
 
 
 def beside(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain:
-    """The domain of (x, e) with x in `domain` and ``lower <= e <= upper``, shape (k,).
+    """Return the domain of (x, e) with x in `domain` and ``lower <= e <= upper``, shape (k,).
 
     Raises
     ------

@@ -17,7 +17,7 @@ class Box(Domain):
     Parameters
     ----------
     lower, upper : array_like, shape (d,), or float
-        Scalars need the `dimension`.
+        Scalars require `dimension`.
     dimension : int, optional
 
     Raises
@@ -48,11 +48,11 @@ class Box(Domain):
             raise DomainError("the box is empty: a lower bound is +inf or an upper bound -inf")
 
     def restrict(self, keep: BoolArray) -> Box:
-        """The box in the kept inputs."""
+        """Return the box in the kept inputs."""
         return Box(self.lower[keep], self.upper[keep])
 
     def clipped(self, lower: FloatArray, upper: FloatArray) -> Box:
-        """The boxes' intersection."""
+        """Return the intersection of the boxes."""
         return Box(np.maximum(self.lower, lower), np.minimum(self.upper, upper))
 
     def describe(self) -> str:

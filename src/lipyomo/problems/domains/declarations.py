@@ -1,4 +1,4 @@
-"""What VNN-LIB files declare: networks, and their tensors."""
+"""Declarations of VNN-LIB files: networks and their tensors."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class DeclaredTensor:
     name : str
     kind : {'input', 'hidden', 'output'}
     element : str
-        The type of its entries, as it is written.
+        The type of its entries, as written in the file.
     shape : tuple of int
     first : int
-        Number of its first entry among those of all tensors of its kind, over all networks.
+        Index of its first entry among those of all tensors of its kind, over all networks.
     node : str or None
-        What it is called in the ONNX file.
+        Its name in the ONNX file.
     """
 
     name: str
@@ -53,9 +53,9 @@ class Declared:
     tensors : tuple of DeclaredTensor
         In the order of the file.
     relation : {'', 'equal-to', 'isomorphic-to'}
-        To another network; 'equal-to' is the same file once more.
+        Relation to another network; 'equal-to' means the same file.
     other : str
-        That network.
+        Name of that network.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Declared:
     other: str = ""
 
     def of(self, kind: str) -> tuple[DeclaredTensor, ...]:
-        """The tensors of a kind."""
+        """Return the tensors of a kind."""
         return tuple(tensor for tensor in self.tensors if tensor.kind == kind)
 
     @property
@@ -87,12 +87,12 @@ def declared_networks(words: Words, before: Sequence[Declared], file: str) -> De
     before : sequence of Declared
         The networks that the file has declared before.
     file : str
-        For messages.
+        File name for messages.
 
     Raises
     ------
     DomainError
-        If it declares what is no network; names the line.
+        If the declaration is invalid; names the line.
     """
     name = words.parts[1].word if len(words.parts) > 1 else ""
     if not name or name in {network.name for network in before}:

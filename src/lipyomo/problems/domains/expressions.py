@@ -1,4 +1,4 @@
-"""Expressions in parentheses, as SMT-LIB and VNN-LIB files consist of, with their lines."""
+"""Parser of the S-expressions of SMT-LIB and VNN-LIB files, with line numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TOKEN = re.compile(
     r'(?P<space>\s+|;[^\n]*)|(?P<bracket>[()])|"[^"]*"|(?:[^\s()";\[\]]+\s*)?\[[^\]]*\]'
     r'|[^\s()";\[\]]+'
 )
-"""Space and comments, parentheses, names in quotes, words with indices or shapes, words."""
+"""Tokens: spaces and comments, parentheses, quoted names, words with indices or shapes, words."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """An expression in parentheses, or a word; and its line, from 1 on."""
+    """An expression in parentheses or a word, with its line number from 1 on."""
 
     line: int
     word: str = ""
@@ -31,23 +31,23 @@ class Words:
 
 
 def wrong(name: str, words: Words, what: str) -> DomainError:
-    """The error that names the file and the line."""
+    """Return an error that names the file and the line."""
     return DomainError(f"{name}, line {words.line}: {what}")
 
 
 def expressions(text: str, name: str) -> Iterator[Words]:
-    """The expressions of a text, one after the other.
+    """Yield the expressions of a text.
 
     Parameters
     ----------
     text : str
     name : str
-        Of the file, for messages.
+        File name for messages.
 
     Raises
     ------
     DomainError
-        If parentheses do not match, or a word stands outside of them.
+        If parentheses do not match, or a word is outside of them.
     """
     line, place = 1, 0
     lines: list[int] = []

@@ -1,4 +1,4 @@
-"""Balls of the l1 and the l2 norm, clipped to a box if asked for; linf balls are boxes."""
+"""Balls of the l1 and the l2 norm, optionally clipped to a box; linf balls are boxes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lipyomo.problems.norms import ONE_BY_ONE
 
 
 def rounded_out(point: FloatArray, step: float) -> FloatArray:
-    """``point + step``, rounded in the direction of the step."""
+    """Return ``point + step``, rounded in the direction of the step."""
     end = point + step
     outwards = np.nextafter(end, np.copysign(np.inf, step))
     return np.where(np.sign(lost_in_sum(point, step, end)) == np.sign(step), outwards, end)
 
 
 def _read_ball(center: npt.ArrayLike, radius: float) -> tuple[FloatArray, float]:
-    """Center (d,) and radius of a ball, checked."""
+    """Check the center (d,) and the radius of a ball."""
     point = read_vector(center, None, "the center of the ball")
     radius = real_number(radius, "the radius of the ball", DomainError)
     if not np.isfinite(point).all() or not (np.isfinite(radius) and radius > 0):
@@ -80,7 +80,7 @@ class NormBall(Domain):
         return self
 
     def polyhedron(self) -> Domain | None:
-        """A `Box` in one dimension, a `Polytope` for an l1 ball with few faces; else None."""
+        """Return a `Box` in one dimension, a `Polytope` for an l1 ball of few faces, else None."""
         if self.dimension == 1:
             return Box(self.lower, self.upper)
         if self.norm != "l1" or 2**self.dimension > ONE_BY_ONE:
@@ -92,13 +92,13 @@ class NormBall(Domain):
         return Polytope(signs, limits, self.lower, self.upper)
 
     def clipped(self, lower: FloatArray, upper: FloatArray) -> NormBall:
-        """The ball in a box; its centre has to lie in it."""
+        """Return the ball in a box, which must contain its centre."""
         low, high = self.clip
         box = np.maximum(low, lower), np.minimum(high, upper)
         return NormBall(self.point, self.radius, self.norm, box)
 
     def margin(self, x: FloatArray) -> float:
-        """Half the width of the largest cube around `x` in ball and box."""
+        """Return half the width of the largest cube around `x` in ball and box."""
         away, d = np.abs(x - self.point), int((~self.frozen).sum())
         total = float(away.sum())
         if self.norm == "l1":
@@ -111,11 +111,11 @@ class NormBall(Domain):
         return min(own, super().margin(x))
 
     def curve(self, directions: Matrix) -> FloatArray:
-        """Largest products of rows (..., d) with points of the ball, without the box."""
+        """Return the maxima of rows (..., d) over the ball without the box."""
         return np.asarray(directions @ self.point) + self.radius * self.sizes(directions)
 
     def sizes(self, directions: Matrix) -> FloatArray:
-        """Dual norms of rows (..., d)."""
+        """Return the dual norms of rows (..., d)."""
         if self.norm == "l2":
             return lengths(directions)
         entries = abs(directions)
@@ -133,17 +133,17 @@ class NormBall(Domain):
         return np.asarray(self.point + shrink * step)
 
     def support(self, directions: Matrix) -> FloatArray:
-        """Upper bounds (exact without clip): the smaller of the ball's and the box's maximum."""
+        """Return the smaller of the ball's and the box's maximum (exact without clip)."""
         return np.asarray(np.minimum(self.curve(directions), super().support(directions)))
 
     def slack(self, points: FloatArray) -> FloatArray:
-        """``radius - |x - center|_p`` for `points` (..., d)."""
+        """Return ``radius - |x - center|_p`` for `points` (..., d)."""
         gap = points - self.point
         sizes = np.abs(gap).sum(-1) if self.norm == "l1" else lengths(gap)
         return np.asarray(self.radius - sizes)
 
     def holds(self, x: FloatArray, strictly: bool = False) -> bool:
-        """Whether `x` lies in ball and clip box, without rounding."""
+        """Whether `x` lies in ball and clip box, decided exactly."""
         if not super().holds(x, strictly):
             return False
         away = [-exact(c) for c in self.point.tolist()]
@@ -162,7 +162,7 @@ class NormBall(Domain):
         return inside & (self.slack(np.asarray(points, dtype=np.float64)) >= -tolerance)
 
     def separating(self, x: FloatArray) -> tuple[FloatArray, float] | None:
-        """The tangent at the projection of `x` onto the ball, if x lies outside."""
+        """Return a supporting hyperplane of the ball that separates `x`, if x lies outside."""
         if self.slack(x) > 0:
             return None
         gap = x - self.point
@@ -173,7 +173,7 @@ class NormBall(Domain):
         return normal, float(normal @ self.point) + self.radius
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Uniform in the ball, pulled towards the centre until inside the clip box."""
+        """Draw points uniformly in the ball, clip them to the box, and move them off its faces."""
         d = self.dimension
         if self.norm == "l2":
             draw = rng.standard_normal((count, d))
@@ -187,7 +187,7 @@ class NormBall(Domain):
         return np.asarray(clipped + 1e-3 * (self.center - clipped))
 
     def restrict(self, keep: BoolArray) -> NormBall:
-        """The ball in the kept inputs (frozen ones sit at the centre, so the radius stays)."""
+        """Return the ball in the kept inputs; frozen ones are at the centre: the radius stays."""
         clip = (self._clip.lower[keep], self._clip.upper[keep])
         return NormBall(self.point[keep], self.radius, self.norm, clip)
 
@@ -203,7 +203,7 @@ def ball(
     norm: str = "linf",
     clip: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
 ) -> Box | NormBall:
-    """A ball around `center`, intersected with the box `clip` if given.
+    """Return a ball around `center`, intersected with the box `clip` if given.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Polytopes ``{x : A x <= b}`` as domains; their geometry is computed by warm-started LPs."""
+"""Polytopes ``{x : A x <= b}`` as domains, with warm-started LPs for their geometry."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from lipyomo.problems.domains.base import Domain, LinearRows, box_sides
 from lipyomo.problems.domains.box import Box
 
 USUAL = 20
-"""Rows whose largest coefficient lies within two to this power of one stay as they are."""
+"""Rows are not scaled if their largest coefficient is within this power of two of one."""
 
 WALKS = 16
-"""That go on together when points are drawn: a step of sixteen takes about as long as of one."""
+"""Random walks run in parallel for samples: a step of sixteen takes about as long as of one."""
 
 
 def interior_of(rows: LinearRows, lower: FloatArray, upper: FloatArray) -> Decision:
-    """Whether some point, maybe between float64 numbers, is strictly inside: decided exactly.
+    """Decide exactly whether there is a strictly interior point, not necessarily of floats.
 
     Parameters
     ----------
     rows : LinearRows
     lower, upper : ndarray, shape (d,)
-        Equal ones hold an input at that value.
+        Equal bounds fix an input.
 
     Returns
     -------
     Decision
-        A point in the inputs that can move, or weights that prove that there is none; neither
-        if the exact simplex method does not take on so many rows.
+        A point in the inputs that are not fixed, or weights that prove that there is none; neither
+        if there are too many rows for the exact simplex method.
     """
     moving = lower != upper
     found = [
@@ -51,7 +51,7 @@ def interior_of(rows: LinearRows, lower: FloatArray, upper: FloatArray) -> Decis
 
 
 def _read_rows(A: object, b: npt.ArrayLike) -> LinearRows:
-    """The rows that are given, without those that infinite entries of b leave to everything."""
+    """Check the given rows, and remove those with infinite entries of b."""
     given = None if sp.issparse(A) else real_numbers(A, "the polytope's A", DomainError)
     if given is not None and given.ndim != 2:
         raise DomainError(f"the polytope's A has {given.ndim} axes, expected 2 (rows, inputs)")
@@ -68,10 +68,10 @@ def _read_rows(A: object, b: npt.ArrayLike) -> LinearRows:
 
 
 def usual_rows(rows: LinearRows) -> LinearRows:
-    """The same inequalities, those with huge or tiny coefficients multiplied by powers of two.
+    """Scale rows with huge or tiny coefficients by powers of two.
 
-    HiGHS refuses coefficients from 1e15 on, and takes those below 1e-9 for zero.  Rows that would
-    not stay exactly the same stay as they are.
+    HiGHS rejects coefficients from 1e15 on, and treats those below 1e-9 as zero.  Rows are kept if
+    the scaling would not be exact.
     """
     owner = np.repeat(np.arange(rows.count), np.diff(rows.A.indptr))
     exponent = np.frexp(np.asarray(abs(rows.A).max(axis=1).todense()).reshape(-1))[1]
@@ -98,7 +98,7 @@ class Polytope(Domain):
     Raises
     ------
     DomainError
-        If it is empty, or flat in other directions than single frozen inputs.
+        If it is empty, or flat in directions other than single frozen inputs.
     """
 
     def __init__(
@@ -137,15 +137,15 @@ class Polytope(Domain):
             )
 
     def _freeze(self, outer: Box) -> None:
-        """Give the inputs that cannot move their values; the others keep some room.
+        """Set equal bounds for frozen inputs, and distinct ones for the others.
 
-        An input is frozen where its given bounds, and the rows of it alone, leave exactly one
-        number.  Bounds that only rounding brings together are moved apart.
+        An input is frozen if its given bounds, and rows in this input alone, allow exactly one
+        number.  Bounds that are equal only by rounding are moved apart.
 
         Raises
         ------
         DomainError
-            If they leave none.
+            If they allow none.
         """
         low = [exact(v) if np.isfinite(v) else None for v in outer.lower.tolist()]
         high = [exact(v) if np.isfinite(v) else None for v in outer.upper.tolist()]
@@ -170,7 +170,7 @@ class Polytope(Domain):
                 self.upper[j] = min(np.nextafter(ends[1], np.inf), outer.upper[j])
 
     def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
-        """Pickle by the rows and the box: the solver's state stays behind."""
+        """Pickle the rows and the box, without the solver's state."""
         return Polytope, (self._rows.A, self._rows.b, self.lower, self.upper)
 
     @staticmethod
@@ -188,9 +188,9 @@ class Polytope(Domain):
 
     @cached_property
     def _middle(self) -> FloatArray:
-        """A point deep inside: a ball's centre, with the box scaled to a cube.
+        """A point well inside: the centre of an inscribed ball, with the box scaled to a cube.
 
-        Inputs that cannot move stay out; exact arithmetic has to say whether it is inside.
+        Frozen inputs are excluded.  Whether the point is inside must be checked exactly.
         """
         move = ~self.frozen
         if not move.any():
@@ -227,15 +227,15 @@ class Polytope(Domain):
 
     @property
     def center(self) -> FloatArray:
-        """A point deep inside, shape (d,)."""
+        """A point well inside, shape (d,)."""
         return self._middle.copy()
 
     def support(self, directions: Matrix) -> FloatArray:
-        """Maxima by LP, made safe by their dual bounds; shape (k,)."""
+        """Return the maxima by LP, made safe by dual bounds, shape (k,)."""
         return np.array([self._lp.maximise(row).bound for row in dense(directions)])
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Hit-and-run from the middle by a few walks at a time, shape (count, d)."""
+        """Draw points by hit-and-run from the middle, several walks in parallel, (count, d)."""
         move, d = ~self.frozen, self.dimension
         x = np.repeat(self._middle[None], min(WALKS, count), axis=0)
         found: list[FloatArray] = []
@@ -247,7 +247,7 @@ class Polytope(Domain):
         return np.concatenate([*found, x[:0]])[:count]
 
     def _chords(self, x: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Intervals of t with ``x + t v`` inside (cut at +-100 where unbounded), x and v (N, d)."""
+        """Return intervals of t with ``x + t v`` inside, cut at +-100, for x and v (N, d)."""
         A, b = self._rows.A, self._rows.b
         gaps = np.concatenate([b - (A @ x.T).T, self.upper - x, x - self.lower], axis=1)
         rates = np.concatenate([(A @ v.T).T, v, -v], axis=1)
@@ -258,20 +258,20 @@ class Polytope(Domain):
         return 0.999 * np.clip(low, -100.0, 0.0), 0.999 * np.clip(high, 0.0, 100.0)
 
     def restrict(self, keep: BoolArray) -> Polytope:
-        """The polytope in the kept inputs, the others at their (frozen) values."""
+        """Return the polytope in the kept inputs, the (frozen) others at their values."""
         held = np.where(keep, 0.0, self.upper)
         right = self._rows.b - self._rows.A @ held
         if not (
             product_is_exact(self._rows.A, held[:, None])
             and sum_is_exact(self._rows.b, -(self._rows.A @ held))
-        ):  # outwards
+        ):  # round outwards
             sizes = abs(self._rows.A) @ np.abs(held) + np.abs(self._rows.b)
             right = right + gamma(held.size) * sizes
         matrix = self._rows.A[:, np.flatnonzero(keep)]
         return Polytope(matrix, right, self.lower[keep], self.upper[keep])
 
     def clipped(self, lower: FloatArray, upper: FloatArray) -> Polytope:
-        """The polytope in a box."""
+        """Return the intersection with a box."""
         box = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
         return Polytope(self._rows.A, self._rows.b, *box)
 

@@ -1,8 +1,9 @@
 """Queries of VNN-LIB files (https://www.vnnlib.org): networks, and conditions on their tensors.
 
-Versions 1 (``(declare-const X_0 Real)``) and 2 (``(declare-network ...)``, ``X[0, 3]``; several
-networks, ``(equal-to f)``, ``(isomorphic-to f)``), linear conditions.  A query asks for numbers
-that satisfy all conditions; these become a disjunction of conjunctions of rows.
+Supported are versions 1 (``(declare-const X_0 Real)``) and 2 (``(declare-network ...)``,
+``X[0, 3]``; several networks, ``(equal-to f)``, ``(isomorphic-to f)``) with linear conditions.  A
+query asks for values that satisfy all conditions, which are converted to a disjunction of
+conjunctions of rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lipyomo.problems.domains.expressions import Words, expressions, wrong
 from lipyomo.problems.domains.variables import AffineForm, Variables
 
 PARTS = 10_000
-"""Of a disjunction that is multiplied out."""
+"""Limit of the clauses of a disjunctive normal form."""
 
 _SIGNS = {"<": (1,), ">": (-1,), "=": (1, -1)}
 
@@ -38,7 +39,7 @@ class Condition:
     Attributes
     ----------
     coefficients : tuple of (int, Fraction)
-        Variables that occur, in order, and a: input k is k, output k is ``~k``.
+        Pairs (variable, a) in ascending order: input k has the number k, output k ``~k``.
     constant : Fraction
         b.
     strict : bool
@@ -55,23 +56,23 @@ class Condition:
 
 
 Clause: TypeAlias = tuple[Condition, ...]
-"""Rows that hold together."""
+"""A conjunction of conditions."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """What a VNN-LIB file declares and asks.
+    """The declarations and conditions of a VNN-LIB file.
 
     Attributes
     ----------
     name : str
-        Of the file, for messages.
+        File name for messages.
     networks : tuple of Declared
         A file of version 1 has one, called ``f``, with tensors X and Y.
     clauses : tuple of Clause
-        One of them holds.
+        A disjunction: one of them must hold.
     ignored : int
-        Conditions that were left out, where only inputs were asked for.
+        Number of conditions that were ignored because only inputs were requested.
     version : int
     """
 
@@ -83,7 +84,7 @@ class Query:
 
     @property
     def inputs(self) -> int:
-        """How many inputs all networks have together."""
+        """Total number of inputs of all networks."""
         return sum(network.inputs for network in self.networks)
 
 
@@ -93,10 +94,10 @@ def read_query(path: str | os.PathLike[str], outputs: bool = True) -> Query:
     Parameters
     ----------
     path : str or path-like
-        May be packed (``.gz``).
+        May be compressed (``.gz``).
     outputs : bool, optional
-        Whether conditions on outputs count.  They are ignored if not; numbers are then read
-        without rounding, else each as the float64 number next to it.
+        Whether to read conditions on outputs, with numbers rounded to the nearest float64.  If
+        False they are ignored, and numbers are read exactly.
 
     Returns
     -------
@@ -123,14 +124,14 @@ def read_query(path: str | os.PathLike[str], outputs: bool = True) -> Query:
 
 
 class _Reader:
-    """Reads the conditions of one file.
+    """Reader of the conditions of one file.
 
     Parameters
     ----------
     name : str
-        Of the file, for messages.
+        File name for messages.
     outputs : bool
-        Whether conditions on outputs count.
+        Whether to read conditions on outputs.
     """
 
     def __init__(self, name: str, outputs: bool) -> None:
@@ -140,7 +141,7 @@ class _Reader:
         self._ignored = 0
 
     def read(self, text: str) -> Query:
-        """The query of a text."""
+        """Parse the text of a file."""
         conditions = []
         for words in expressions(text, self._name):
             if words.head == "assert" and len(words.parts) == 2:
@@ -159,7 +160,7 @@ class _Reader:
         return wrong(self._name, words, what)
 
     def _clauses(self, words: Words) -> list[Clause]:
-        """A condition as conjunctions of rows, one of which holds."""
+        """Convert a condition to disjunctive normal form."""
         kind, parts = words.head, words.parts[1:]
         if kind == "and":
             return self._together(parts)
@@ -188,7 +189,7 @@ class _Reader:
         )
 
     def _together(self, conditions: Iterable[Words]) -> list[Clause]:
-        """Conditions that hold together, as conjunctions one of which holds."""
+        """Convert a conjunction of conditions to disjunctive normal form."""
         rows: list[Condition] = []
         clauses: list[Clause] = [()]
         for words in conditions:
@@ -203,6 +204,6 @@ class _Reader:
 
 
 def _row(affine: AffineForm, sign: int, strict: bool) -> Condition:
-    """``sign (a . v + b) <= 0`` without zeros."""
+    """Return the condition ``sign (a . v + b) <= 0`` (or ``< 0``), without zero coefficients."""
     pairs = sorted((j, sign * a) for j, a in affine.coefficients.items() if a)
     return Condition(tuple(pairs), sign * affine.constant, strict)

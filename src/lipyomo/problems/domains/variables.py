@@ -1,4 +1,4 @@
-"""What a VNN-LIB file declares, and its expressions as affine functions of that."""
+"""Variables declared by a VNN-LIB file, and expressions as affine functions of them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SECOND = re.compile(r"(?P<name>\S+)\s*\[(?P<places>[\d\s,]*)\]")
 
 @dataclass(frozen=True)
 class AffineForm:
-    """An affine function of the variables; `foreign` if it is one of others as well."""
+    """An affine function of the variables; `foreign` if ignored variables occur in it."""
 
     coefficients: dict[int, Fraction]
     constant: Fraction
     foreign: bool = False
 
     def plus(self, other: AffineForm, factor: Fraction) -> AffineForm:
-        """The sum with a multiple of another one."""
+        """Add a multiple of another form."""
         found = dict(self.coefficients)
         for j, a in other.coefficients.items():
             found[j] = found.get(j, Fraction(0)) + factor * a
@@ -44,9 +44,9 @@ class Variables:
     Parameters
     ----------
     name : str
-        Of the file, for messages.
+        File name for messages.
     outputs : bool
-        Whether conditions on outputs count.
+        Whether to read conditions on outputs.
     """
 
     def __init__(self, name: str, outputs: bool) -> None:
@@ -58,7 +58,7 @@ class Variables:
 
     @property
     def version(self) -> int:
-        """Of the file: version 2 declares networks."""
+        """Version of the file: 2 if it declares networks."""
         return 2 if self._networks else 1
 
     @property
@@ -76,7 +76,7 @@ class Variables:
         return wrong(self._name, words, what)
 
     def declare(self, words: Words) -> None:
-        """A variable of version 1: X_i is an input, all others are outputs."""
+        """Declare a variable of version 1: an input X_i, an output Y_i, or an ignored one."""
         name = words.parts[1].word if len(words.parts) > 1 else ""
         match = _FIRST.fullmatch(name)
         if match is not None and match["name"] in self._first:
@@ -91,7 +91,7 @@ class Variables:
             raise self._wrong(words, "a declaration without a name")
 
     def _single(self) -> tuple[Declared]:
-        """The network of a file of version 1."""
+        """Return the network of a file of version 1."""
         for name, places in list(self._first.items())[: 1 + self._outputs]:
             if places != set(range(len(places))):
                 missing = min(set(range(len(places))) - places)
@@ -110,7 +110,7 @@ class Variables:
         return (Declared("f", tuple(tensors)),)
 
     def declare_network(self, words: Words) -> None:
-        """A network of version 2 with its tensors."""
+        """Declare a network of version 2 with its tensors."""
         if any(self._first.values()) or self._others:
             raise self._wrong(words, "a network beside variables of version 1")
         found = declared_networks(words, self._networks, self._name)
@@ -127,7 +127,7 @@ class Variables:
         self._networks.append(found)
 
     def affine(self, words: Words) -> AffineForm:
-        """An expression as an affine function of the variables."""
+        """Convert an expression to an affine function of the variables."""
         if not words.parts:
             return self._term(words)
         kind, parts = words.head, [self.affine(part) for part in words.parts[1:]]
@@ -143,7 +143,7 @@ class Variables:
         return first
 
     def _product(self, words: Words, factors: list[AffineForm]) -> AffineForm:
-        """A product of which at most one factor has variables."""
+        """Multiply factors of which at most one has variables."""
         found, *others = factors
         for other in others:
             if found.coefficients and other.coefficients:
@@ -156,7 +156,7 @@ class Variables:
         return found
 
     def _term(self, words: Words) -> AffineForm:
-        """A number, an input or an output."""
+        """Convert a number, an input or an output."""
         word = words.word
         if len(word) < sys.int_info.default_max_str_digits and _NUMBER.fullmatch(word):
             return AffineForm({}, self._number(words))

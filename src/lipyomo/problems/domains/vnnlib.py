@@ -1,8 +1,8 @@
 """Domains from VNN-LIB files (https://www.vnnlib.org): the conditions on the inputs.
 
-Strict inequalities count as closed ones: the constant is the same.  Conditions on outputs and
-hidden tensors are counted, and ignored: they restrict no inputs.  Inputs of several networks that
-are equal, entry by entry, are one.
+Strict inequalities are treated as closed ones, which does not change the constant.  Conditions on
+outputs and hidden tensors are ignored, but counted, as they do not restrict the inputs.  Inputs of
+several networks that are equal entry by entry are identified.
 
 A conjunction of bounds is a box, one with further linear rows a polytope.
 """
@@ -26,14 +26,14 @@ from lipyomo.problems.domains.query import Clause, Condition, Query, read_query
 
 @dataclass(frozen=True)
 class VnnLib:
-    """What a VNN-LIB file says of the inputs.
+    """The domains of a VNN-LIB file.
 
     Attributes
     ----------
     parts : tuple of Domain
         The inputs lie in one of them; several if the conditions have an ``or``.
     ignored : int
-        Conditions on outputs or hidden tensors, which restrict no inputs.
+        Number of conditions on outputs or hidden tensors.
     """
 
     parts: tuple[Domain, ...]
@@ -46,7 +46,7 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     Parameters
     ----------
     path : str or path-like
-        May be packed (``.gz``).
+        May be compressed (``.gz``).
 
     Returns
     -------
@@ -55,8 +55,8 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     Raises
     ------
     DomainError
-        If the file cannot be read, or says what is no box and no linear condition (names the
-        line), or has several networks whose inputs are not the same.
+        If the file cannot be read, has conditions that are not linear (names the line), or has
+        several networks whose inputs are not the same.
     """
     query = read_query(path, outputs=False)
     parts = []
@@ -69,7 +69,7 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
 
 
 def _shared(query: Query, clause: Clause) -> tuple[Clause, int]:
-    """The rows on the inputs that all networks share, and their number."""
+    """Return the rows over the inputs that all networks share, and the number of inputs."""
     places, size = same_inputs(clause, query.inputs)
     starts = np.cumsum([0, *(network.inputs for network in query.networks)])
     size = query.networks[0].inputs
@@ -84,7 +84,7 @@ def _shared(query: Query, clause: Clause) -> tuple[Clause, int]:
 
 
 def same_inputs(clause: Clause, inputs: int) -> tuple[IntArray, int]:
-    """Put inputs together that a clause says to be equal.
+    """Identify inputs that are equal by the conditions of a clause.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def same_inputs(clause: Clause, inputs: int) -> tuple[IntArray, int]:
 
 
 def _compared(row: Condition) -> tuple[int | None, int]:
-    """Inputs (i, j) of a row ``x_i <= x_j``; None for i if it is another one."""
+    """Return (i, j) for a row ``x_i <= x_j``; i is None for any other row."""
     (i, a), (j, b) = row.coefficients
     if a + b != 0:
         return None, j
@@ -130,7 +130,7 @@ def _compared(row: Condition) -> tuple[int | None, int]:
 
 
 def renumbered(clause: Iterable[Condition], places: IntArray) -> Clause:
-    """Rows of the variables that stand for inputs; those that say nothing are left out."""
+    """Rewrite rows over inputs as rows over `places`, without those that always hold."""
     found = []
     for row in clause:
         total: dict[int, Fraction] = {}
@@ -146,7 +146,7 @@ def renumbered(clause: Iterable[Condition], places: IntArray) -> Clause:
 def bounds_of(
     clause: Iterable[Condition],
 ) -> dict[int, tuple[Fraction | None, Fraction | None]] | None:
-    """What rows of one input say of each, without rounding; None if they contradict each other."""
+    """Return the exact bounds of inputs by rows in single inputs; None if they are infeasible."""
     found: dict[int, tuple[Fraction | None, Fraction | None]] = {}
     for row in clause:
         if not row.coefficients and (row.constant > 0 or (row.strict and row.constant == 0)):
@@ -167,7 +167,7 @@ def bounds_of(
 
 
 def domain_of(clause: Clause, size: int, where: str, outwards: bool = False) -> Domain:
-    """The box or polytope of rows on inputs.
+    """Convert rows over inputs to a box or polytope.
 
     Parameters
     ----------
@@ -176,12 +176,12 @@ def domain_of(clause: Clause, size: int, where: str, outwards: bool = False) -> 
     where : str
         For messages.
     outwards : bool, optional
-        Whether no point may be lost by rounding; else numbers are rounded to the nearest.
+        Whether to round outwards, so that no point is lost; by default to the nearest numbers.
 
     Raises
     ------
     DomainError
-        If it is empty, or none that is supported.
+        If it is empty or not supported.
     """
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     normals: list[FloatArray] = []
@@ -211,6 +211,6 @@ def domain_of(clause: Clause, size: int, where: str, outwards: bool = False) -> 
 
 
 def _rounded(end: Fraction, up: bool) -> float:
-    """The nearest float64 number, or the least one that is not below."""
+    """Round to the nearest float64 number, or upwards."""
     number = float(end)
     return float(np.nextafter(number, np.inf)) if up and Fraction(number) < end else number

@@ -1,7 +1,7 @@
-"""Reductions: smaller networks that stand for a given one, each a value with the way back.
+"""Reductions: smaller networks equivalent to a given one, with maps back to its points and units.
 
-`merge.py` does what comes before any bound and rounds nothing: inputs that cannot move are frozen,
-affine layers put together and multiples of a unit merged.  Its branches need phases
-that follow from a domain, and round: `presolve.py` has those for bounds, whose error is known, and
-those for primal heuristics.
+`merge.py` has the exact reductions before any bound: frozen inputs are eliminated, affine layers
+fused and units that are multiples of each other merged.  `presolve.py` has reductions by phases
+that follow from a domain, which round: those for bounds, with known errors, and those for primal
+heuristics.
 """

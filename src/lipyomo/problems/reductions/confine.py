@@ -1,15 +1,14 @@
-"""Units whose slopes have no bound get one from where their arguments lie over a domain.
+"""Confine units of unbounded slope to the ranges of their arguments over a domain.
 
-The domain is enclosed in boxes.  On each of them every layer is an affine function of the inputs
-with an error, and an interval beside it, layer by layer; a unit's band is taken on the range that
-is proved of its argument, which is what the affine function and the interval share.  The units of
-one function in a layer are confined to one interval, which holds all their ranges on all boxes.  If
-a function is singular there, or too steep, the boxes are halved and all is done again, unless their
-own points lead there: then no smaller boxes help.
+The domain is enclosed in boxes.  On each box every layer is enclosed in an affine function of the
+inputs with an error, and in an interval.  A unit is enclosed between lines on the proved range of
+its argument, the intersection of the two.  The units of one function in a layer are confined to one
+interval, which contains all their ranges on all boxes.  If a function is singular there, or too
+steep, the boxes are bisected and the ranges recomputed, unless points of the boxes lead there:
+then smaller boxes do not help.
 
-Rounding.  A row of the next layer is a sum of products of numbers with bounds of their sizes
-(`reach`) that are known; `gamma` of all operations so far times the sum of the absolute terms pays
-for them and for the band's lines.
+Rounding.  Rounding errors of sums of products and of the units' lines are bounded by `gamma` of the
+number of all operations so far times the sum of the absolute terms.
 """
 
 from __future__ import annotations
@@ -32,31 +31,31 @@ from lipyomo.networks.network import Curve, Layer, Network
 from lipyomo.problems.domains import Domain
 
 SOME_NUMBERS = 2e5
-"""Boxes times inputs times units of all layers up to which a domain is divided anyway: ranges are
-the narrower, for some hundredths of a second."""
+"""Limit of boxes times inputs times units for a first subdivision of the domain, which narrows the
+ranges within some hundredths of a second."""
 
 MOST_NUMBERS = 2e7
-"""And up to which it is divided as long as nothing is proved."""
+"""Limit of the same product for further subdivisions while ranges are not proved."""
 
 
 def confined(network: Network, domain: Domain) -> Network:
-    """The network with units that have bounded slopes, the same function on a domain.
+    """Return a network with bounded slopes that is the same function on a domain.
 
     Parameters
     ----------
     network : Network
-        What it is confined to already, over another domain, does not count.
+        If it is confined over another domain already, that is ignored.
     domain : Domain
 
     Returns
     -------
     Network
-        Itself if all slopes are bounded anyway.
+        `network` itself if all slopes are bounded.
 
     Raises
     ------
     ProblemError
-        If nothing proves that a unit's argument stays where its function is smooth.
+        If it cannot be proved that a unit's argument stays where its function is smooth.
     """
     if not network.needs_ranges:
         return network
@@ -81,7 +80,7 @@ def confined(network: Network, domain: Domain) -> Network:
 
 
 def _leads_to_poles(network: Network, boxes: FloatArray) -> bool:
-    """Whether points of the boxes lead to where a unit's slope has no bound."""
+    """Whether points of the boxes lead to a pole, or where a unit's slope is unbounded."""
     values = np.concatenate([*boxes, 0.5 * boxes[0] + 0.5 * boxes[1]])
     with np.errstate(all="ignore"):
         for layer in network.hidden:
@@ -100,7 +99,7 @@ def _leads_to_poles(network: Network, boxes: FloatArray) -> bool:
 
 
 def _halved(boxes: FloatArray) -> FloatArray:
-    """Each of the boxes (2, N, d) as two, along its widest side."""
+    """Bisect each of the boxes (2, N, d) along its widest side."""
     low, high = boxes
     every = np.arange(len(low))
     side = np.argmax(high - low, axis=1)
@@ -111,7 +110,7 @@ def _halved(boxes: FloatArray) -> FloatArray:
 
 
 class _Signal(NamedTuple):
-    """Values of N boxes' units: ``map t + middle +- error`` for t in [-1, 1]^d, in [low, high].
+    """Enclosures on N boxes: ``map t + middle +- error``, t in [-1, 1]^d, and [low, high].
 
     Shapes (N, n, d) and (N, n).
     """
@@ -124,9 +123,9 @@ class _Signal(NamedTuple):
 
 
 def _start(boxes: FloatArray) -> _Signal:
-    """The inputs; an infinite side has no affine function."""
+    """Return the inputs' enclosure; infinite sides have an infinite error."""
     low, high = boxes
-    with np.errstate(invalid="ignore"):  # of infinite sides
+    with np.errstate(invalid="ignore"):  # infinite sides
         middle, radius = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     open_ = ~(np.isfinite(low) & np.isfinite(high))
     middle, radius = np.where(open_, 0.0, middle), np.where(open_, 0.0, radius)
@@ -137,7 +136,7 @@ def _start(boxes: FloatArray) -> _Signal:
 def _confined_on(
     network: Network, gated: Sequence[_Gated | None], boxes: FloatArray
 ) -> tuple[Sequence[Layer], str | None]:
-    """Layers with confined units, or why there are none; with the gated sums of each."""
+    """Return the layers with confined units, or () and the reason of a failure."""
     signal, layers, operations = _start(boxes), [], network.input_dim
     earlier: _Signal | None = None
     last = max(position for position, layer in enumerate(network.hidden) if layer.needs_ranges)
@@ -165,7 +164,7 @@ def _confined_on(
 
 
 def _affine(layer: Layer, h: _Signal, unit: float) -> _Signal:
-    """Pre-activations."""
+    """Return the enclosure of a layer's pre-activations."""
     weight, sizes = layer.dense_weight, np.abs(layer.dense_weight)
     low, high = SplitMatrix.of(weight).range(h.low, h.high, layer.bias)
     low, high = low - UNDERFLOW, high + UNDERFLOW
@@ -180,7 +179,7 @@ def _affine(layer: Layer, h: _Signal, unit: float) -> _Signal:
 
 
 class _Gated(NamedTuple):
-    """Gated sums of a layer, and their gates as functions of what these are sums of."""
+    """Gated sums of a layer, and their gates as affine functions of the preceding inputs."""
 
     gates: Gates
     weight: FloatArray
@@ -188,7 +187,7 @@ class _Gated(NamedTuple):
 
 
 def _gated(before: Layer, layer: Layer) -> _Gated | None:
-    """The gated sums of a layer behind another one, if there are any."""
+    """Detect the gated sums of a layer behind another one; None if there are none."""
     pairs = square_pairs(before, layer.dense_weight)
     if not pairs:
         return None
@@ -213,9 +212,9 @@ def _gated(before: Layer, layer: Layer) -> _Gated | None:
 
 
 def _between(gated: _Gated, h: _Signal, z: _Signal, unit: float) -> _Signal:
-    """Pre-activations of which gated sums are within the hull of what they are between.
+    """Intersect gated sums with the hull of the two values that the gate interpolates.
 
-    `h` are the outputs of the last layer but one.
+    `h` encloses the outputs of the last layer but one.
     """
     gates, rows = gated.gates, gated.gates.rows
     parts = (gated.weight, gated.bias), *zip(gates.weights, gates.biases, strict=True)
@@ -232,16 +231,16 @@ def _between(gated: _Gated, h: _Signal, z: _Signal, unit: float) -> _Signal:
 
 
 def _times(values: FloatArray, sizes: FloatArray) -> FloatArray:
-    """``values @ sizes.T`` where zero times infinity is zero."""
+    """Return ``values @ sizes.T``, with zero times infinity equal to zero."""
     if np.isfinite(values).all():
         return np.asarray(values @ sizes.T)
     return np.asarray(np.where(sizes == 0.0, 0.0, values[:, None, :] * sizes).sum(axis=-1))
 
 
 def _curve(curve: Curve, low: FloatArray, high: FloatArray) -> list[Curve]:
-    """A curve's units with bounded slopes; those on both sides of a pole are two curves.
+    """Confine the units of a curve; units on the two sides of a pole form two curves.
 
-    Their arguments, of N boxes or points, are between `low` and `high` of shape (N, n).
+    Their arguments, on N boxes or points, lie between `low` and `high` of shape (N, n).
     """
     kind = curve.activation.true
     if not isinstance(kind, Unbounded):
@@ -260,7 +259,7 @@ def _curve(curve: Curve, low: FloatArray, high: FloatArray) -> list[Curve]:
 
 
 def _activated(layer: Layer, z: _Signal, unit: float) -> _Signal:
-    """The units' outputs."""
+    """Return the enclosure of the units' outputs."""
     slope, under, over, low, high = (np.empty_like(z.low) for _ in range(5))
     first, last = np.minimum(z.low, z.high), z.high
     kinds: list[tuple[Activation, IntArray]] = [

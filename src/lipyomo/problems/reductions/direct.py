@@ -1,4 +1,4 @@
-"""Networks that are asked for directions: what the product with the first layer's weight loses."""
+"""Rounding of the product of directions with the first layer's weight, and how to avoid it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 
 def product_rounding(network: Network, directions: Matrix, norm: OutputNorm) -> float:
-    """How much the rounding of ``W_1 T`` may change an operator norm of ``J T``; zero if none.
+    """Bound the change of an operator norm of ``J T`` by rounding of ``W_1 T``; zero if exact.
 
-    At most the sum of the absolute terms of all its entries (directions of any unit ball are at
-    most one in an entry), each weighted with what the output norm makes of its output.  An entry
-    has as many terms as its direction moves inputs.  The sizes of terms round, too: by far less
-    than a thousandth.
+    The bound is gamma times the sum of the absolute terms of all entries (vectors of any unit ball
+    have entries of at most one), each weighted by the output norm of its unit vector.  An entry has
+    as many terms as its direction changes inputs.  The factor 1.001 covers the rounding here.
     """
     if product_is_exact(network.layers[0].weight, directions):
         return 0.0
@@ -32,7 +31,7 @@ def product_rounding(network: Network, directions: Matrix, norm: OutputNorm) -> 
 
 
 def separated(network: Network) -> Reduction:
-    """The network with a layer of identities in front, whose product with directions is exact."""
+    """Put a layer of identities in front, whose product with directions is exact."""
     first = network.layers[0]
     same: Matrix = sp.eye_array(first.inputs, format="csr")
     if isinstance(first.weight, np.ndarray):

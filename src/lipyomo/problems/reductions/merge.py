@@ -1,17 +1,17 @@
-"""The reductions that come before any bound: the same function, number for number.
+"""Exact reductions before any bound: the result is the same function in exact arithmetic.
 
-Inputs that cannot move go into the first biases.  Affine layers are multiplied into the next ones.
-Units that are multiples of each other share one kink: they are merged.
+Frozen inputs are moved into the first biases.  Affine layers are multiplied into the next ones.
+Units that are multiples of each other have the same kink and are merged.
 
-If unit j of a layer has c times the weights and the bias of unit i, then ``z_j = c z_i``.  All that
-such units pass on are multiples of one two-slope unit, if all who read them see the same two slopes
-but for a factor: ``relu(x) - a relu(-x)`` is one LeakyReLU, ``relu(x) - relu(-x)`` is no unit at
-all.  Else the output of j is ``h_j = P h_i + Q z_j`` with numbers P and Q that follow from the
-slopes.  A ReLU with c > 0 gives ``h_j = c h_i``, one with c < 0 gives ``h_j = |c| h_i + z_j``.  The
-kink of unit j is gone: it becomes an identity, or is not needed at all.
+If unit j of a layer has c times the weights and the bias of unit i, then ``z_j = c z_i``.  If every
+row of the next layer combines such units to a multiple of the same two slopes, they are replaced by
+one two-slope unit: ``relu(x) - a relu(-x)`` is one LeakyReLU, ``relu(x) - relu(-x)`` needs no unit.
+Otherwise the output of j is ``h_j = P h_i + Q z_j`` with numbers P and Q that follow from the
+slopes.  A ReLU with c > 0 gives ``h_j = c h_i``, one with c < 0 gives ``h_j = |c| h_i + z_j``.
+Unit j has no kink any more: it becomes an identity, or is removed.
 
-Smooth units of the same activation are the same with c = 1.  With c = -1 they are if the activation
-is reflected by ``sigma(-z) = P sigma(z) + Q z``: (-1, 0) where it is odd, (1, -1) for softplus.
+Smooth units of the same activation are merged if c = 1, and if c = -1 when the activation satisfies
+``sigma(-z) = P sigma(z) + Q z``: (-1, 0) if it is odd, (1, -1) for softplus.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 LARGEST_SHARE = 1.0 / EQUAL
-"""Of one unit in another that it is merged with: a kink of 5e-324 would overflow."""
+"""Limit of P and Q: a kink of 5e-324 would overflow."""
 
 Multiples: TypeAlias = tuple[IntArray, FloatArray]
-"""Units (k,) and the multiples (k,) that they are of the first."""
+"""Units (k,), and their ratios (k,) to the first one."""
 
 _MERGED: WeakSet[Network] = WeakSet()
-"""Networks in which there is nothing to merge."""
+"""Networks that cannot be merged further."""
 
 
 def fuse(network: Network) -> Reduction:
-    """The network as `Network.fused` leaves it.
+    """Fuse the affine layers of a network, as `Network.fused`.
 
-    Units with two equal slopes, and those without inputs, have no kink any more.
+    Units with two equal slopes, and those without inputs, lose their kink.
     """
     chain, places = fused_layers(network.layers)
     small = network.with_layers(chain)
@@ -70,16 +70,16 @@ def fuse(network: Network) -> Reduction:
 
 @dataclass(frozen=True, eq=False)
 class _Merger:
-    """A layer with fewer kinks, and the way back to its units.
+    """A layer with fewer kinks, and the map back to its units.
 
     Attributes
     ----------
     layers : list of Layer
-        The layer, one that stands between where weights would round, and the next one.
+        The layer, an affine one in between if weights would round, and the next one.
     kept : ndarray of int, shape (n',)
         The units that are left.
     leaders : ndarray of int, shape (n,)
-        The unit that has the kink of each.
+        The unit that each unit is merged with, or itself.
     turned : ndarray of bool, shape (n,)
         Whether a unit is a negative multiple of its leader.
     """
@@ -90,7 +90,7 @@ class _Merger:
     turned: BoolArray
 
     def units(self, network: Network, position: int) -> Counterparts:
-        """The units of a network at one of whose layers this stands."""
+        """Return the map of all units of a network whose layer at `position` was merged."""
         counts = [layer.units for layer in network.hidden]
         start, stop, end = (sum(counts[:i]) for i in (position, position + 1, len(counts)))
         shift = sum(layer.units for layer in self.layers[:-1]) - counts[position]
@@ -100,7 +100,7 @@ class _Merger:
         place = start + np.searchsorted(self.kept, self.leaders[own])
         turned = np.zeros(end, dtype=bool)
         turned[start:stop] = self.turned
-        # where the kink is gone, all that shared it are on the sides of one and the same point
+        # units of a removed kink are all on the sides that a single point would give them
         return Counterparts(
             tuple(counts),
             outer,
@@ -111,7 +111,7 @@ class _Merger:
 
 
 def merge(network: Network) -> Reduction:
-    """The same function with one kink for all units of a layer that are multiples of each other.
+    """Merge the units of each layer that are multiples of each other.
 
     Parameters
     ----------
@@ -121,8 +121,8 @@ def merge(network: Network) -> Reduction:
     Returns
     -------
     Reduction
-        To the network itself if there is nothing to merge.  Number for number the same function:
-        where the weights of the next layer would round, an affine layer stands in between.
+        To the network itself if there is nothing to merge.  The function is exactly the same: if
+        the weights of the next layer would round, an affine layer is put in between.
     """
     found = Reduction.none(network)
     if network in _MERGED:
@@ -131,13 +131,13 @@ def merge(network: Network) -> Reduction:
     while position < len(network.hidden):
         layer, after = network.layers[position : position + 2]
         classes = list(_classes(layer))
-        if layer.is_affine:  # it stands where weights would round: its rows are what others need
+        if layer.is_affine:  # it prevents rounding: only equal rows may be merged
             merger = _equal(layer, after, classes)
         else:
             merger = _joined(layer, after, classes) or _shared(layer, after, classes)
         if merger is None:
             position += 1
-        else:  # once more: kinks that are gone leave identities, which may be alike as well
+        else:  # repeat: removed kinks leave identities, which may be multiples as well
             chain = [*network.layers[:position], *merger.layers, *network.layers[position + 2 :]]
             few = Reduction.to(network.with_layers(chain), merger.units(network, position))
             found = found.then(few).then(fuse(few.network))
@@ -148,7 +148,7 @@ def merge(network: Network) -> Reduction:
 
 @np.errstate(all="ignore")
 def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger | None:
-    """Both layers with one unit for several, where one has the slopes that all readers see."""
+    """Replace units by a single one where it serves all rows of the next layer; None if nowhere."""
     classes = [found for found in classes if not layer.curved[found[0]].any()]
     if not classes:
         return None
@@ -188,7 +188,7 @@ def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger
 def _sides(
     weight: sp.csc_array, units: IntArray, slopes: FloatArray
 ) -> tuple[IntArray, FloatArray] | None:
-    """Which rows read any of some units, and with which slopes altogether; None if that rounds."""
+    """Return the rows that use any of some units, and their total slopes; None if these round."""
     read = weight[:, units].tocoo()
     order = np.argsort(read.row, kind="stable")
     who, starts, counts = np.unique(read.row[order], return_index=True, return_counts=True)
@@ -204,12 +204,12 @@ def _sides(
 
 
 def _one_unit(sides: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Slopes of which all pairs in `sides` (n, 2) are multiples, and the multiples (n,)."""
+    """Return two slopes of which all pairs `sides` (n, 2) are multiples, and the factors (n,)."""
     if not sides.any():
         return np.ones(2), np.zeros(len(sides))
     steep = sides[np.argmax(np.abs(sides).max(axis=1))]
     side = int(np.argmax(np.abs(steep)))
-    # a slope of one where float64 numbers allow it
+    # normalise one slope to one if that is exact
     for own in (steep / (steep[1] if steep[1] != 0.0 else np.abs(steep).max()), steep):
         multiples = sides[:, side] / own[side]
         factor, slopes = np.broadcast_arrays(multiples[:, None], own)
@@ -219,9 +219,9 @@ def _one_unit(sides: FloatArray) -> tuple[FloatArray, FloatArray] | None:
 
 
 def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
-    """The next layer on what is left of its inputs, and what stands before it if it must round.
+    """Rewrite the next layer for the merged inputs, with an affine layer before it if necessary.
 
-    Rows whose weights add up without rounding take them; the others get the old inputs back.
+    Rows whose weights add up exactly use the merged inputs; the others get the old inputs back.
     """
     rows = sp.csr_array(layer.weight)
     exact = np.ones(layer.units, dtype=bool)
@@ -240,26 +240,26 @@ def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
 
 
 def _used(layer: Layer, after: Layer) -> tuple[list[Layer], IntArray]:
-    """Both layers without units of the first that the second does not look at; what is left."""
+    """Remove units that the next layer does not use; return both layers and the kept units."""
     sizes = np.asarray(after.sizes.sum(axis=0)).reshape(-1)
     keep = np.flatnonzero(sizes > 0)
     if keep.size == layer.units:
         return [layer, after], keep
     if keep.size:
         fewer = layer.selected(keep)
-    else:  # one identity, which goes as the layers are fused
+    else:  # keep one identity, which is removed when layers are fused
         keep = np.array([0])
         fewer = Layer(layer.weight[keep], layer.bias[keep])
     return [fewer, after.with_map(after.weight[:, keep], after.bias)], keep
 
 
 def _like(given: Matrix, found: sp.csr_array) -> Matrix:
-    """Sparse or dense, as given."""
+    """Return `found` as a sparse or dense matrix, like `given`."""
     return found.toarray() if isinstance(given, np.ndarray) else sp.csr_array(found)
 
 
 def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger | None:
-    """Both layers with fewer kinks, and what stands between them where weights would round."""
+    """Express units by others, ``h_j = P h_i + Q z_j``, so that fewer kinks are left; else None."""
     shares: dict[int, tuple[int, float, float]] = {}
     leaders, turned = np.arange(layer.units), np.zeros(layer.units, dtype=bool)
     for units, ratios in classes:
@@ -298,7 +298,7 @@ def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger
 
 
 def _equal(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger | None:
-    """Both layers with one unit for several equal ones, where the weights that add up are exact."""
+    """Merge equal units of an affine layer if the weights add up exactly; else None."""
     groups = [units[ratios == ratio] for units, ratios in classes for ratio in np.unique(ratios)]
     same = [(units, np.ones(units.size)) for units in groups if units.size > 1]
     merger = _shared(layer, after, same)
@@ -306,10 +306,10 @@ def _equal(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger 
 
 
 def _classes(layer: Layer) -> Iterator[Multiples]:
-    """Several units that are multiples of the first, each with its multiple."""
+    """Yield classes of units that are multiples of the first one, with their ratios."""
     for group in _alike(layer):
         part = layer.weight[group]
-        if not isinstance(part, np.ndarray):  # without the columns that none of them reads
+        if not isinstance(part, np.ndarray):  # without the columns that none of them uses
             used, columns = np.unique(part.indices, return_inverse=True)
             shape = (len(group), used.size)
             part = sp.csr_array((part.data, columns, part.indptr), shape=shape).toarray()
@@ -330,7 +330,7 @@ def _classes(layer: Layer) -> Iterator[Multiples]:
 
 
 def _alike(layer: Layer) -> list[list[int]]:
-    """Groups of units whose rows may be multiples of each other."""
+    """Return groups of units whose rows may be multiples, by hashes of their absolute values."""
     if not layer.inputs:
         return []
     weights = layer.sizes
@@ -349,14 +349,14 @@ def _alike(layer: Layer) -> list[list[int]]:
     ends = np.concatenate([begins[1:], [order.size]])
     several = np.flatnonzero(ends - begins > 1)
     parts = [usable[order[begins[k] : ends[k]]] for k in several]
-    return [part[np.lexsort((part, -sizes[part]))].tolist() for part in parts]  # large ones lead
+    return [part[np.lexsort((part, -sizes[part]))].tolist() for part in parts]  # large ones first
 
 
 def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float, float] | None:
-    """(P, Q) with ``h_unit = P h_leader + Q z_unit``; None if there are no such float64 numbers.
+    """Return (P, Q) with ``h_unit = P h_leader + Q z_unit``; None if they are no float64 numbers.
 
-    The pre-activation of the unit is `ratio` times the leader's.  Identities are shared among
-    themselves, and so are smooth units of one activation.
+    The pre-activation of the unit is `ratio` times the leader's.  Identities are merged with
+    identities only, and smooth units with those of the same activation.
     """
     if layer.curved[leader] or layer.curved[unit]:
         shared = [c.activation for c in layer.curves if leader in c.units and unit in c.units]
@@ -375,7 +375,7 @@ def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float
 
 
 def _reflected(activation: Activation, ratio: Fraction) -> tuple[float, float] | None:
-    """(P, Q) with ``sigma(ratio z) = P sigma(z) + Q ratio z`` for all z, if known."""
+    """Return (P, Q) with ``sigma(ratio z) = P sigma(z) + Q ratio z`` for all z, if known."""
     if ratio == 1:
         return 1.0, 0.0
     if ratio == -1 and activation.reflection is not None:
@@ -385,7 +385,7 @@ def _reflected(activation: Activation, ratio: Fraction) -> tuple[float, float] |
 
 
 def _as_float(value: Fraction) -> float | None:
-    """The number as a float64 number, if it is one."""
+    """Convert a number that is exactly a float64 number; None for others."""
     try:
         found = float(value)
     except OverflowError:
@@ -394,9 +394,9 @@ def _as_float(value: Fraction) -> float | None:
 
 
 def exactly(network: Network, domain: Domain, kept: BoolArray | None = None) -> Reduction:
-    """The network without the inputs that cannot move in a domain, fused and merged.
+    """Eliminate frozen inputs, fuse and merge a network, all exactly.
 
-    Of these, inputs that are `kept`, shape (d,), stay.
+    Inputs that are `kept`, shape (d,), are not eliminated.
     """
     frozen = domain.frozen if kept is None else domain.frozen & ~kept
     found = freeze(network, frozen, np.where(frozen, domain.upper, 0.0))
@@ -407,17 +407,17 @@ def exactly(network: Network, domain: Domain, kept: BoolArray | None = None) -> 
 def freeze(
     network: Network, fixed: BoolArray, values: FloatArray, rounding: bool = False
 ) -> Reduction:
-    """The network as a function of the inputs that are not `fixed`.
+    """Fix some inputs: the network as a function of the others.
 
     Parameters
     ----------
     network : Network
     fixed : ndarray of bool, shape (d,)
     values : ndarray, shape (d,)
-        Of the fixed ones.
+        Values of the fixed inputs.
     rounding : bool, optional
-        Whether the biases of the first layer may round.  By default the function stays the same
-        number for number: where they would, a layer of identities puts the values in their places.
+        Whether the biases of the first layer may round.  By default the function is exactly the
+        same: if they would round, a first layer of identities inserts the fixed values instead.
     """
     if not fixed.any():
         return Reduction.none(network)

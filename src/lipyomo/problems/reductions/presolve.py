@@ -1,22 +1,21 @@
-"""Networks without the units that a domain decides: one known up to a bit, and one for points.
+"""Presolve: networks without the units that a domain decides, for bounds and for heuristics.
 
-On the domain of some phases the stable units are affine, so that with ``y_k = max(z_k, 0)`` of the
+On the domain of some phases the stable units are affine, so with ``y_k = max(z_k, 0)`` of the
 unstable units
 
     z_k = G_k x + sum_{j < k} S_kj y_j + g_k,        y . f = G x + sum_j S_j y_j + g.
 
-That is a chain again: the layers that hold unstable units, and one identity unit for each later
-open unit and each functional, which carries what is known of its sum so far.  A convolutional
-network of thousands of units with a few hundred open ones becomes a network of a few hundred.
+This is a feed-forward network again: the layers with unstable units, with one identity unit for
+each later open unit and each functional, which carries its partial sum.  A convolutional network of
+thousands of units with a few hundred open ones becomes a network of a few hundred.
 
-The coefficients are rounded.  Beside the network stands one of magnitudes (sums of absolute terms),
-and each weight is off by at most `roughness` times its magnitude.
+The coefficients are rounded.  A second network has their magnitudes (sums of absolute terms), and
+the error of each weight is at most `roughness` times its magnitude.
 
-A search for points needs of a network the kinks that the domain meets.  Units that the domain
-decides need no flips and no rows.  Those that are off there go, and so do their weights; the others
-become affine, and where that takes less work are multiplied through.  That rounds: its points are
-evaluated anew.  A trained CNN with 4,804 units, 285 of them open, so becomes a dense network of 400
-units.
+Primal heuristics only need the kinks that the domain meets.  Stable units that are zero are removed
+with their weights; the others become affine, and are multiplied through if that takes less work.
+This rounds, so points found are evaluated on the original network.  A trained CNN with 4,804 units,
+285 of them open, becomes a dense network of 400 units.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ from lipyomo.problems.domains import Domain
 from lipyomo.problems.reductions.reduction import Counterparts, Reduction
 
 LEAST_UNITS = 200
-"""Networks with fewer units are small enough as they are."""
+"""Networks with fewer units are not presolved."""
 PRESOLVED = 0.34
-"""Largest share of the weights that is left where a network whose weights round is worth having."""
+"""Largest share of the weights that may be left for a network with rounded weights to pay."""
 
 
 @dataclass(frozen=True, eq=False)
 class Presolved(Reduction):
-    """The units that phases leave of a network, as a system.
+    """A presolved network as a unit system.
 
     Attributes
     ----------
     system : UnitSystem
-        Knows its rounding errors: `magnitudes` and `roughness`.
+        Has bounds of its rounding errors: `magnitudes` and `roughness`.
     functionals : ndarray, shape (k, m')
-        Of the outputs of `network`, in the place of the given ones.
+        The given functionals in terms of the outputs of `network`.
     phases : ndarray of int8, shape (N',)
         Known phases of the system's units.
     """
@@ -66,13 +65,13 @@ class Presolved(Reduction):
     phases: FlatPhases
 
     def restrict(self, values: npt.NDArray[Any], others: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Values (..., N') of the system's units from those (..., N) of the given network's.
+        """Convert values (..., N) of the given network's units to the system's (..., N').
 
         Parameters
         ----------
         values : ndarray, shape (..., N)
         others : array_like, shape (N',) or ()
-            Values of the system's units that are none of the given network's.
+            Values for units of the system that are not units of the given network.
         """
         found = np.empty((*values.shape[:-1], self.system.count), dtype=values.dtype)
         found[...] = others
@@ -87,7 +86,7 @@ def presolve(
     phases: Phases | None = None,
     directions: Matrix | None = None,
 ) -> Presolved:
-    """What phases that follow from a domain leave of a network.
+    """Eliminate the units of a network that are decided on a domain.
 
     Parameters
     ----------
@@ -95,15 +94,15 @@ def presolve(
     functionals : ndarray, shape (k, m)
     domain : Domain
     phases : Phases, optional
-        By default nothing is known.
+        Phases that follow from the domain; by default none is known.
     directions : Matrix, shape (d, k), optional
-        Of tangents; by default all.
+        Directions of tangents; by default all.
 
     Returns
     -------
     Presolved
-        The network itself where nothing is known, the domain is unbounded (so that errors are) or
-        what is left is not much smaller.  Else all kinked units of the system are open.
+        The network itself if no phases are known, the domain is unbounded (as errors would be) or
+        the result is not much smaller.  Otherwise all kinked units of the system are open.
     """
     widths = None
     if phases is not None and domain.is_bounded:
@@ -123,7 +122,7 @@ def presolve(
 
 
 def _unstable_units(network: Network, phases: Phases, widths: Sequence[int]) -> Counterparts:
-    """The unstable units of a network, which are the first ones of the layers that are left.
+    """Return the map of a network's unstable units to the first units of the layers that are left.
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ def _unstable_units(network: Network, phases: Phases, widths: Sequence[int]) -> 
 
 
 def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[int] | None:
-    """Inputs and units layer by layer that `presolve` would leave; None where it does not pay."""
+    """Return inputs and units by layer after `presolve`; None where it does not pay."""
     widths = widths_under(network, functionals, phases)
     if widths is None or sum(layer.units for layer in network.hidden) < LEAST_UNITS:
         return None
@@ -152,7 +151,7 @@ def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[
 
 
 def widths_under(network: Network, functionals: int, phases: Phases) -> list[int] | None:
-    """Inputs and units layer by layer once the decided ones are multiplied through, if any."""
+    """Return inputs and units by layer with decided units multiplied through; None if no open."""
     counts = [count_open((phase,)) for phase in phases]
     deep = [i for i, count in enumerate(counts) if count]
     return [network.input_dim, *(sum(counts[i:]) + functionals for i in deep)] if deep else None
@@ -161,10 +160,10 @@ def widths_under(network: Network, functionals: int, phases: Phases) -> list[int
 def multiplied_through(
     network: Network, functionals: FloatArray, phases: Phases, magnitudes: bool = False
 ) -> Network:
-    """The chain of the unstable units, of which there are some, or that of its magnitudes.
+    """Build the network of the unstable units, at least one, or that of its magnitudes.
 
-    Only the rows (G, S, g) of the unstable units, then of the functionals, are formed, from each
-    layer backwards.
+    Only the rows (G, S, g) of the unstable units and of the functionals are formed, backwards from
+    each layer.
     """
     d, layers = network.input_dim, network.layers
     unit_maps = unit_maps_of(network.hidden, phases, d)
@@ -189,7 +188,7 @@ def _row_maps(
     width: int,
     magnitudes: bool,
 ) -> FloatArray:
-    """Maps of ``start @ z`` with z the pre-activations of the last of the layers."""
+    """Return the maps of ``start @ z``, with z the pre-activations of the last of the layers."""
 
     def part(matrix: Matrix) -> Matrix:
         return abs(matrix) if magnitudes else matrix
@@ -209,13 +208,13 @@ def _row_maps(
 
 
 def _chain(maps: FloatArray, d: int, counts: list[int], name: str) -> Network:
-    """The chain of layers of unstable units, given the rows (G, S, g) of all and of the outputs."""
+    """Build the network from the rows (G, S, g) of the unstable units and of the outputs."""
     layers: list[Layer] = []
     starts = np.cumsum([0, *counts]).tolist()
     for i, (start, count) in enumerate(zip(starts, [*counts, 0], strict=True)):
         rows = maps[start:]
         weight, bias = rows[:, :d], rows[:, -1]
-        if i:  # what is known of each sum so far, and the units of the layer before
+        if i:  # add the outputs of the previous layer's open units to the partial sums
             before = rows[:, d + starts[i - 1] : d + start]
             weight, bias = np.hstack([before, np.eye(len(rows))]), np.zeros(len(rows))
         left = np.ones(len(rows))
@@ -225,31 +224,31 @@ def _chain(maps: FloatArray, d: int, counts: list[int], name: str) -> Network:
 
 
 THINNED = 0.7
-"""Largest share of a pass's work that is left where units are multiplied through."""
+"""Units are multiplied through if at most this share of a pass's work is left."""
 
 
 @dataclass(frozen=True, eq=False)
 class Thinned(Reduction):
-    """The unstable units that phases leave of a network, but for rounding.
+    """A network without decided units, the same function on the domain up to rounding.
 
     Attributes
     ----------
     functional : ndarray, shape (m',), or None
-        Of the outputs of `network`, in the place of a given one.
+        The given functional in terms of the outputs of `network`.
     """
 
     functional: FloatArray | None
 
 
 def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thinned:
-    """The same on a domain, but for rounding, with the unstable units of `phases` as only kinks.
+    """Remove the kinks that are decided by `phases`, up to rounding.
 
     Parameters
     ----------
     network : Network
     functional : ndarray, shape (m,), or None
     phases : Phases
-        That follow from the domain.
+        Phases that follow from the domain.
     """
     if count_open(phases) == network.kinked_units:
         return Thinned(**vars(Reduction.none(network)), functional=functional)
@@ -267,7 +266,7 @@ def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thi
 
 
 def _without_decided(network: Network, phases: Phases) -> Reduction:
-    """Without the stable units that pass nothing on, and without the kinks of the others."""
+    """Remove stable units of slope zero, and the kinks of the other stable units."""
     layers, before = [], np.ones(network.input_dim, dtype=bool)
     kept = [np.zeros(0, dtype=bool)]
     for layer, phase in zip(network.hidden, phases, strict=True):
